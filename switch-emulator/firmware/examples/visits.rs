@@ -64,7 +64,7 @@ fn install(board: &mut Board) -> Instant {
     now
 }
 
-/// An ADD of a five-tuple entry with this priority and destination port, that sends to port 3.
+/// Returns an ADD of a five-tuple entry with this priority and destination port, that sends to port 3.
 fn flow_mod(number: u16) -> Vec<u8> {
     let mut message = vec![0; 80];
     message[..4].copy_from_slice(&[1, 14, 0, 80]);

@@ -182,7 +182,7 @@ impl Board {
         self.console.eeprom()
     }
 
-    /// Where the board connects to. The console may change it; then it counts from the next connection on.
+    /// Returns where the board connects to. The console may change it; then it counts from the next connection on.
     #[must_use]
     pub const fn controller(&self) -> SocketAddrV4 {
         let settings = self.console.settings();
@@ -343,7 +343,7 @@ impl Board {
         *self = fresh;
     }
 
-    /// When [`advance`](Self::advance) has next something to do.
+    /// Returns when [`advance`](Self::advance) has next something to do.
     #[must_use]
     #[inline]
     pub fn poll_at(&self) -> Option<Instant> {
@@ -358,44 +358,44 @@ impl Board {
             .map_or(begins_at, |at| begins_at.min(at))
     }
 
-    /// The next output, in the order in which the CPU gave them.
+    /// Returns the next output, in the order in which the CPU gave them.
     #[inline]
     pub fn poll_output(&mut self) -> Option<Output> {
         self.out.poll()
     }
 
-    /// The flow table in its real order.
+    /// Returns the flow table in its real order.
     #[must_use]
     pub fn flows(&self) -> Vec<Flow> {
         self.agent.counted_flows()
     }
 
-    /// The entries of OpenFlow 1.3 in the order of their list.
+    /// Returns the entries of OpenFlow 1.3 in the order of their list.
     #[must_use]
     pub fn flows13(&self) -> Vec<Flow13> {
         self.agent.flows13()
     }
 
-    /// The OpenFlow version of the session on the wire, 1 or 4; 0 before the controller's HELLO.
+    /// Returns the OpenFlow version of the session on the wire, 1 or 4; 0 before the controller's HELLO.
     #[must_use]
     pub const fn openflow_version(&self) -> u8 {
         self.agent.version()
     }
 
-    /// Whether the board keeps its TCP connection to the controller itself
+    /// Returns whether the board keeps its TCP connection to the controller itself
     /// ([`ControlCarrier::Network`](crate::ControlCarrier::Network)).
     #[must_use]
     pub const fn is_on_network(&self) -> bool {
         self.agent.is_on_network()
     }
 
-    /// Whether frames of this port are for the board's own IP stack.
+    /// Returns whether frames of this port are for the board's own IP stack.
     #[inline]
     const fn is_native(&self, port: PortNumber) -> bool {
         self.native_ports.contains(port) && self.agent.is_on_network()
     }
 
-    /// Whether the TCP connection to the controller is established.
+    /// Returns whether the TCP connection to the controller is established.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.agent.is_established()
@@ -526,14 +526,15 @@ impl Board {
         self.next_event.work = work;
     }
 
-    /// When the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for any frame, so it is
-    /// the first one on the link then.
+    /// Returns when the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for
+    /// any frame, so it is the first one on the link then.
     #[inline]
     fn next_frame_at(&self) -> Option<Instant> {
         self.ring.next_at().or(self.ingress.next_at())
     }
 
-    /// When the session has something to do although nothing comes. The board's own IP stack waits until its timers run.
+    /// Returns when the session has something to do although nothing comes. The board's own IP stack waits until its
+    /// timers run.
     #[inline]
     fn stack_due_at(&self) -> Option<Instant> {
         let at = self.agent.stack_due_at()?;

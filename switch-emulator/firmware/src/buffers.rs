@@ -37,7 +37,7 @@ impl ReceiveRing {
         }
     }
 
-    /// When the frame that is next for the CPU has arrived, if one has.
+    /// Returns when the frame that is next for the CPU has arrived, if one has.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.held.front().map(|frame| frame.at)
@@ -64,7 +64,7 @@ impl ReceiveRing {
         Some(frame)
     }
 
-    /// Whether no frame is in it.
+    /// Returns whether no frame is in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
@@ -76,13 +76,13 @@ impl ReceiveRing {
         self.peak = self.peak.max(units);
     }
 
-    /// Units in use.
+    /// Returns the units in use.
     #[inline]
     pub(crate) const fn used(&self) -> u32 {
         self.used
     }
 
-    /// Whether frames that come soon may find no room: at least half of the units are in use.
+    /// Returns whether frames that come soon may find no room: at least half of the units are in use.
     #[inline]
     pub(crate) const fn is_half_full(&self) -> bool {
         self.would_be_half_full(self.used)
@@ -104,20 +104,20 @@ impl ReceiveRing {
         self.units_for(length_with_fcs(frame.data.len()))
     }
 
-    /// Units that a frame of `length` bytes (with FCS) occupies.
+    /// Returns the units that a frame of `length` bytes (with FCS) occupies.
     #[inline(always)]
     pub(crate) const fn units_for(&self, length: usize) -> u32 {
         (length as u32).div_ceil(self.unit_bytes)
     }
 
-    /// Whether so many units fit at once.
+    /// Returns whether so many units fit at once.
     #[inline]
     pub(crate) const fn has_room_for(&self, units: u32) -> bool {
         units <= self.units
     }
 }
 
-/// Length on the wire of a frame of `bytes` bytes: padded to the minimum, with FCS.
+/// Returns the length on the wire of a frame of `bytes` bytes: padded to the minimum, with FCS.
 #[inline]
 pub(crate) const fn length_with_fcs(bytes: usize) -> usize {
     (if bytes < MIN_FRAME_BYTES {
@@ -140,7 +140,7 @@ pub(crate) struct FramePool {
 impl FramePool {
     const KEPT: usize = 64;
 
-    /// A copy of `data`, padded to the minimum length of a frame.
+    /// Returns a copy of `data`, padded to the minimum length of a frame.
     #[inline]
     pub(crate) fn copy(&mut self, data: &[u8]) -> Vec<u8> {
         let mut frame = self.copy_unpadded(data);

@@ -28,7 +28,7 @@ impl<'a> LoopIteration<'a> {
         }
     }
 
-    /// How long the CPU has been busy.
+    /// Returns how long the CPU has been busy.
     #[inline]
     pub(crate) fn busy(&self) -> Duration {
         Duration::from_picos_rounded(self.cost_ps)

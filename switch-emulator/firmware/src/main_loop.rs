@@ -66,7 +66,7 @@ impl MainLoop {
         iteration_at
     }
 
-    /// When the CPU is first free, not before `at`.
+    /// Returns when the CPU is first free, not before `at`.
     #[inline]
     pub(crate) fn free_from(&self, at: Instant) -> Instant {
         self.free_at.max(at)
@@ -82,7 +82,7 @@ impl MainLoop {
         self.cached = EMPTY;
     }
 
-    /// When the timers first run, not before `at`.
+    /// Returns when the timers first run, not before `at`.
     pub(crate) fn timers_after(&self, at: Instant) -> Instant {
         let late_ns = at.saturating_since(self.timer_at).as_nanos();
         let periods = late_ns.div_ceil(self.timer_period.as_nanos().max(1));
@@ -102,7 +102,7 @@ impl MainLoop {
         }
     }
 
-    /// The first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
+    /// Returns the first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
     #[inline]
     fn poll(&self, arrival: Instant) -> Instant {
         if arrival <= self.free_at {

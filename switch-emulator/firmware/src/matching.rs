@@ -70,7 +70,7 @@ impl Match {
         bytes
     }
 
-    /// Whether MODIFY or DELETE with this match means the entry with the match `entry`.
+    /// Returns whether MODIFY or DELETE with this match means the entry with the match `entry`.
     ///
     /// Only this match's wildcards count; the entry's are taken as values. VLAN priority and type of service are
     /// not compared.
@@ -158,7 +158,8 @@ impl Rule {
 
 const MAC: u64 = 0xffff_ffff_ffff;
 
-/// A hash of the words under the mask. Comparing it first, a search reads few bytes of each entry, and all of only one.
+/// Returns a hash of the words under the mask. Comparing it first, a search reads few bytes of each entry, and all of
+/// only one.
 fn digest(words: [u64; 4], mask: [u64; 4]) -> u32 {
     const FACTORS: [u64; 4] = [
         0x9e37_79b9_7f4a_7c15,
@@ -263,7 +264,7 @@ impl Search {
         }
     }
 
-    /// The slot that names the first entry with this digest; an empty one if there is none.
+    /// Returns the slot that names the first entry with this digest; an empty one if there is none.
     fn slot_of(&self, digest: u32) -> usize {
         let last = self.by_digest.len() - 1; // all ones in binary
         let mut slot = digest as usize & last;

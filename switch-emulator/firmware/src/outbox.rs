@@ -128,8 +128,8 @@ impl Outbox {
         self.push(at, OutputKind::Controller(message));
     }
 
-    /// The CPU hands the TCP segment with `payload` bytes for the controller to its MAC at `now`; gives the instant at
-    /// which its frame leaves by the native port.
+    /// The CPU hands the TCP segment with `payload` bytes for the controller to its MAC at `now`. Returns the instant
+    /// at which its frame leaves by the native port.
     pub(crate) fn control_frame(&mut self, now: Instant, payload: usize) -> Instant {
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload);
         let passed = self.egress.hand_over(now, length).unwrap_or(now);
@@ -181,9 +181,9 @@ impl Outbox {
         self.send_back(now, ports, frame, false);
     }
 
-    /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
-    /// back and room is certain; the agent counts it later. Gives the instant at which it departs, if the MAC takes it;
-    /// otherwise nothing has changed.
+    /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits
+    /// to go back and room is certain; the agent counts it later. Returns the instant at which it departs, if the MAC
+    /// takes it; otherwise nothing has changed.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,
@@ -196,7 +196,7 @@ impl Outbox {
         Some(self.egress.depart(ready, port, length))
     }
 
-    /// Whether nothing waits, neither for the driver nor to go back to the integrated switch.
+    /// Returns whether nothing waits, neither for the driver nor to go back to the integrated switch.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.returning.is_empty()
@@ -220,7 +220,7 @@ impl Outbox {
         }
     }
 
-    /// When the next frame comes back from the CPU whose fate is open until then.
+    /// Returns when the next frame comes back from the CPU whose fate is open until then.
     #[inline]
     pub(crate) fn returning_at(&self) -> Option<Instant> {
         self.returning.front().map(|returning| returning.at)
@@ -248,7 +248,7 @@ impl Outbox {
         }
     }
 
-    /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
+    /// Hands a frame to the MAC. Returns the instant at which it has passed the integrated switch, if the MAC took it.
     #[inline(always)]
     fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = self.egress.hand_over(now, length);

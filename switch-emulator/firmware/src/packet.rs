@@ -38,7 +38,7 @@ impl Key {
         self.words[0] as u16
     }
 
-    /// Type behind VLAN tags.
+    /// Returns type behind VLAN tags.
     pub(crate) const fn ethertype(&self) -> u16 {
         self.words[1] as u16
     }

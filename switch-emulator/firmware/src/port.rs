@@ -13,7 +13,7 @@ pub(crate) const PORTS: usize = 4;
 pub struct PortNumber(u8);
 
 impl PortNumber {
-    /// The port with this number, if there is one.
+    /// Returns the port with this number, if there is one.
     #[must_use]
     #[inline]
     pub const fn new(number: u8) -> Option<Self> {
@@ -73,7 +73,7 @@ impl PortMask {
         Self::from_bits(u8::MAX)
     }
 
-    /// The front ports among these bits; others are dropped.
+    /// Returns the front ports among these bits; others are dropped.
     #[must_use]
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
@@ -87,28 +87,28 @@ impl PortMask {
         self.0
     }
 
-    /// Whether `port` belongs to the set.
+    /// Returns whether `port` belongs to the set.
     #[must_use]
     #[inline]
     pub const fn contains(self, port: PortNumber) -> bool {
         self.0 & (1 << port.index()) != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many ports it has.
+    /// Returns how many ports it has.
     #[must_use]
     #[inline]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Its ports, ascending.
+    /// Returns its ports, ascending.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = PortNumber> {
         let mut bits = self.0;
@@ -119,7 +119,7 @@ impl PortMask {
         })
     }
 
-    /// Its port, if it has but one.
+    /// Returns its port, if it has but one.
     #[inline]
     pub(crate) fn only(self) -> Option<PortNumber> {
         let lowest = self.0.trailing_zeros() as u8;

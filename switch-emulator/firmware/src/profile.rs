@@ -47,7 +47,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// Where in `text` reading it went wrong.
+    /// Returns where in `text` reading it went wrong.
     #[must_use]
     pub fn syntax(text: &str, error: &toml::de::Error) -> Self {
         let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -69,7 +69,7 @@ impl ProfileError {
     }
 }
 
-/// The kind of device that a profile describes; a profile without a kind describes a Zodiac FX.
+/// Returns the kind of device that a profile describes; a profile without a kind describes a Zodiac FX.
 ///
 /// # Errors
 /// [`ProfileError::Syntax`] when the text is not TOML or its kind no text.

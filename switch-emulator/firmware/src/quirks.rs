@@ -14,8 +14,8 @@ pub enum Quirks {
 }
 
 impl Quirks {
-    /// Whether this deviation of the firmware is shown: the one place that decides. What the specification leaves open, or
-    /// how the board is built, is the same in both, and nobody asks for it.
+    /// Returns whether this deviation of the firmware is shown: the one place that decides. What the specification
+    /// leaves open, or how the board is built, is the same in both, and nobody asks for it.
     #[must_use]
     pub(crate) const fn has(self, quirk: Quirk) -> bool {
         let _ = quirk; // a board shows all of them or none

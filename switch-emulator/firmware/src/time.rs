@@ -19,7 +19,7 @@ impl Instant {
     /// Later than anything that happens.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after zero.
+    /// Returns the instant `nanos` nanoseconds after zero.
     #[must_use]
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -96,7 +96,7 @@ impl Duration {
         }
     }
 
-    /// The span in nanoseconds.
+    /// Returns the span in nanoseconds.
     #[must_use]
     #[inline]
     pub const fn as_nanos(self) -> u64 {
@@ -127,7 +127,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub for Instant {
     type Output = Duration;
-    /// Time from `earlier` to `self`; `earlier` must not be later.
+    /// Returns time from `earlier` to `self`; `earlier` must not be later.
     #[inline]
     fn sub(self, earlier: Self) -> Duration {
         debug_assert!(self >= earlier, "{self} is before {earlier}");

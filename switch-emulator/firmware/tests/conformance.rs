@@ -54,7 +54,7 @@ fn replay(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Performs one event of a case; gives what the board gave, in the form of the recordings.
+/// Performs one event of a case. Returns what the board gave, in the form of the recordings.
 fn perform(bench: &mut Bench, event: &str) -> Vec<String> {
     let words: Vec<&str> = event.split(' ').collect();
     let mut lines = Vec::new();
@@ -113,7 +113,7 @@ fn describe(index: usize, flow: &Flow) -> String {
     )
 }
 
-/// Whether a recorded line and ours say the same, apart from what is garbage on the board.
+/// Returns whether a recorded line and ours say the same, apart from what is garbage on the board.
 fn same(expected: &str, actual: &str) -> bool {
     match expected.split(' ').next().unwrap() {
         "of" => actual.strip_prefix("of ").is_some_and(|actual| {

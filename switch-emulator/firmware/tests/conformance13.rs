@@ -66,7 +66,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Performs one event of a case; gives what the board gave, in the form of the recordings.
+    /// Performs one event of a case. Returns what the board gave, in the form of the recordings.
     fn perform(&mut self, event: &str) -> Vec<String> {
         let words: Vec<&str> = event.split(' ').collect();
         let mut lines = Vec::new();
@@ -153,7 +153,7 @@ fn describe(index: usize, flow: &Flow13) -> String {
     )
 }
 
-/// Whether a recorded line and ours say the same, apart from what is garbage on the board.
+/// Returns whether a recorded line and ours say the same, apart from what is garbage on the board.
 fn same(expected: &str, actual: &str) -> bool {
     match (expected.strip_prefix("of "), actual.strip_prefix("of ")) {
         (Some(expected), Some(actual)) => same_message(&unhex(expected), &unhex(actual), &[]),

@@ -29,8 +29,8 @@ fn add(table: u8, priority: u8, oxms: &[u8], port: u16) -> Vec<u8> {
     bytes
 }
 
-/// When a frame of port 1 leaves behind these entries and one that sends it to port 2, beside when it leaves without
-/// them.
+/// Returns when a frame of port 1 leaves behind these entries and one that sends it to port 2, beside when it leaves
+/// without them.
 fn extra_ps(entries: &[Vec<u8>]) -> i64 {
     let leaves = |entries: &[Vec<u8>]| {
         let mut bed = Testbed::new(&quiet_profile(), quiet_config());

@@ -65,21 +65,21 @@ fn pause(quanta: u16) -> Vec<u8> {
     frame
 }
 
-/// A UDP packet in a frame of this length, as far as it fits.
+/// Returns a UDP packet in a frame of this length, as far as it fits.
 fn packet(length: usize) -> Vec<u8> {
     let mut frame = testbed::udp(length.max(60), 0);
     frame.truncate(length);
     frame
 }
 
-/// The same, and in its head something else: at this place, where a search reads or does not read, this byte.
+/// Returns the same, and in its head something else: at this place, where a search reads or does not read, this byte.
 fn changed((at, byte): (usize, u8)) -> Vec<u8> {
     let mut frame = packet(302);
     frame[at] = byte;
     frame
 }
 
-/// An entry of OpenFlow 1.0, or the removal of some.
+/// Returns an entry of OpenFlow 1.0, or the removal of some.
 fn rule10() -> impl Strategy<Value = Vec<u8>> {
     let tos = {
         let mut tos = everything();
@@ -117,7 +117,7 @@ fn rule10() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// An entry of OpenFlow 1.3, or the removal of some.
+/// Returns an entry of OpenFlow 1.3, or the removal of some.
 fn rule13() -> impl Strategy<Value = Vec<u8>> {
     let udp = [of13::ipv4(), of13::oxm(10, &[17])].concat();
     let wanted = prop::sample::select(vec![
@@ -188,7 +188,7 @@ fn rule13() -> impl Strategy<Value = Vec<u8>> {
         )
 }
 
-/// A message of OpenFlow 1.3 about the group that entries send to.
+/// Returns a message of OpenFlow 1.3 about the group that entries send to.
 fn group13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>> {
     (command, 0_u8..4, 2_u32..5).prop_map(|(command, kind, number)| {
         let weight = u16::from(kind == 1); // only SELECT groups have weights
@@ -199,14 +199,14 @@ fn group13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>>
     })
 }
 
-/// A message of OpenFlow 1.3 about the meter that entries send through.
+/// Returns a message of OpenFlow 1.3 about the meter that entries send through.
 fn meter13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>> {
     let rates = prop_oneof![1_u32..400, 400_u32..20_000];
     (command, 1_u8..3, rates)
         .prop_map(|(command, flags, rate)| of13::meter_mod(command, flags, rate))
 }
 
-/// The first entries of a board, and in OpenFlow 1.3 a meter and a group for them.
+/// Returns the first entries of a board, and in OpenFlow 1.3 a meter and a group for them.
 fn entries() -> impl Strategy<Value = Vec<Message>> {
     let rules = prop::collection::vec(rule(), 1..8);
     (group13(Just(0)), meter13(Just(0)), rules).prop_map(|(group, meter, rules)| {
@@ -240,7 +240,7 @@ fn door() -> impl Strategy<Value = Door> {
     ]
 }
 
-/// A board in a session, with these entries.
+/// Returns a board in a session, with these entries.
 fn board_with(config: &Config, seed: u64, entries: &[Message]) -> (Board, Instant) {
     let profile = Profile::from_toml(ZODIAC_FX).unwrap();
     let mut board = Board::new(&profile, config.clone(), seed).unwrap();
@@ -257,7 +257,7 @@ fn board_with(config: &Config, seed: u64, entries: &[Message]) -> (Board, Instan
     (board, now)
 }
 
-/// The same with one entry, for everything.
+/// Returns the same with one entry, for everything.
 fn board(config: &Config, seed: u64) -> (Board, Instant) {
     let entry = Message {
         of10: FlowMod::add(everything(), 1, output(3)).message(),
@@ -458,7 +458,7 @@ fn in_order(mut outputs: Vec<Output>) -> Vec<String> {
     texts.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Time between two steps: sometimes long enough for entries to expire.
+/// Returns time between two steps: sometimes long enough for entries to expire.
 fn gap_ns() -> impl Strategy<Value = u64> {
     prop_oneof![
         40 => prop::sample::select(vec![0_u64, 7_000, 30_000, 150_000, 700_000, 3_000_000]),
@@ -558,8 +558,8 @@ fn frames_like_one_before_pass_in_one_step() {
     }
 }
 
-/// How many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow 1.3, as firmware
-/// and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
+/// Returns how many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow
+/// 1.3, as firmware and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
 fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     let bucket = of13::bucket(3, 0, &[of13::output(3)]);
     let mut messages = vec![

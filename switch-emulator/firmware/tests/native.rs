@@ -103,7 +103,7 @@ fn what_is_not_for_the_board_gets_no_answer() {
     assert_eq!(network.bed.board.counters().native_received, 4);
 }
 
-/// An echo request of the peer.
+/// Returns an echo request of the peer.
 fn ping(to: std::net::Ipv4Addr, payload_bytes: usize) -> Vec<u8> {
     let data = vec![7; payload_bytes];
     let request = Icmpv4Repr::EchoRequest {

@@ -29,8 +29,8 @@ fn send_burst(bed: &mut Testbed, frames: usize) {
     }
 }
 
-/// Sends frames of 64 bytes at a steady rate for half a second, each up to half a gap late so that they keep no phase to
-/// the CPU's work; gives what became of them.
+/// Sends frames of 64 bytes at a steady rate for half a second, each up to half a gap late so that they keep no phase
+/// to the CPU's work. Returns what became of them.
 fn after_steady_input(profile: &Profile, entries: u16, rate_pps: f64) -> Counters {
     let mut bed = Testbed::connected(profile, quiet_config());
     bed.install(decreasing_first(entries));
@@ -142,7 +142,7 @@ fn a_pause_lasts_its_quanta() {
     assert_eq!(lost_behind(0, 0), 0);
 }
 
-/// A pause frame for all bridges, without FCS.
+/// Returns a pause frame for all bridges, without FCS.
 fn pause_frame(quanta: u16) -> Vec<u8> {
     let mut frame = vec![
         0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 0x08, 0, 1,

@@ -10,7 +10,7 @@ use zodiac_firmware::{Config, CpuPortTags, Event, Hang};
 const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
 const BARRIER_REQUEST: u8 = 20;
 
-/// A board in a session of OpenFlow 1.3.
+/// Returns a board in a session of OpenFlow 1.3.
 fn bed() -> Testbed {
     let mut bed = Testbed::new(&quiet_profile(), quiet_config());
     bed.board.connected(bed.now);
@@ -26,7 +26,7 @@ fn message13(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A `FLOW_MOD` that adds an entry without fields to table 0.
+/// Returns a `FLOW_MOD` that adds an entry without fields to table 0.
 fn add(priority: u16, buffer: u32, instructions: &[u8]) -> Vec<u8> {
     add_with(&[], priority, buffer, instructions)
 }

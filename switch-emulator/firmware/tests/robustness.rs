@@ -33,7 +33,7 @@ fn frame_bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// An action with any type, length and contents.
+/// Returns an action with any type, length and contents.
 fn action() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (0..13_u16, any::<[u8; 4]>()).prop_map(|(kind, rest)| [

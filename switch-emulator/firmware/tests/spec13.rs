@@ -27,7 +27,7 @@ fn spec() -> Config {
     }
 }
 
-/// A board in a session of OpenFlow 1.3.
+/// Returns a board in a session of OpenFlow 1.3.
 fn bed_with(config: Config) -> Testbed {
     let mut bed = Testbed::new(&quiet_profile(), config);
     bed.board.connected(bed.now);
@@ -344,7 +344,7 @@ fn transport_checksum(frame: &[u8]) -> u16 {
     checksum(&frame[34..34 + usize::from(length)], &pseudo)
 }
 
-/// The Internet checksum (RFC 1071), straight from its definition.
+/// Returns the Internet checksum (RFC 1071), straight from its definition.
 fn checksum(bytes: &[u8], pseudo: &[u8]) -> u16 {
     let mut all = [pseudo, bytes].concat();
     all.resize(all.len().next_multiple_of(2), 0);

@@ -23,7 +23,7 @@ fn ports(numbers: &[u8]) -> PortMask {
     numbers.iter().map(|number| port(*number)).collect()
 }
 
-/// A frame of `length` bytes in the other direction than [`udp`]'s.
+/// Returns a frame of `length` bytes in the other direction than [`udp`]'s.
 fn back(length: usize) -> Vec<u8> {
     let mut frame = udp(length, 0);
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);

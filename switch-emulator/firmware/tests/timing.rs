@@ -22,7 +22,7 @@ enum Used {
     DecreasingFirst,
 }
 
-/// A table of `count` entries with flow 0 used, sending to port 3.
+/// Returns a table of `count` entries with flow 0 used, sending to port 3.
 fn table(count: u16, kind: Fields, used: Used, more_actions: &[u8]) -> Vec<FlowMod> {
     let actions = [more_actions, &output(3)].concat();
     (0..count)
@@ -256,7 +256,7 @@ fn a_frame_that_arrives_as_a_pass_begins_finds_the_ring_as_before() {
     }
 }
 
-/// Sends frames at line rate into an idle board with an expensive table; gives how many were kept.
+/// Sends frames at line rate into an idle board with an expensive table. Returns how many were kept.
 fn kept_of_burst(length: usize, frames: u64) -> u64 {
     let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
     bed.install(table(128, Fields::FiveTuple, Used::IncreasingLast, &[]));
@@ -291,8 +291,8 @@ fn the_buffer_holds_what_the_paper_says() {
     assert_eq!(kept_of_burst(306, 20), 9);
 }
 
-/// Saturates a board with frames at line rate, without pause frames, which would cost some of them (`overload.rs`); gives
-/// the departures.
+/// Saturates a board with frames at line rate, without pause frames, which would cost some of them (`overload.rs`).
+/// Returns the departures.
 fn saturated(profile: &Profile, length: usize, entries: &[FlowMod]) -> Vec<Instant> {
     let mut profile = profile.clone();
     profile.flow_control.pause_quanta = 0;

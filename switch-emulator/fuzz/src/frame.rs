@@ -14,7 +14,7 @@ const TYPES: [u16; 8] = [
 /// What the IP protocol field of a likely frame holds.
 const PROTOCOLS: [u8; 4] = [17, 6, 1, 2];
 
-/// A frame without FCS.
+/// Returns a frame without FCS.
 pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, number]: [u8; 2] = input.arbitrary()?;
     match form % 5 {

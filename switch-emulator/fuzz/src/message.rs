@@ -10,7 +10,7 @@ const PORTS: [u16; 16] = [
     1, 2, 3, 4, 0, 5, 8, 257, 0xfff8, 0xfff9, 0xfffa, 0xfffb, 0xfffc, 0xfffd, 0xfffe, 0xffff,
 ];
 
-/// Bytes of one message, or of something like it.
+/// Returns the bytes of one message, or of something like it.
 pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, value]: [u8; 2] = input.arbitrary()?;
     Ok(match form % 12 {
@@ -38,7 +38,7 @@ pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     })
 }
 
-/// A HELLO with this version.
+/// Returns a HELLO with this version.
 pub(crate) fn hello(version: u8) -> Vec<u8> {
     let mut bytes = message(0, &[]);
     bytes[0] = version;
@@ -99,7 +99,7 @@ fn flow_mod(input: &mut Unstructured, number: u8) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An action: mostly of a type and length that exist.
+/// Returns an action: mostly of a type and length that exist.
 fn action(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, kind]: [u8; 2] = input.arbitrary()?;
     Ok(match form % 8 {

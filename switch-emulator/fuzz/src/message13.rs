@@ -57,17 +57,17 @@ fn of_13(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A HELLO of OpenFlow 1.3.
+/// Returns a HELLO of OpenFlow 1.3.
 pub(crate) fn hello() -> Vec<u8> {
     of_13(0, &[])
 }
 
-/// A request for the features.
+/// Returns a request for the features.
 pub(crate) fn features_request() -> Vec<u8> {
     of_13(5, &[])
 }
 
-/// Bytes of one message, or of something like it.
+/// Returns the bytes of one message, or of something like it.
 pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, value]: [u8; 2] = input.arbitrary()?;
     Ok(match form % 12 {

@@ -92,7 +92,7 @@ pub(crate) fn check_spec_13(message: &[u8]) {
     assert!(fits, "type {}: {message:02x?}", message[1]);
 }
 
-/// Length of the match at the beginning, with what fills it up, if its fields end where it ends.
+/// Returns the length of the match at the beginning, with what fills it up, if its fields end where it ends.
 fn matched(bytes: &[u8]) -> Option<usize> {
     let length = be16(bytes.get(..4)?, 2);
     let mut rest = bytes.get(4..length)?;

@@ -83,7 +83,7 @@ impl Start {
         [flags, choices, self.boot_exponent, self.seed]
     }
 
-    /// The board's device.
+    /// Returns the board's device.
     pub(crate) fn profile(&self) -> &'static Profile {
         static PROFILES: OnceLock<[Profile; 2]> = OnceLock::new();
         let profiles = PROFILES.get_or_init(|| {
@@ -95,7 +95,7 @@ impl Start {
         &profiles[usize::from(self.holding)]
     }
 
-    /// The board's settings.
+    /// Returns the board's settings.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
@@ -117,7 +117,7 @@ impl Start {
         }
     }
 
-    /// When the power comes on.
+    /// Returns when the power comes on.
     #[must_use]
     pub fn boot(&self) -> Instant {
         Instant::from_nanos((1 << self.boot_exponent) - 1)

@@ -51,7 +51,7 @@ pub enum Steps {
 }
 
 impl Step {
-    /// The next step of an input.
+    /// Returns the next step of an input.
     ///
     /// # Errors
     /// When the input ends within it.
@@ -90,7 +90,7 @@ impl Step {
         })
     }
 
-    /// The bytes that make this step in a script of all steps; of those that recorded exchanges consist of.
+    /// Returns the bytes that make this step in a script of all steps; of those that recorded exchanges consist of.
     ///
     /// # Panics
     /// For steps that recordings do not have.

@@ -149,7 +149,7 @@ fn line(input: &mut Unstructured, value: u8) -> Result<Vec<u8>> {
     Ok(typed)
 }
 
-/// A block of an upload: its number, and what fills it. Number 0 ends the upload instead.
+/// Returns a block of an upload: its number, and what fills it. Number 0 ends the upload instead.
 fn block(number: u8, fill: u8) -> Vec<u8> {
     if number == 0 {
         return vec![0x04];

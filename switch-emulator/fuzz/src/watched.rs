@@ -111,7 +111,7 @@ impl WatchedBoard {
         watched
     }
 
-    /// Whether the input has had its share.
+    /// Returns whether the input has had its share.
     #[must_use]
     pub fn is_tired(&self) -> bool {
         self.calls > MOST_CALLS || self.now.saturating_since(self.boot) > LONGEST

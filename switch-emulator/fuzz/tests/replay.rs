@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Replays for the targets whose names contain one of these words, at once; gives whether everything held.
+/// Replays for the targets whose names contain one of these words, at once. Returns whether everything held.
 fn replay_each(words: &[&str]) -> Outcome<bool> {
     let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
     let mut processes = Vec::new();
@@ -80,7 +80,7 @@ fn replay_each(words: &[&str]) -> Outcome<bool> {
     Ok(held)
 }
 
-/// Replays for one target; gives whether everything held.
+/// Replays for one target. Returns whether everything held.
 fn replay(target: &str) -> Outcome<bool> {
     let (index, steps) = TARGETS
         .iter()
@@ -116,7 +116,8 @@ fn told(path: &Path) -> String {
     seen.unwrap_or(path).display().to_string()
 }
 
-/// The inputs of a folder for a target, by name. There are some: a folder that is not found would check nothing.
+/// Returns the inputs of a folder for a target, by name. There are some: a folder that is not found would check
+/// nothing.
 fn files(folder: &str, target: &str) -> Outcome<Vec<Input>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(folder)
@@ -142,8 +143,8 @@ fn files(folder: &str, target: &str) -> Outcome<Vec<Input>> {
         .collect()
 }
 
-/// An input that only its number and the corpus decide: random bytes, or the beginning of one file and the end of
-/// another with some bytes changed.
+/// Returns an input that only its number and the corpus decide: random bytes, or the beginning of one file and the end
+/// of another with some bytes changed.
 fn made(target: u64, number: u64, corpus: &[Input]) -> Input {
     let mut random = ChaCha8Rng::seed_from_u64(number);
     random.set_stream(target);
@@ -172,7 +173,7 @@ fn made(target: u64, number: u64, corpus: &[Input]) -> Input {
     }
 }
 
-/// Tells which input failed, and how to have it once more.
+/// Returns which input failed, and how to have it once more.
 fn report(target: &str, input: &Input) -> Outcome<()> {
     eprintln!("replay: {target} failed with {}", input.name);
     let mut path = input.name.clone();

@@ -96,7 +96,7 @@ fn first(messages: &[u8]) -> Option<(libc::c_int, libc::c_int, &[u8], &[u8])> {
     Some((level, kind, data, rest))
 }
 
-/// A `timespec` in nanoseconds.
+/// Returns a `timespec` in nanoseconds.
 fn stamp_ns(data: &[u8]) -> Option<u64> {
     let seconds =
         array(data, offset_of!(libc::timespec, tv_sec)).map(libc::time_t::from_ne_bytes)?;

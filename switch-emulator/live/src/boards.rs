@@ -47,7 +47,7 @@ impl BoardSlot {
             .min()
     }
 
-    /// The instant for the next call: what is due in the past happens now.
+    /// Returns the instant for the next call: what is due in the past happens now.
     fn step_to(&mut self, at: Instant) -> Instant {
         self.last = self.last.max(at);
         self.last
@@ -55,7 +55,7 @@ impl BoardSlot {
 }
 
 impl Boards {
-    /// These boards, with the timing of their links, wired to each other.
+    /// Returns these boards, with the timing of their links, wired to each other.
     #[must_use]
     pub fn new(boards: Vec<(Board, LinkTiming)>, links: &[[PortAddress; 2]]) -> Self {
         let slots = boards.into_iter().map(|(board, timing)| BoardSlot {
@@ -120,7 +120,8 @@ impl Boards {
         self.called(board);
     }
 
-    /// For a board that keeps its connection to the controller itself, whether that is established; nothing for others.
+    /// For a board that keeps its connection to the controller itself, whether that is established, or `None` for
+    /// others.
     #[must_use]
     pub fn own_connection(&self, board: usize) -> Option<bool> {
         let board = &self.slots[board].board;
@@ -155,7 +156,8 @@ impl Boards {
         while self.step(now, &mut take) {}
     }
 
-    /// Does the first thing that is due until `now`, as [`run_until`](Self::run_until); tells whether there was one.
+    /// Does the first thing that is due until `now`, as [`run_until`](Self::run_until), and returns whether there was
+    /// one.
     pub fn step(&mut self, now: Instant, mut take: impl FnMut(usize, Output)) -> bool {
         while let Some(board) = self.touched.pop() {
             self.drain(board, &mut take);
@@ -252,7 +254,7 @@ impl Boards {
     }
 }
 
-/// Index of a port in a list of all ports of a board.
+/// Returns the index of a port in a list of all ports of a board.
 pub(crate) fn place(port: PortNumber) -> usize {
     usize::from(port.get()) - 1
 }

@@ -27,7 +27,7 @@ pub struct CacheWarmer {
 }
 
 impl CacheWarmer {
-    /// None if there is no loopback interface to be had.
+    /// `None` if there is no loopback interface to be had.
     #[must_use]
     pub fn open() -> Option<Self> {
         let mut frame = [0; FRAME_BYTES];
@@ -36,8 +36,8 @@ impl CacheWarmer {
         Some(Self { socket, frame })
     }
 
-    /// Sends one if it is time for it, before a departure at `at`, with the send path last used at `last`. Says whether it
-    /// has.
+    /// Sends one if it is time for it, before a departure at `at`, with the send path last used at `last`. Returns
+    /// whether it has.
     #[must_use]
     pub fn send_before(&self, at: Instant, last: Instant, now: Instant) -> bool {
         let goes = is_time(at, last, now);

@@ -40,13 +40,13 @@ impl Clock {
         }
     }
 
-    /// The time now.
+    /// Returns the time now.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.start_ns))
     }
 
-    /// The time now on both clocks.
+    /// Returns the time now on both clocks.
     #[must_use]
     pub fn pair(&self) -> ClockPair {
         let mut before = self.now();
@@ -71,7 +71,7 @@ impl Clock {
 }
 
 impl ClockPair {
-    /// The instant of a kernel stamp.
+    /// Returns the instant of a kernel stamp.
     #[must_use]
     pub fn instant_of(&self, stamp_realtime_ns: u64) -> Instant {
         let sum = u128::from(self.now.as_nanos()) + u128::from(stamp_realtime_ns);

@@ -276,7 +276,8 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
     Ok(board)
 }
 
-/// Where the board connects to. A board on a network of its own connects by its settings, which the table may give.
+/// Returns where the board connects to. A board on a network of its own connects by its settings, which the table may
+/// give.
 fn check_controller(
     controller: Option<String>,
     settings: &mut Settings,
@@ -316,13 +317,13 @@ fn check_controller(
 }
 
 impl BoardConfig {
-    /// Whether the board keeps its connection to the controller itself, by frames.
+    /// Returns whether the board keeps its connection to the controller itself, by frames.
     #[must_use]
     pub fn is_on_network(&self) -> bool {
         self.settings.control == ControlCarrier::Network
     }
 
-    /// The board as configured, switched on.
+    /// Returns the board as configured, switched on.
     ///
     /// # Errors
     /// Settings that no board can have.

@@ -79,7 +79,7 @@ pub struct Consoles {
 }
 
 impl Consoles {
-    /// Opens a pseudo-terminal for each board that has a path for one. Gives the data thread's ends, one a board.
+    /// Opens a pseudo-terminal for each board that has a path for one. Returns the data thread's ends, one a board.
     ///
     /// # Errors
     /// A pseudo-terminal or its link cannot be had.
@@ -158,7 +158,7 @@ impl Consoles {
     }
 }
 
-/// A board's pseudo-terminal, if its configuration names one.
+/// Returns a board's pseudo-terminal, if its configuration names one.
 fn open_terminal(board: &BoardConfig) -> Result<Option<PseudoTerminal>, StartError> {
     let open = |path: &PathBuf| {
         PseudoTerminal::open(path).map_err(|error| {

@@ -91,7 +91,7 @@ impl ControlPort {
         result
     }
 
-    /// The next notice, if any.
+    /// Returns the next notice, if any.
     pub fn notice(&mut self) -> Option<Notice> {
         self.notices.pop().ok()
     }
@@ -505,12 +505,12 @@ impl BoardConnection {
 }
 
 impl Session {
-    /// Whether messages for the controller are taken.
+    /// Returns whether messages for the controller are taken.
     fn takes(&self) -> bool {
         matches!(self.stage, Stage::Established | Stage::HalfOpen)
     }
 
-    /// Whether the controller can still say something, if only that it has ended.
+    /// Returns whether the controller can still say something, if only that it has ended.
     fn is_heard(&self) -> bool {
         matches!(
             self.stage,
@@ -518,7 +518,7 @@ impl Session {
         )
     }
 
-    /// Reads what has come. Gives how many bytes, 0 at the stream's end, and how many segments brought them.
+    /// Reads what has come. Returns how many bytes, 0 at the stream's end, and how many segments brought them.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<(usize, usize)> {
         // No more bytes are read than were counted, so that bytes and segments belong together.
         let mut arrived = TcpInfo::read(&self.socket)?;
@@ -565,7 +565,7 @@ fn ending(error: &io::Error) -> String {
     }
 }
 
-/// A TCP connection on its way, with the board's options: no Nagle delay, segments of 536 bytes.
+/// Returns a TCP connection on its way, with the board's options: no Nagle delay, segments of 536 bytes.
 fn begin_connect(controller: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(controller), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

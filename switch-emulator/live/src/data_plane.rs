@@ -179,7 +179,7 @@ impl DataPlane {
         self.send_counters();
     }
 
-    /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
+    /// Lets others have the core for a moment if nothing is due soon. Returns the instant after it.
     fn rest(&mut self, now: Instant) -> Instant {
         let quiet_until = now + QUIET;
         let next_at = self.outgoing.next_at();
@@ -275,7 +275,7 @@ impl DataPlane {
         }
     }
 
-    /// Reads an interface; tells whether nothing is left there.
+    /// Reads an interface, and returns whether nothing is left there.
     fn read(&mut self, index: usize) -> bool {
         for _ in 0..READS_PER_PASS {
             self.send_due_frames();

@@ -44,7 +44,7 @@ pub enum PortError {
 }
 
 impl DataPort {
-    /// The port behind this socket; `native` if the board's own connection passes here.
+    /// Returns the port behind this socket; `native` if the board's own connection passes here.
     #[must_use]
     pub fn new(
         address: PortAddress,
@@ -62,7 +62,7 @@ impl DataPort {
         }
     }
 
-    /// Whether this trouble is new on this port; it counts as reported from now on.
+    /// Returns whether this trouble is new on this port; it counts as reported from now on.
     pub fn is_new(&mut self, error: PortError) -> bool {
         let new = !self.reported.contains(&error);
         if new {
@@ -81,7 +81,7 @@ pub struct DataPorts {
 }
 
 impl DataPorts {
-    /// These ports, of so many boards.
+    /// Returns these ports, of so many boards.
     ///
     /// # Errors
     /// The kernel cannot watch them.
@@ -99,13 +99,14 @@ impl DataPorts {
         })
     }
 
-    /// The port of a board, if it has an interface.
+    /// Returns the port of a board, if it has an interface.
     #[must_use]
     pub fn find(&self, board: usize, port: PortNumber) -> Option<usize> {
         self.by_address[board][place(port)]
     }
 
-    /// Puts into `ready` the ports that have frames, or something to tell, and says whether these are all. Never waits.
+    /// Puts into `ready` the ports that have frames, or something to tell, and returns whether these are all. Never
+    /// waits.
     pub fn poll(&self, ready: &mut Vec<usize>) -> bool {
         self.readiness.poll(ready)
     }

@@ -186,7 +186,7 @@ pub fn run(path: &Path) -> Result<(), RunError> {
     ended.map_err(|_| RunError::Ended("the holder's thread failed; report this as a bug".into()))
 }
 
-/// The sockets of all ports: those outside first.
+/// Returns the sockets of all ports: those outside first.
 fn watch_ports(ports: &[SwitchPort]) -> Result<Readiness, StartError> {
     let failed = |error| StartError::new(format!("cannot watch the interfaces: {error}"));
     let readiness = Readiness::new().map_err(failed)?;
@@ -288,7 +288,7 @@ impl DelayLine {
         self.watch.caught_up(now);
     }
 
-    /// Reads an interface; tells whether nothing is left there.
+    /// Reads an interface, and returns whether nothing is left there.
     fn read(&mut self, port: usize, is_outside: bool) -> bool {
         for _ in 0..READS_PER_PASS {
             self.send_due_frames();
@@ -468,7 +468,7 @@ impl DelayLine {
         }
     }
 
-    /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
+    /// Lets others have the core for a moment if nothing is due soon. Returns the instant after it.
     fn rest(&mut self, now: Instant) -> Instant {
         if self.outgoing.next_at().is_some_and(|at| at < now + QUIET) {
             return now;

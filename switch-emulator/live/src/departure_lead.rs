@@ -15,7 +15,7 @@ const STAMP_GAP: Duration = Duration::from_micros(30);
 pub struct DepartureLead {
     /// Those of data ports, and those of native ports: behind these is this machine's own TCP, to which the way is longer.
     leads: [SendLead; 2],
-    /// None if no warm-up frames are sent.
+    /// `None` if no warm-up frames are sent.
     cache_warmer: Option<CacheWarmer>,
     /// When the last frame was to leave.
     last_departure: Instant,

@@ -8,7 +8,7 @@ use zodiac_firmware::Board;
 
 use crate::error::StartError;
 
-/// Gives the board what the file holds; without the file the board is as configured.
+/// Returns the board what the file holds; without the file the board is as configured.
 ///
 /// # Errors
 /// The file cannot be read, or no board has written it. `key` says where the configuration names it.

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct StartError(String);
 
 impl StartError {
-    /// An error with this line; line breaks from below are joined, so that it stays one line.
+    /// Creates an error with this line; line breaks from below are joined, so that it stays one line.
     pub fn new(line: impl fmt::Display) -> Self {
         let line = line.to_string();
         Self(line.split_whitespace().collect::<Vec<_>>().join(" "))

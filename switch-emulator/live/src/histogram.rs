@@ -34,7 +34,7 @@ pub struct Quantiles {
 }
 
 impl Histogram {
-    /// An empty histogram.
+    /// Creates an empty histogram.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Histogram {
         self.max.fetch_max(nanos, Relaxed);
     }
 
-    /// The quantiles so far. While another thread records, the newest durations may be missing.
+    /// Returns the quantiles so far. While another thread records, the newest durations may be missing.
     #[must_use]
     pub fn quantiles(&self) -> Quantiles {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();

@@ -114,7 +114,7 @@ impl Journal {
         self.counters.fill(None);
     }
 
-    /// Whether every board's counters have come.
+    /// Returns whether every board's counters have come.
     #[must_use]
     pub fn has_counters(&self) -> bool {
         self.counters.iter().all(Option::is_some)

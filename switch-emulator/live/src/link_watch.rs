@@ -80,7 +80,7 @@ impl LinkWatch {
         }
     }
 
-    /// Takes all messages of the kernel; says whether there was any, or more than the kernel could keep.
+    /// Takes all messages of the kernel, and returns whether there was any, or more than the kernel could keep.
     fn has_changes(&self) -> bool {
         let mut any = false;
         let mut message = [0; 8_192];

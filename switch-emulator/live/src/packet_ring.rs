@@ -134,7 +134,7 @@ impl PacketRing {
         Ok(())
     }
 
-    /// The next frame that came, if there is one, in place of what `frame` holds; never waits.
+    /// Returns the next frame that came, if there is one, in place of what `frame` holds; never waits.
     pub fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
@@ -153,7 +153,7 @@ impl PacketRing {
         true
     }
 
-    /// The status word of the next place: whose turn it is.
+    /// Returns the status word of the next place: whose turn it is.
     fn status(&self) -> &AtomicU32 {
         let slot = self.at(0).cast::<u32>();
         // SAFETY: a live, aligned word of the ring, which both sides change as a whole.

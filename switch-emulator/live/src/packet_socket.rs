@@ -52,7 +52,7 @@ pub struct ReceiveBuffer {
 struct ControlBuffer([u8; CONTROL_BYTES]);
 
 impl ReceiveBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -115,7 +115,7 @@ impl PacketSocket {
         })
     }
 
-    /// Name of the interface.
+    /// Returns the name of the interface.
     #[must_use]
     pub fn interface(&self) -> &str {
         &self.interface
@@ -138,7 +138,7 @@ impl PacketSocket {
         }))
     }
 
-    /// The next thing in a queue of the socket, put into the buffer: its length and what came beside it.
+    /// Returns the next thing in a queue of the socket, put into the buffer: its length and what came beside it.
     fn take(
         &self,
         buffer: &mut ReceiveBuffer,
@@ -213,8 +213,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// When the newest frame left that was sent by [`send_stamped`](Self::send_stamped), in `CLOCK_REALTIME` nanoseconds;
-    /// nothing if the kernel has reported no departure since the last call.
+    /// Returns when the newest frame left that was sent by [`send_stamped`](Self::send_stamped), in `CLOCK_REALTIME`
+    /// nanoseconds, or `None` if the kernel has reported no departure since the last call.
     pub fn departure(&self, buffer: &mut ReceiveBuffer) -> Option<u64> {
         let mut newest = None;
         while let Ok(Some((_, ancillary))) = self.take(buffer, libc::MSG_ERRQUEUE) {
@@ -233,7 +233,7 @@ impl PacketSocket {
             .map(|_| ())
     }
 
-    /// A watch of this socket's interface for another thread.
+    /// Returns a watch of this socket's interface for another thread.
     ///
     /// # Errors
     /// No free file descriptor.
@@ -245,7 +245,7 @@ impl PacketSocket {
         })
     }
 
-    /// A reader of this socket's losses for another thread.
+    /// Returns a reader of this socket's losses for another thread.
     ///
     /// # Errors
     /// No free file descriptor.
@@ -297,7 +297,7 @@ impl Carrier {
         }
     }
 
-    /// Whether the socket is bound to the interface with this index, from now on if it was not.
+    /// Returns whether the socket is bound to the interface with this index, from now on if it was not.
     fn is_bound_to(&mut self, index: u32) -> bool {
         if self.bound == Some(index) {
             return true;
@@ -308,7 +308,7 @@ impl Carrier {
     }
 }
 
-/// Whether an error only says that the interface is down or gone, which [`Carrier`] tells.
+/// Returns whether an error only says that the interface is down or gone, which [`Carrier`] tells.
 #[must_use]
 pub fn is_link_down(error: &io::Error) -> bool {
     matches!(
@@ -332,7 +332,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Name of the interface.
+    /// Returns the name of the interface.
     #[must_use]
     pub fn interface(&self) -> &str {
         &self.interface

@@ -16,7 +16,7 @@ impl PendingFlag {
         self.0.store(true, Release);
     }
 
-    /// Whether there may be something that had not come at the last call.
+    /// Returns whether there may be something that had not come at the last call.
     #[must_use]
     pub fn take(&self) -> bool {
         // A plain load first: it costs nothing as long as nothing comes.

@@ -40,8 +40,8 @@ impl Readiness {
         Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
     }
 
-    /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell, and says whether these
-    /// are all. Never waits.
+    /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell, and returns whether
+    /// these are all. Never waits.
     pub fn poll(&self, ready: &mut Vec<usize>) -> bool {
         ready.clear();
         let mut answers = [MaybeUninit::<Event>::uninit(); MAX_EVENTS];

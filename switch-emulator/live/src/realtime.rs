@@ -60,7 +60,7 @@ impl Drop for UnlimitedRuntime {
     }
 }
 
-/// Whether this core exists and may be used.
+/// Returns whether this core exists and may be used.
 ///
 /// # Errors
 /// One line that names the cores that there are.
@@ -75,7 +75,7 @@ pub fn check_cpu(cpu: usize) -> Result<(), StartError> {
     )))
 }
 
-/// Pins the calling thread and sets its scheduling. Gives what was obtained, for people, and a warning if it is less
+/// Pins the calling thread and sets its scheduling. Returns what was obtained, for people, and a warning if it is less
 /// than what was asked for.
 ///
 /// # Errors

@@ -19,13 +19,13 @@ pub struct LinkTiming {
 }
 
 impl LinkTiming {
-    /// Time for preamble and frame; `frame_bytes` without FCS.
+    /// Returns time for preamble and frame; `frame_bytes` without FCS.
     #[must_use]
     pub fn wire(&self, frame_bytes: usize) -> Duration {
         self.span(self.preamble_bytes + (frame_bytes.max(MIN_FRAME_BYTES) + FCS_BYTES) as u64)
     }
 
-    /// Time of the interframe gap.
+    /// Returns time of the interframe gap.
     #[must_use]
     pub fn gap(&self) -> Duration {
         self.span(self.gap_bytes)
@@ -52,7 +52,7 @@ pub struct Overrun;
 const MAX_BACKLOG: Duration = Duration::from_millis(100);
 
 impl ReceivePort {
-    /// An idle port.
+    /// Creates an idle port.
     #[must_use]
     pub fn new(timing: LinkTiming) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl ReceivePort {
         }
     }
 
-    /// When the last bit arrives of a frame of `frame_bytes` without FCS whose beginning was stamped:
+    /// Returns when the last bit arrives of a frame of `frame_bytes` without FCS whose beginning was stamped:
     /// max(stamp, end of the previous frame and its gap) + `wire(l)`.
     ///
     /// # Errors

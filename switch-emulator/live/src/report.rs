@@ -69,7 +69,7 @@ pub struct StallReport {
 pub struct EventReport {
     /// When.
     pub at_ns: u64,
-    /// Whose; none for the program's own.
+    /// Whose, or `None` for the program's own.
     pub board: Option<String>,
     /// What, and how to mend it.
     pub text: String,

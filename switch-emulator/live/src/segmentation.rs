@@ -28,8 +28,8 @@ pub fn is_bundle(frame: &[u8]) -> bool {
     layout(frame).is_some_and(|layout| layout.is_bundle())
 }
 
-/// The segments of a bundle, each in a frame of its own. Their TCP checksums have yet to be completed. Anything else
-/// comes out as it is.
+/// Returns the segments of a bundle, each in a frame of its own. Their TCP checksums have yet to be completed. Anything
+/// else comes out as it is.
 #[must_use]
 pub fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
     let Some(Layout { tcp, payload, end }) = layout(frame).filter(Layout::is_bundle) else {
@@ -77,7 +77,7 @@ fn layout(frame: &[u8]) -> Option<Layout> {
 mod tests {
     use super::*;
 
-    /// A segment with sequence number 1000 and `bytes` of payload, FIN and PSH set.
+    /// Returns a segment with sequence number 1000 and `bytes` of payload, FIN and PSH set.
     fn bundle(bytes: usize) -> Vec<u8> {
         let mut frame = vec![0; 54];
         frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);

@@ -62,7 +62,7 @@ struct Class {
 }
 
 impl SendLead {
-    /// The same lead for all frames, for ever.
+    /// Returns the same lead for all frames, for ever.
     #[must_use]
     pub const fn fixed(lead: Duration) -> Self {
         Self::starting(lead, false)
@@ -109,7 +109,7 @@ impl SendLead {
         self.classes[0][0].lead
     }
 
-    /// Whether leads are learnt from departures.
+    /// Returns whether leads are learnt from departures.
     #[must_use]
     pub const fn learns(&self) -> bool {
         self.learns
@@ -167,7 +167,7 @@ impl Preceding {
     }
 }
 
-/// Time from the call to the stamp of the arrival, on loopback.
+/// Returns time from the call to the stamp of the arrival, on loopback.
 fn measure(clock: Clock) -> Option<Duration> {
     const ROUNDS: usize = 51;
     /// Waited in a tight loop, as between frames of a board, so that the caches are as cold as then, and not colder.

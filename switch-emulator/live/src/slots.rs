@@ -193,7 +193,7 @@ impl SlotsConfig {
         of_one.saturating_mul(self.flows.len() as u64)
     }
 
-    /// How many rows are kept: those of all frames of a run, or none.
+    /// Returns how many rows are kept: those of all frames of a run, or none.
     fn rows_kept(&self) -> usize {
         let periods = self
             .periods
@@ -559,8 +559,8 @@ impl Source {
         true
     }
 
-    /// The time, after a system call or a wake-up. How long that took is itself measured: it is a stall only if it took
-    /// longer than `long`.
+    /// Returns the time, after a system call or a wake-up. How long that took is itself measured: it is a stall only if
+    /// it took longer than `long`.
     fn read_clock_after_call(&mut self, long: Duration) -> u64 {
         let now = now();
         if now.saturating_since(self.watch.last()) <= long {
@@ -796,8 +796,8 @@ fn tai_ns() -> u64 {
     clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
 }
 
-/// By how much that clock is ahead of the wall clock: whole seconds, 0 where nobody has told the kernel. The clocks are
-/// read one after the other, so their difference is not exactly that, and may be less than 0.
+/// Returns by how much that clock is ahead of the wall clock: whole seconds, 0 where nobody has told the kernel. The
+/// clocks are read one after the other, so their difference is not exactly that, and may be less than 0.
 fn leap_ns(tai_ns: u64, wall_ns: u64) -> u64 {
     (tai_ns + NS_PER_S / 2).saturating_sub(wall_ns) / NS_PER_S * NS_PER_S
 }

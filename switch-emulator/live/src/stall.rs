@@ -37,7 +37,7 @@ impl StallWatch {
         }
     }
 
-    /// To be called with every reading of the clock. Tells the stall that just ended, if any.
+    /// To be called with every reading of the clock. Returns the stall that just ended, if any.
     pub fn observe(&mut self, now: Instant) -> Option<Stall> {
         let gap = now.saturating_since(self.last);
         let start = core::mem::replace(&mut self.last, now);
@@ -59,7 +59,7 @@ impl StallWatch {
         }
     }
 
-    /// When the thread last looked at the clock.
+    /// Returns when the thread last looked at the clock.
     #[must_use]
     pub fn last(&self) -> Instant {
         self.last
@@ -91,7 +91,7 @@ impl StallWatch {
         }
     }
 
-    /// Whether something that was due at this instant was kept from leaving in time by a stall.
+    /// Returns whether something that was due at this instant was kept from leaving in time by a stall.
     #[must_use]
     pub fn excuses(&self, due: Instant) -> bool {
         self.recovering || due <= self.stalled_until

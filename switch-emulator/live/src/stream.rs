@@ -35,7 +35,7 @@ pub enum Remark {
 }
 
 impl Remark {
-    /// Whether only the firmware minds: a switch of the specification puts messages of any length together.
+    /// Returns whether only the firmware minds: a switch of the specification puts messages of any length together.
     #[must_use]
     pub const fn is_of_firmware(self) -> bool {
         matches!(self, Self::SplitMessage | Self::LongMessage(_))
@@ -94,7 +94,7 @@ enum Header {
 }
 
 impl StreamCutter {
-    /// A cutter for a new connection.
+    /// Creates a cutter for a new connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -142,7 +142,7 @@ impl StreamCutter {
         cut
     }
 
-    /// When [`give_up`](Self::give_up) is due, if a message is unfinished.
+    /// Returns when [`give_up`](Self::give_up) is due, if a message is unfinished.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         (!self.pending.is_empty()).then(|| self.pending_since + PATIENCE)
@@ -193,7 +193,7 @@ fn flush(cut: &mut Cut, segment: &mut Vec<u8>) {
     }
 }
 
-/// The least number of segments for these messages, if none that fits in one segment lies across two.
+/// Returns the least number of segments for these messages, if none that fits in one segment lies across two.
 fn fewest_segments(messages: &[&[u8]]) -> usize {
     let (mut segments, mut filled_bytes) = (0, SEGMENT_BYTES);
     for message in messages {

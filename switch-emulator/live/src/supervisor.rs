@@ -153,8 +153,8 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Writes it as soon as the data thread has told its counters, or without them if that takes long. Gives the pause
-    /// until the next turn.
+    /// Writes it as soon as the data thread has told its counters, or without them if that takes long. Returns the
+    /// pause until the next turn.
     pub(crate) fn poll(
         &mut self,
         signals: &Signals,

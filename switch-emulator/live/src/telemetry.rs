@@ -26,7 +26,7 @@ pub enum TelemetryMessage {
     Note {
         /// When.
         at_ns: u64,
-        /// Whose, as index; none for the program's own.
+        /// Whose, as index, or `None` for the program's own.
         board: Option<usize>,
         /// What.
         note: Note,
@@ -110,7 +110,7 @@ impl Shared {
         self.counters_wanted.store(true, Relaxed);
     }
 
-    /// Whether somebody has asked since the last call.
+    /// Returns whether somebody has asked since the last call.
     pub fn counters_wanted(&self) -> bool {
         // A plain load first: it costs nothing as long as nobody asks.
         self.counters_wanted.load(Relaxed) && self.counters_wanted.swap(false, Relaxed)

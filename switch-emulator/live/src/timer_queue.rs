@@ -36,7 +36,7 @@ impl<T> TimerQueue<T> {
         self.heap.push(Reverse(QueuedTimer { at, order, item }));
     }
 
-    /// When the first thing is due.
+    /// Returns when the first thing is due.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)

@@ -11,7 +11,7 @@ use rustix::event::{eventfd, EventfdFlags};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// A new one; the thread waits until its descriptor can be read.
+    /// Returns a new one; the thread waits until its descriptor can be read.
     ///
     /// # Errors
     /// No free file descriptor.

@@ -17,12 +17,12 @@ pub(crate) const MAX_NS: i64 = 1_000_000_000_000_000;
 /// How many profiles are remembered: more than any lab has.
 const KEPT_PROFILES: usize = 16;
 
-/// A `ValueError` with this text.
+/// Returns a `ValueError` with this text.
 pub(crate) fn wrong(reason: impl Display) -> PyErr {
     PyValueError::new_err(reason.to_string())
 }
 
-/// An instant or span in nanoseconds.
+/// Returns an instant or span in nanoseconds.
 pub(crate) fn nanoseconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let refuse = || {
         wrong(format!(
@@ -37,7 +37,7 @@ pub(crate) fn nanoseconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64>
     }
 }
 
-/// A whole number that fits 64 (or fewer) bits.
+/// Returns a whole number that fits 64 (or fewer) bits.
 pub(crate) fn whole<T: TryFrom<u64>>(
     name: &str,
     value: &Bound<'_, PyAny>,
@@ -56,7 +56,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// A device's settings from a dictionary; none are the factory's.
+/// Returns a device's settings from a dictionary; none are the factory's.
 pub(crate) fn config<C: DeserializeOwned + Default>(
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<C> {
@@ -68,7 +68,7 @@ pub(crate) fn config<C: DeserializeOwned + Default>(
     }
 }
 
-/// The profile of a Zodiac FX by name or path.
+/// Returns the profile of a Zodiac FX by name or path.
 pub(crate) fn board_profile(name: &str) -> PyResult<Profile> {
     match &*profile(name)? {
         DeviceProfile::Board(profile) => Ok((**profile).clone()),
@@ -78,7 +78,7 @@ pub(crate) fn board_profile(name: &str) -> PyResult<Profile> {
     }
 }
 
-/// A profile of any kind by name or path. A path ends in `.toml` or has a separator.
+/// Returns a profile of any kind by name or path. A path ends in `.toml` or has a separator.
 pub(crate) fn profile(name: &str) -> PyResult<Arc<DeviceProfile>> {
     let path = if Path::new(name)
         .extension()
@@ -132,7 +132,7 @@ fn profiles() -> &'static Path {
     })
 }
 
-/// Where an installed package has its profiles: in `loko`, beside the package of this module.
+/// Returns where an installed package has its profiles: in `loko`, beside the package of this module.
 fn packaged_profiles() -> Option<PathBuf> {
     let file: PathBuf = Python::attach(|py| {
         py.import("switch_emulator")?

@@ -109,7 +109,7 @@ impl Departures {
     }
 }
 
-/// The last eight bytes of a frame as a number, most significant first.
+/// Returns the last eight bytes of a frame as a number, most significant first.
 fn tail(data: &[u8]) -> u64 {
     let last = &data[data.len().saturating_sub(8)..];
     last.iter()

@@ -76,7 +76,7 @@ impl Console {
         turn.rule();
     }
 
-    /// Sets one of the values that act later; says whether there is one with this name.
+    /// Sets one of the values that act later, and returns whether there is one with this name.
     fn set_value(&mut self, what: &str, value: &str, turn: &mut Turn) -> bool {
         let address = || address(value);
         let settings = &mut self.settings;
@@ -188,14 +188,14 @@ impl Console {
     }
 }
 
-/// A MAC address of 17 characters; `None` for anything else.
+/// Returns a MAC address of 17 characters; `None` for anything else.
 fn mac(text: &str) -> Option<MacAddress> {
     (text.len() == MAC_CHARACTERS)
         .then(|| text.parse().ok())
         .flatten()
 }
 
-/// An IP address of at most 15 characters. Octets are not range-checked: only their lower 8 bits count.
+/// Returns an IP address of at most 15 characters. Octets are not range-checked: only their lower 8 bits count.
 fn address(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];

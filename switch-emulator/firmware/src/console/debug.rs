@@ -64,7 +64,7 @@ fn show_memory(turn: &mut Turn) {
     turn.line(&format!("Largest free block: {largest} bytes"));
 }
 
-/// A number below 256, decimal or hexadecimal after `0x`.
+/// Returns a number below 256, decimal or hexadecimal after `0x`.
 fn byte(text: &str) -> Option<u8> {
     match text.strip_prefix("0x") {
         Some(digits) => u8::from_str_radix(digits, 16).ok(),

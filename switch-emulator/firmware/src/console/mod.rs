@@ -85,7 +85,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// The console of a board with `settings` in RAM, which has read `eeprom` at its boot.
+    /// Returns the console of a board with `settings` in RAM, which has read `eeprom` at its boot.
     pub(crate) fn new(costs: ConsoleCosts, settings: Settings, eeprom: Box<EepromImage>) -> Self {
         Self {
             costs,
@@ -119,7 +119,7 @@ impl Console {
             .extend(characters.iter().map(|byte| (now, *byte)));
     }
 
-    /// When there is something to do for the console.
+    /// Returns when there is something to do for the console.
     pub(crate) fn pending_at(&self) -> Option<Instant> {
         let typed = self.typed.front().map(|(at, _)| *at);
         match &self.mode {
@@ -159,7 +159,7 @@ impl Console {
         turn.finish()
     }
 
-    /// Handles a character; says whether it has completed a command line.
+    /// Handles a character, and returns whether it has completed a command line.
     fn key(&mut self, byte: u8, turn: &mut Turn) -> bool {
         match &mut self.mode {
             Mode::Silent => {
@@ -247,7 +247,7 @@ impl Console {
         matches!(self.mode, Mode::Trace)
     }
 
-    /// Logs a piece of work that ended at `at`, by what it has changed of the counters; gives what that costs.
+    /// Logs a piece of work that ended at `at`, by what it has changed of the counters. Returns what that costs.
     pub(crate) fn trace(
         &self,
         at: Instant,

@@ -87,7 +87,7 @@ impl<'a> Turn<'a> {
         self.restart
     }
 
-    /// Gives the text to the terminal.
+    /// Returns the text to the terminal.
     pub(super) fn finish(self) -> Outcome {
         let reached = self.reached();
         if !self.text.is_empty() {

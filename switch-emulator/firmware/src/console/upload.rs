@@ -56,7 +56,7 @@ impl Upload {
         }
     }
 
-    /// When the sender is asked next, if nothing comes.
+    /// Returns when the sender is asked next, if nothing comes.
     pub(super) const fn due_at(&self) -> Instant {
         self.due_at
     }

@@ -46,8 +46,8 @@ impl Egress {
         }
     }
 
-    /// The CPU hands a frame of `length` bytes (with FCS) to its MAC at `now`. Gives the instant at which it has
-    /// passed the integrated switch, or nothing when all descriptors are in use.
+    /// The CPU hands a frame of `length` bytes (with FCS) to its MAC at `now`. Returns the instant at which it has
+    /// passed the integrated switch, or `None` when all descriptors are in use.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let next = if self.inner.free_at <= now {
@@ -70,7 +70,7 @@ impl Egress {
         Some(sent + self.wire.transit())
     }
 
-    /// The frame leaves by `port` as soon as that is free; gives the instant at which its first bit departs.
+    /// The frame leaves by `port` as soon as that is free. Returns the instant at which its first bit departs.
     #[inline(always)]
     pub(crate) fn depart(&mut self, ready: Instant, port: PortNumber, length: usize) -> Instant {
         let front = &mut self.front[port.index()];
@@ -79,9 +79,9 @@ impl Egress {
         front.link.send(ready, duration, self.wire.gap())
     }
 
-    /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been to
-    /// the CPU; gives the instant at which its first bit departs, or nothing when so much waits for the port that the frame
-    /// memory is full.
+    /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been
+    /// to the CPU. Returns the instant at which its first bit departs, or `None` when so much waits for the port that
+    /// the frame memory is full.
     pub(crate) fn bridge(
         &mut self,
         now: Instant,
@@ -97,8 +97,8 @@ impl Egress {
         Some(front.link.send(ready, duration, self.wire.gap()))
     }
 
-    /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending; gives the instant at which the
-    /// integrated switch has it.
+    /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending. Returns the instant at which
+    /// the integrated switch has it.
     pub(crate) fn send_pause_frame(&mut self, now: Instant) -> Instant {
         let duration = self.wire.pause_frame();
         let gap = self.wire.gap();

@@ -26,13 +26,13 @@ impl FlowControl {
         }
     }
 
-    /// Whether a pause that was asked for has not been called off.
+    /// Returns whether a pause that was asked for has not been called off.
     #[inline]
     pub(crate) const fn is_paused(&self) -> bool {
         self.is_paused
     }
 
-    /// Whether a frame lost at `now` makes the MAC ask for a pause: if it ever does, and no pause lasts.
+    /// Returns whether a frame lost at `now` makes the MAC ask for a pause: if it ever does, and no pause lasts.
     pub(crate) fn wants_pause(&self, now: Instant) -> bool {
         self.pause_quanta > 0 && !(self.is_paused && now < self.expires_at)
     }
@@ -62,7 +62,7 @@ pub(crate) fn pause_request(frame: &[u8]) -> Option<u16> {
         .then(|| u16::from_be_bytes([quanta[0], quanta[1]]))
 }
 
-/// Whether a frame, given without FCS, asks the port on which it arrives for a pause.
+/// Returns whether a frame, given without FCS, asks the port on which it arrives for a pause.
 #[must_use]
 #[inline]
 pub fn is_pause_frame(frame: &[u8]) -> bool {

@@ -44,8 +44,8 @@ impl Ingress {
         }
     }
 
-    /// A frame of the controller has arrived at a native port at `now`; gives the instant at which it has arrived in the
-    /// ring. It is never lost, since TCP would send it again, and never held by a pause.
+    /// A frame of the controller has arrived at a native port at `now`. Returns the instant at which it has arrived in
+    /// the ring. It is never lost, since TCP would send it again, and never held by a pause.
     #[inline]
     pub(crate) fn carry(&mut self, now: Instant, length: usize) -> Instant {
         let duration = self.wire.inner(length);
@@ -78,7 +78,7 @@ impl Ingress {
         Ok(())
     }
 
-    /// When a frame of `length` bytes that arrives at its port at `at` can at the earliest be in the ring.
+    /// Returns when a frame of `length` bytes that arrives at its port at `at` can at the earliest be in the ring.
     #[inline]
     pub(crate) fn earliest(&self, at: Instant, length: usize) -> Instant {
         (at + self.wire.transit()).max(self.inner.free_at) + self.wire.inner(length)
@@ -90,8 +90,8 @@ impl Ingress {
         self.inner
     }
 
-    /// When a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`; nothing if it may be
-    /// lost or held.
+    /// Returns when a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`, or
+    /// `None` if it may be lost or held.
     #[inline(always)]
     pub(crate) fn predict_arrival(
         &self,
@@ -112,13 +112,13 @@ impl Ingress {
         self.inner = link;
     }
 
-    /// Whether no frame is on its way to the ring.
+    /// Returns whether no frame is on its way to the ring.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// When the next frame arrives in the ring.
+    /// Returns when the next frame arrives in the ring.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.under_way.front().map(|frame| frame.at)
@@ -133,8 +133,8 @@ impl Ingress {
         self.under_way.pop_front()
     }
 
-    /// A pause frame of the CPU's MAC arrives at `from`: no frame for the CPU begins from then on for so many quanta, or
-    /// until [`resume`](Self::resume). Gives the end of these quanta.
+    /// A pause frame of the CPU's MAC arrives at `from`: no frame for the CPU begins from then on for so many quanta,
+    /// or until [`resume`](Self::resume). Returns the end of these quanta.
     pub(crate) fn pause(&mut self, from: Instant, quanta: u64) -> Instant {
         self.paused_from = from;
         self.paused_until = from + self.wire.pause(quanta);
@@ -150,12 +150,12 @@ impl Ingress {
         }
     }
 
-    /// From when on there is room for a frame that comes back from the CPU.
+    /// Returns from when on there is room for a frame that comes back from the CPU.
     pub(crate) const fn room_free_at(&self) -> Instant {
         self.room_free_at
     }
 
-    /// Whether a frame that is ready at this instant has to wait for the end of a pause.
+    /// Returns whether a frame that is ready at this instant has to wait for the end of a pause.
     #[inline]
     fn is_paused(&self, ready: Instant) -> bool {
         ready < self.paused_until && ready.max(self.inner.free_at) >= self.paused_from
@@ -196,7 +196,7 @@ impl Ingress {
         self.under_way = frames;
     }
 
-    /// When the frame begins on the link to the CPU.
+    /// Returns when the frame begins on the link to the CPU.
     fn begins(&self, frame: &ReceivedFrame) -> Instant {
         let duration = self.wire.inner(length_with_fcs(frame.data.len()));
         Instant::from_nanos(frame.at.as_nanos() - duration.as_nanos())

@@ -61,7 +61,7 @@ pub(crate) struct LearningSwitch {
 }
 
 impl LearningSwitch {
-    /// The chip as the firmware sets it up at boot. The CPU sends from `cpu_address`.
+    /// Returns the chip as the firmware sets it up at boot. The CPU sends from `cpu_address`.
     pub(crate) fn new(vlans: &Vlans, cpu_address: MacAddress) -> Self {
         let mut port_vlans = [None; PORTS];
         let vlans = vlans.active().map(|vlan| {

@@ -55,7 +55,7 @@ impl Wire {
         Duration::from_nanos(self.beside_front_ns.into()) + self.frame(length)
     }
 
-    /// The same on the link to or from the CPU, where the frame carries a tail tag.
+    /// Returns the same on the link to or from the CPU, where the frame carries a tail tag.
     #[inline(always)]
     pub(super) fn inner(&self, length: usize) -> Duration {
         Duration::from_nanos(self.beside_inner_ns.into()) + self.frame(length)
@@ -73,7 +73,7 @@ impl Wire {
         self.front(PAUSE_FRAME_BYTES)
     }
 
-    /// How long a pause of so many quanta lasts.
+    /// Returns how long a pause of so many quanta lasts.
     #[inline]
     pub(super) fn pause(&self, quanta: u64) -> Duration {
         self.bytes(quanta * PAUSE_QUANTUM_BYTES)
@@ -94,7 +94,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
+    /// Sends a frame that is ready at `ready`. Returns the instant at which it begins.
     #[inline(always)]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
         let begins_at = ready.max(self.free_at);

@@ -17,19 +17,19 @@ const FIRST_TYPE: u16 = 0x0600;
 const FRAGMENT_BITS: u16 = 0x3fff;
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
-/// Whether a frame carries a fragment of an IPv4 packet.
+/// Returns whether a frame carries a fragment of an IPv4 packet.
 pub(crate) fn is_fragment(frame: &[u8]) -> bool {
     let at = if be16(frame, 12) == VLAN { 18 } else { 14 };
     be16(frame, at - 2) == IPV4 && is_ipv4_fragment(frame, at)
 }
 
-/// Whether the IPv4 header at this place of a frame is that of a fragment.
+/// Returns whether the IPv4 header at this place of a frame is that of a fragment.
 fn is_ipv4_fragment(frame: &[u8], at: usize) -> bool {
     be16(frame, at + 6) & FRAGMENT_BITS != 0
 }
 
 impl Match {
-    /// The exact fields of a frame that came in on `in_port`.
+    /// Returns the exact fields of a frame that came in on `in_port`.
     #[must_use]
     pub fn of_frame(frame: &[u8], in_port: u16) -> Self {
         let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
@@ -98,7 +98,7 @@ impl Match {
         }
     }
 
-    /// The same match in one form: fields that cannot count are wildcards, and wildcards have the value 0.
+    /// Returns the same match in one form: fields that cannot count are wildcards, and wildcards have the value 0.
     #[must_use]
     pub fn normalised(mut self) -> Self {
         let network = self.wildcards & w::DL_TYPE == 0 && matches!(self.dl_type, IPV4 | ARP);
@@ -146,7 +146,7 @@ impl Match {
         self
     }
 
-    /// Whether everything that `other` matches is matched by this one too. Both normalised.
+    /// Returns whether everything that `other` matches is matched by this one too. Both normalised.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let bits = |wild: u32, shift: u32| wild >> shift & 0x3f;
@@ -157,13 +157,13 @@ impl Match {
             && self.agrees(other)
     }
 
-    /// Whether a frame can be matched by both. Both normalised.
+    /// Returns whether a frame can be matched by both. Both normalised.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.agrees(other)
     }
 
-    /// Whether the fields that neither leaves open are equal.
+    /// Returns whether the fields that neither leaves open are equal.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let open = |bit: u32| (self.wildcards | other.wildcards) & bit != 0;
         let prefix = |shift: u32, a: u32, b: u32| {
@@ -187,7 +187,7 @@ impl Match {
             && (open(w::TP_DST) || self.tp_dst == other.tp_dst)
     }
 
-    /// Whether no field is left open: such an entry comes before all others, whatever its priority.
+    /// Returns whether no field is left open: such an entry comes before all others, whatever its priority.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let optional = w::DL_VLAN_PCP | w::NW_TOS | w::NW_PROTO | w::TP_SRC | w::TP_DST;

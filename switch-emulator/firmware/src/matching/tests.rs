@@ -65,7 +65,7 @@ fn read(frame: &[u8]) -> Headers {
     }
 }
 
-/// The rules of the firmware, one field after the other.
+/// Returns the rules of the firmware, one field after the other.
 fn plainly_matches(entry: &Match, frame: &[u8], in_port: u16) -> bool {
     let headers = read(frame);
     let arp = headers.dl_type == 0x0806;
@@ -92,7 +92,7 @@ fn plainly_matches(entry: &Match, frame: &[u8], in_port: u16) -> bool {
         && port(7, entry.tp_dst, headers.tp_dst)
 }
 
-/// The search of the firmware, one entry after the other.
+/// Returns the search of the firmware, one entry after the other.
 fn plainly_find(entries: &[(Match, u16)], frame: &[u8], in_port: u16) -> Found {
     let costs = costs();
     let mut found = Found {
@@ -207,7 +207,7 @@ proptest! {
     }
 }
 
-/// A match on a destination prefix; `wild_bits` low bits are free.
+/// Returns a match on a destination prefix; `wild_bits` low bits are free.
 fn to(destination: [u8; 4], wild_bits: u32) -> Match {
     Match {
         wildcards: 0x0030_3fff | wild_bits << wildcards::NW_DST_SHIFT,

@@ -126,7 +126,7 @@ impl Interface {
         }
     }
 
-    /// The TCP segment in `frame`, if it is for this board and intact.
+    /// Returns the TCP segment in `frame`, if it is for this board and intact.
     fn tcp<'a>(&self, frame: &'a [u8]) -> Option<(Ipv4Addr, TcpPacket<&'a [u8]>)> {
         let ethernet = EthernetFrame::new_checked(frame).ok()?;
         let (header, _, payload) = ip_payload(frame)?;
@@ -219,7 +219,7 @@ impl Interface {
             .poll(stack_instant(now), &mut self.queues, &mut no_sockets);
     }
 
-    /// When [`poll`](Self::poll) has next something to do.
+    /// Returns when [`poll`](Self::poll) has next something to do.
     pub(super) fn poll_at(&mut self, now: Instant) -> Option<Instant> {
         let no_sockets = SocketSet::new(Vec::new());
         let at = self.stack.poll_at(stack_instant(now), &no_sockets)?;

@@ -120,14 +120,14 @@ impl Native {
         self.transmit(now);
     }
 
-    /// Whether the current connection is established.
+    /// Returns whether the current connection is established.
     pub(crate) fn is_established(&self) -> bool {
         self.current()
             .is_some_and(|socket| socket.state == State::Established)
     }
 
-    /// Writes a message to the current connection, if it takes any. Tells whether there was room, and whether the connection
-    /// is stalled.
+    /// Writes a message to the current connection, if it takes any. Returns whether there was room, and whether the
+    /// connection is stalled.
     pub(crate) fn write(
         &mut self,
         buffer: Buffer,
@@ -146,7 +146,7 @@ impl Native {
         Some((written, socket.queue.is_stalled()))
     }
 
-    /// Whether an acknowledgement leaves by itself as soon as the stack may send.
+    /// Returns whether an acknowledgement leaves by itself as soon as the stack may send.
     pub(crate) fn owes_acknowledgement(&self) -> bool {
         let mut sockets = self.sockets.iter();
         sockets.any(|socket| socket.owes_acknowledgement() && !socket.queue.has_unsent())
@@ -208,7 +208,7 @@ impl Native {
         self.plan(now);
     }
 
-    /// Does what is due by time: repetitions, delayed acknowledgements, questions for addresses. Tells if the current
+    /// Does what is due by time: repetitions, delayed acknowledgements, questions for addresses. Returns if the current
     /// connection has come to its end by that.
     pub(crate) fn run_timers(&mut self, now: Instant) -> Option<Change> {
         self.interface.poll(now);
@@ -225,18 +225,18 @@ impl Native {
         change
     }
 
-    /// When [`run_timers`](Self::run_timers) has next something to do.
+    /// Returns when [`run_timers`](Self::run_timers) has next something to do.
     pub(crate) const fn due_at(&self) -> Option<Instant> {
         self.due_at
     }
 
-    /// Tells once of a truncated frame on any connection: the payload of its segment, and what was sent of it.
+    /// Returns, once, the payload of a truncated frame's segment on any connection, and the part of it that was sent.
     pub(crate) fn take_truncation(&mut self) -> Option<(u16, u16)> {
         let mut sockets = self.sockets.iter_mut();
         sockets.find_map(|socket| socket.queue.take_truncation())
     }
 
-    /// Whether anything was acknowledged on any connection since this was asked last.
+    /// Returns whether anything was acknowledged on any connection since this was asked last.
     pub(crate) fn take_acknowledged(&mut self) -> bool {
         let mut any = false;
         for socket in &mut self.sockets {
@@ -250,7 +250,7 @@ impl Native {
         self.current().map_or(0, |socket| socket.queue.free_bytes())
     }
 
-    /// The next frame to send.
+    /// Returns the next frame to send.
     pub(crate) fn take_frame(&mut self) -> Option<Vec<u8>> {
         self.interface.take_frame()
     }

@@ -34,7 +34,7 @@ impl RoundTrip {
         }
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Returns how long to wait for an acknowledgement.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_nanos(TICK.as_nanos() * u64::from(self.timeout_ticks))
     }

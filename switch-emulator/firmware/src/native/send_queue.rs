@@ -75,12 +75,12 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Position behind it; the end of the stream counts as a byte.
+    /// Returns position behind it; the end of the stream counts as a byte.
     pub(crate) fn end(&self) -> usize {
         self.begin + self.payload.len() + usize::from(self.is_last)
     }
 
-    /// Whether the link driver sends only a part of it.
+    /// Returns whether the link driver sends only a part of it.
     pub(crate) const fn is_truncated(&self) -> bool {
         self.buffers > 1
     }
@@ -132,12 +132,12 @@ impl SendQueue {
         segments.map(|segment| segment.heap_bytes).sum()
     }
 
-    /// Whether something waits to be sent.
+    /// Returns whether something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether something waits for its acknowledgement.
+    /// Returns whether something waits for its acknowledgement.
     pub(crate) fn has_in_flight(&self) -> bool {
         !self.in_flight.is_empty()
     }
@@ -146,7 +146,7 @@ impl SendQueue {
         self.stalled
     }
 
-    /// Tells once of the first truncated frame: the payload of its segment, and what was sent of it.
+    /// Returns, once, the payload of the first truncated frame's segment, and the part of it that was sent.
     pub(crate) fn take_truncation(&mut self) -> Option<(u16, u16)> {
         self.truncation.take()
     }
@@ -263,7 +263,7 @@ impl SendQueue {
         })
     }
 
-    /// Whether something has been acknowledged since this was asked last.
+    /// Returns whether something has been acknowledged since this was asked last.
     pub(crate) fn take_acknowledged(&mut self) -> bool {
         std::mem::take(&mut self.acknowledgements) > 0
     }
@@ -273,7 +273,7 @@ impl SendQueue {
         SEND_BUFFER_BYTES.saturating_sub(self.waiting().0)
     }
 
-    /// The next segment to send, if the windows allow it; from now on it waits for its acknowledgement.
+    /// Returns the next segment to send, if the windows allow it; from now on it waits for its acknowledgement.
     pub(crate) fn next(&mut self, peer_window: usize) -> Option<&Segment> {
         let flying: usize = self.in_flight.iter().map(|sent| sent.payload.len()).sum();
         let next = self.unsent.front()?;

@@ -113,12 +113,12 @@ impl Socket {
         self.local_port
     }
 
-    /// Whether segments between these two ends are its own.
+    /// Returns whether segments between these two ends are its own.
     pub(super) fn owns(&self, peer: SocketAddrV4, local_port: u16) -> bool {
         self.peer == peer && self.local_port == local_port && self.state != State::Closed
     }
 
-    /// Whether messages can be written to it: before, while and after the peer listens.
+    /// Returns whether messages can be written to it: before, while and after the peer listens.
     pub(super) const fn accepts_messages(&self) -> bool {
         matches!(
             self.state,
@@ -365,7 +365,7 @@ impl Socket {
         interface.send(now, *self.peer.ip(), &repr, segment.first_bytes);
     }
 
-    /// When [`run_timers`](Self::run_timers) has something to do.
+    /// Returns when [`run_timers`](Self::run_timers) has something to do.
     pub(super) fn due_at(&self) -> Option<Instant> {
         let acknowledge = match self.acknowledge {
             Acknowledge::Later(since) => Some(since),
@@ -403,7 +403,7 @@ impl Socket {
         None
     }
 
-    /// Whether an acknowledgement is due at once.
+    /// Returns whether an acknowledgement is due at once.
     pub(super) fn owes_acknowledgement(&self) -> bool {
         self.acknowledge == Acknowledge::Now
     }
@@ -439,7 +439,7 @@ fn header(
     }
 }
 
-/// The answer to a segment that belongs to no connection.
+/// Returns the answer to a segment that belongs to no connection.
 pub(super) fn refusal(packet: &TcpPacket<&[u8]>) -> Option<TcpRepr<'static>> {
     if packet.rst() {
         return None;

@@ -40,7 +40,7 @@ impl Timekeeping {
         }
     }
 
-    /// The clocks of the tables of 1.3.
+    /// Returns the clocks of the tables of 1.3.
     pub(super) fn clock(&self) -> Clock {
         let running = self.iteration_began.saturating_since(self.powered_up);
         Clock {
@@ -49,7 +49,7 @@ impl Timekeeping {
         }
     }
 
-    /// Seconds since `installed`.
+    /// Returns the seconds since `installed`.
     pub(super) const fn age_s(&self, installed: Instant) -> u32 {
         self.now().saturating_since(installed).whole_seconds()
     }

@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Whether the agent takes its session for established.
+    /// Returns whether the agent takes its session for established.
     pub(super) fn is_up(&self) -> bool {
         self.state == State::Up
     }
@@ -97,7 +97,7 @@ impl Connection {
         self.features_seen = true;
     }
 
-    /// A housekeeping tick. A session that it closes counts as lost at once.
+    /// Returns a housekeeping tick. A session that it closes counts as lost at once.
     pub(super) fn tick(&mut self) -> Demands {
         let mut demands = Demands::default();
         if self.heartbeat > QUIET_TICKS && self.is_up() {
@@ -124,8 +124,8 @@ impl Connection {
         demands
     }
 
-    /// Whether to begin a connection now. The firmware does so in the next pass of the main loop and, the session not
-    /// being established yet, waits again from the one after that.
+    /// Returns whether to begin a connection now. The firmware does so in the next pass of the main loop and, the
+    /// session not being established yet, waits again from the one after that.
     pub(super) fn attempt(&mut self) -> bool {
         let begins = self.enabled && self.state == State::Due;
         if begins {

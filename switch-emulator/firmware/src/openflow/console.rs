@@ -29,7 +29,7 @@ impl Agent {
         }
     }
 
-    /// Whether OpenFlow is switched on.
+    /// Returns whether OpenFlow is switched on.
     pub(crate) const fn is_enabled(&self) -> bool {
         self.connection.is_enabled()
     }
@@ -39,7 +39,7 @@ impl Agent {
         self.version
     }
 
-    /// Whether the board hangs until it is power-cycled.
+    /// Returns whether the board hangs until it is power-cycled.
     pub(crate) const fn is_halted(&self) -> bool {
         self.halted
     }
@@ -64,7 +64,7 @@ impl Agent {
         self.ports.link_seen = before.ports.link_up;
     }
 
-    /// Erases all entries; gives how many there were.
+    /// Erases all entries. Returns how many there were.
     pub(crate) fn clear_flows(&mut self) -> i32 {
         let count = match &self.tables.switch13 {
             Some(switch) if self.speaks_13() => switch.count() as i32,
@@ -119,7 +119,7 @@ impl Agent {
 }
 
 impl FlowTable {
-    /// Bytes that used any entry.
+    /// Returns the bytes that used any entry.
     pub(crate) fn bytes(&self) -> i64 {
         self.views()
             .fold(0, |sum, entry| sum.wrapping_add(entry.bytes))

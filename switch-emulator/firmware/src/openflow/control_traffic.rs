@@ -44,8 +44,8 @@ impl Agent {
         self.session.restart();
     }
 
-    /// The payload of a TCP segment, which had arrived at `arrived`, is handled in this pass. Gives
-    /// how long the CPU is busy.
+    /// Returns the payload of a TCP segment, which had arrived at `arrived`, is handled in this pass. Returns how long
+    /// the CPU is busy.
     pub(crate) fn session_segment(
         &mut self,
         arrived: Instant,
@@ -62,7 +62,7 @@ impl Agent {
         self.segment(payload, iteration)
     }
 
-    /// Does what is due in the stack although nothing has come. Gives how long the CPU is busy.
+    /// Does what is due in the stack although nothing has come. Returns how long the CPU is busy.
     pub(crate) fn run_stack(&mut self, iteration: &mut LoopIteration) -> Duration {
         let costs = self.costs.control();
         match &mut self.session {
@@ -86,7 +86,7 @@ impl Agent {
         }
     }
 
-    /// When [`run_stack`](Self::run_stack) has next something to do.
+    /// Returns when [`run_stack`](Self::run_stack) has next something to do.
     pub(crate) fn stack_due_at(&self) -> Option<Instant> {
         self.session.due_at().filter(|_| !self.halted)
     }
@@ -94,13 +94,13 @@ impl Agent {
 
 /// The board's own connections.
 impl Agent {
-    /// Whether the board keeps its connections itself, by frames of its native ports.
+    /// Returns whether the board keeps its connections itself, by frames of its native ports.
     #[inline]
     pub(crate) const fn is_on_network(&self) -> bool {
         matches!(self.config.control, ControlCarrier::Network)
     }
 
-    /// Handles a frame of a native port in this pass. Gives how long the CPU is busy.
+    /// Handles a frame of a native port in this pass. Returns how long the CPU is busy.
     pub(crate) fn native_frame(
         &mut self,
         frame: ReceivedFrame,

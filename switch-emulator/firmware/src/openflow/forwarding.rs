@@ -470,8 +470,8 @@ fn remove_tag(frame: &mut Vec<u8>) -> bool {
     }
     tagged
 }
-/// The bytes that tags inserted by the actions push beyond the end of a frame. The frame of a `PACKET_OUT` lies in the
-/// receive buffer, so they end up where the next message begins.
+/// Returns the bytes that tags inserted by the actions push beyond the end of a frame. The frame of a `PACKET_OUT` lies
+/// in the receive buffer, so they end up where the next message begins.
 fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {
     let mut frame = data.to_vec();
     let nowhere = PortMask::EMPTY;

@@ -14,7 +14,7 @@ use crate::table::{field, Expired, RemovedFlow};
 use crate::time::Duration;
 
 impl Agent {
-    /// A housekeeping tick: one of three jobs in turn, then the connection. Gives how long the CPU is busy.
+    /// Returns a housekeeping tick: one of three jobs in turn, then the connection. Returns how long the CPU is busy.
     pub(crate) fn tick(&mut self, iteration: &mut LoopIteration) -> Duration {
         if self.halted {
             return Duration::ZERO;

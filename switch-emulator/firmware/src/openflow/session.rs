@@ -34,7 +34,7 @@ impl Session {
         }
     }
 
-    /// Whether the session that messages are written to is established.
+    /// Returns whether the session that messages are written to is established.
     pub(super) fn is_established(&self, connection: &Connection) -> bool {
         match self {
             Self::Driven(_) => connection.is_up(),
@@ -57,8 +57,8 @@ impl Session {
         }
     }
 
-    /// Whether messages are taken although no session is established. The board's own stack takes them also while a
-    /// connection begins, and decides that itself.
+    /// Returns whether messages are taken although no session is established. The board's own stack takes them also
+    /// while a connection begins, and decides that itself.
     pub(super) fn is_half_open(&self) -> bool {
         match self {
             Self::Driven(session) => session.half_open,
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// Whether the controller has acknowledged something since this was asked last.
+    /// Returns whether the controller has acknowledged something since this was asked last.
     pub(super) fn take_acknowledged(&mut self) -> bool {
         match self {
             Self::Driven(session) => session.queue.take_acknowledged(),
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// When the stack has something to do although nothing comes.
+    /// Returns when the stack has something to do although nothing comes.
     pub(super) fn due_at(&self) -> Option<Instant> {
         match self {
             Self::Driven(session) => session.acknowledgement_at(),
@@ -301,8 +301,8 @@ impl DrivenSession {
     }
 }
 
-/// The messages that lie behind each other in `bytes`, by the lengths in their headers; what is no message stays in one
-/// piece.
+/// Returns the messages that lie behind each other in `bytes`, by the lengths in their headers; what is no message
+/// stays in one piece.
 fn split(mut bytes: Vec<u8>) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     loop {

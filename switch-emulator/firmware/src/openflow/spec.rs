@@ -170,7 +170,7 @@ impl Agent {
             || (self.config.forced_version == 0 && version == VERSION_1_0)
     }
 
-    /// The board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
+    /// Returns the board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
     pub(super) fn spec_greeting(&self) -> Message {
         let version = self.highest_version();
         let hello = Message::new(version, message::HELLO, [0, 0, 0, 1]);
@@ -209,7 +209,7 @@ impl Agent {
         self.report_version(bytes[0], iteration);
     }
 
-    /// Whether the controller has asked for frames such as this one to be dropped: fragments.
+    /// Returns whether the controller has asked for frames such as this one to be dropped: fragments.
     pub(super) fn drops_fragment(&self, frame: &[u8]) -> bool {
         be16(&self.session_config.switch_config, 0) & FRAGMENTS == FRAGMENTS_DROP
             && is_fragment(frame)
@@ -342,7 +342,7 @@ impl Agent {
     }
 }
 
-/// The versions that the elements of a HELLO name, if they do: bit 1 is 1.0, bit 4 is 1.3.
+/// Returns the versions that the elements of a HELLO name, if they do: bit 1 is 1.0, bit 4 is 1.3.
 fn version_bitmap(hello: &[u8]) -> Option<u32> {
     let mut rest = hello.get(HEADER_BYTES..)?;
     while rest.len() >= 4 {

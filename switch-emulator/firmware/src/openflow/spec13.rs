@@ -63,7 +63,7 @@ impl Session13 {
         }
     }
 
-    /// Whether the controller wants such a message for this reason.
+    /// Returns whether the controller wants such a message for this reason.
     fn wants(&self, message: Notice, reason: u8) -> bool {
         let mask = self.wanted[message as usize + usize::from(self.role == role::SLAVE)];
         mask >> reason & 1 == 1
@@ -242,7 +242,7 @@ impl Agent {
         self.config.openflow_ports.contains(port).then_some(port)
     }
 
-    /// Gives the role and the generation from now on.
+    /// Returns the role and the generation from now on.
     fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), Refusal> {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {
@@ -389,7 +389,7 @@ impl Agent {
         }
     }
 
-    /// Handles a frame from a port in this pass; gives how long the CPU is busy with it.
+    /// Handles a frame from a port in this pass. Returns how long the CPU is busy with it.
     pub(super) fn frame_spec13(
         &mut self,
         data: Vec<u8>,
@@ -460,7 +460,7 @@ impl Agent {
         }
     }
 
-    /// The entries of the correct switch as values.
+    /// Returns the entries of the correct switch as values.
     pub(super) fn flows_spec13(&self) -> Option<Vec<Flow13>> {
         Some(self.tables.spec13.as_ref()?.values())
     }

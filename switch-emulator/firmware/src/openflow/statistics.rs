@@ -139,7 +139,7 @@ impl Agent {
         self.send(Buffer::Roomy, reply, iteration);
     }
 
-    /// The ports that a request for port statistics means.
+    /// Returns the ports that a request for port statistics means.
     pub(super) fn chosen_ports(&self, wanted: u16) -> Option<PortMask> {
         match u8::try_from(wanted).ok().and_then(PortNumber::new) {
             Some(port) if self.config.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),

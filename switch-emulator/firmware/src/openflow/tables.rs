@@ -54,12 +54,13 @@ impl Tables {
         }
     }
 
-    /// Whether there are tables of OpenFlow 1.3.
+    /// Returns whether there are tables of OpenFlow 1.3.
     pub(super) const fn know_13(&self) -> bool {
         self.switch13.is_some() || self.spec13.is_some()
     }
 
-    /// Whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on last is 1.3.
+    /// Returns whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on
+    /// last is 1.3.
     pub(super) const fn use_spec13(&self) -> bool {
         self.spec13.is_some() && self.is_13
     }

@@ -34,7 +34,7 @@ const PACKET_OUT_FLOOD: u8 = 0b0111;
 const NEXT_PART_BYTES: usize = 2_048;
 
 impl Agent {
-    /// Whether the session speaks OpenFlow 1.3.
+    /// Returns whether the session speaks OpenFlow 1.3.
     pub(super) const fn speaks_13(&self) -> bool {
         self.version == VERSION_1_3 && self.tables.know_13()
     }
@@ -193,7 +193,7 @@ impl Agent {
         }
     }
 
-    /// The entries of OpenFlow 1.3 as values.
+    /// Returns the entries of OpenFlow 1.3 as values.
     pub(crate) fn flows13(&self) -> Vec<Flow13> {
         let firmware = self.tables.switch13.as_ref().map(|switch| switch.flows());
         firmware.or_else(|| self.flows_spec13()).unwrap_or_default()
@@ -251,8 +251,8 @@ impl Agent {
         }
     }
 
-    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102), also one
-    /// that a former session asked for (quirk 92). Gives what that costs.
+    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102), also one that a
+    /// former session asked for (quirk 92). Returns what that costs.
     pub(super) fn continue_statistics(&mut self, iteration: &mut LoopIteration) -> i64 {
         let acknowledged = self.session.take_acknowledged();
         let now_s = self.time.clock().now_s;
@@ -279,7 +279,7 @@ impl Agent {
         cost_ps
     }
 
-    /// Handles a frame from a port in this pass; gives how long the CPU is busy with it.
+    /// Handles a frame from a port in this pass. Returns how long the CPU is busy with it.
     pub(super) fn frame_13(
         &mut self,
         mut data: Vec<u8>,

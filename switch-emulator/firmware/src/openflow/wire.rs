@@ -94,7 +94,7 @@ impl Message {
         self
     }
 
-    /// A text in a field of `size` bytes.
+    /// Creates a text in a field of `size` bytes.
     pub(super) fn text(self, text: &str, size: usize) -> Self {
         let kept = &text.as_bytes()[..text.len().min(size)];
         self.bytes(kept).zeros(size - kept.len())

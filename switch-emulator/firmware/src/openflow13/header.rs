@@ -7,12 +7,12 @@ pub(super) const IPV4: u16 = 0x0800;
 pub(super) const ARP: u16 = 0x0806;
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
-/// Whether this type is one of the five that the firmware takes for a VLAN tag (quirk 148).
+/// Returns whether this type is one of the five that the firmware takes for a VLAN tag (quirk 148).
 pub(super) const fn is_vlan(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
 }
 
-/// Whether this type is one of the two of MPLS.
+/// Returns whether this type is one of the two of MPLS.
 pub(super) const fn is_mpls(eth_type: u16) -> bool {
     eth_type == MPLS[0] || eth_type == MPLS[1]
 }

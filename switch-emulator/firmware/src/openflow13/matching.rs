@@ -69,7 +69,7 @@ impl Oxm<'_> {
         self.header[2] & 1 != 0
     }
 
-    /// Its number, if it is one that OpenFlow itself defines.
+    /// Returns its number, if it is one that OpenFlow itself defines.
     pub(super) const fn field(&self) -> Option<u8> {
         if self.class() == OPENFLOW_BASIC {
             Some(self.header[2] >> 1)
@@ -126,7 +126,7 @@ pub(super) enum Test {
     Never,
 }
 
-/// The tests of a match.
+/// Returns the tests of a match.
 pub(super) fn compile(match_bytes: &[u8]) -> Vec<Test> {
     let (fields, whole) = fields(match_bytes);
     let mut tests: Vec<Test> = fields.iter().map(Test::read).collect();
@@ -173,7 +173,7 @@ impl Test {
         }
     }
 
-    /// Whether it holds of a frame.
+    /// Returns whether it holds of a frame.
     pub(super) fn holds(&self, header: &Header, frame: &[u8]) -> bool {
         let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
         let address_is = |at: usize, address: &[u8; 6]| frame.get(at..at + 6) == Some(&address[..]);

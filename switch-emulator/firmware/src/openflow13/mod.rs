@@ -126,8 +126,8 @@ impl Switch {
             .flow_mod(&mut self.pool, message, now_s, &self.costs)
     }
 
-    /// Carries out the `GROUP_MOD` of `length` bytes at the beginning of `bytes`; gives type and code of the error if it is
-    /// refused.
+    /// Carries out the `GROUP_MOD` of `length` bytes at the beginning of `bytes`. Returns type and code of the error if
+    /// it is refused.
     pub(crate) fn group_mod(
         &mut self,
         bytes: &[u8],
@@ -137,7 +137,7 @@ impl Switch {
         self.groups.modify(bytes, length, now_s)
     }
 
-    /// The same for a `METER_MOD`.
+    /// Returns the same for a `METER_MOD`.
     pub(crate) fn meter_mod(
         &mut self,
         bytes: &[u8],
@@ -147,7 +147,8 @@ impl Switch {
         self.meters.modify(&mut self.pool, bytes, length, now_ms)
     }
 
-    /// Removes an entry that has expired at `now_s` agent seconds, if there is one. Gives its notice if it asked for one.
+    /// Removes an entry that has expired at `now_s` agent seconds, if there is one. Returns its notice if it asked for
+    /// one.
     pub(crate) fn expire(&mut self, now_s: u32) -> Option<Vec<u8>> {
         self.entries.expire(&mut self.pool, now_s)
     }
@@ -157,7 +158,7 @@ impl Switch {
         self.replies.begin_segment();
     }
 
-    /// Whether multipart replies wait for the end of the segment.
+    /// Returns whether multipart replies wait for the end of the segment.
     pub(crate) const fn has_collected(&self) -> bool {
         !self.replies.is_empty()
     }

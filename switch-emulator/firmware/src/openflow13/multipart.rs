@@ -73,7 +73,7 @@ const PORT_DESCRIPTION_BYTES: usize = 64;
 const PORT_STATISTICS_BYTES: usize = 112;
 
 impl PortDescription {
-    /// The description in a message. Bytes that the firmware does not write are `None`.
+    /// Returns the description in a message. Bytes that the firmware does not write are `None`.
     fn fields(self) -> [Option<u8>; PORT_DESCRIPTION_BYTES] {
         let mut bytes = [Some(0); PORT_DESCRIPTION_BYTES];
         let mut put = |at: usize, part: &[u8]| {
@@ -282,7 +282,7 @@ impl Switch {
         }
     }
 
-    /// Collects the part of an answer that begins at a position; gives its length.
+    /// Collects the part of an answer that begins at a position. Returns its length.
     fn flow_part(
         &mut self,
         version: u8,
@@ -310,12 +310,13 @@ impl Switch {
         Ok(length)
     }
 
-    /// Whether an answer goes on when the controller acknowledges something.
+    /// Returns whether an answer goes on when the controller acknowledges something.
     pub(crate) const fn has_more(&self) -> bool {
         self.flow_parts.is_some()
     }
 
-    /// The next part of an answer to a request for all entries; nothing if it is too long to be sent (quirk 104).
+    /// Returns the next part of an answer to a request for all entries, or `None` if it is too long to be sent (quirk
+    /// 104).
     pub(crate) fn next_part(&mut self, version: u8, now_s: u32) -> Result<Option<Vec<u8>>, Hang> {
         let Some(parts) = self.flow_parts else {
             return Ok(None);
@@ -364,7 +365,7 @@ impl Switch {
         Answer::Collected
     }
 
-    /// The meters that a request means, by position.
+    /// Returns the meters that a request means, by position.
     fn chosen_meters(&self, wanted: u32) -> Option<Vec<usize>> {
         let list = self.meters.list().iter().enumerate();
         let chosen: Vec<_> = list

@@ -17,7 +17,7 @@ use crate::port::PortMask;
 #[derive(Debug)]
 pub(crate) struct Effect {
     pub(crate) kind: EffectKind,
-    /// The frame as it was then; nothing if it was the same as in the end.
+    /// The frame as it was then, or `None` if it was the same as in the end.
     pub(crate) frame: Option<Vec<u8>>,
 }
 

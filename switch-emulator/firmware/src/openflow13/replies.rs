@@ -153,7 +153,7 @@ impl Reply<'_> {
         self.at += count;
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub(super) const fn len(&self) -> usize {
         self.at - self.begin
     }

@@ -176,7 +176,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Whether the frame is of the protocol of a port field.
+    /// Returns whether the frame is of the protocol of a port field.
     const fn carries(&self, number: u8) -> bool {
         let protocol = match number {
             field::TCP_SRC | field::TCP_DST => 6,

@@ -54,7 +54,7 @@ fn transport(oxm: &Oxm) -> Option<Transport> {
     })
 }
 
-/// Whether fields belong to more than one kind of packet, or to more than one transport protocol (quirk 130).
+/// Returns whether fields belong to more than one kind of packet, or to more than one transport protocol (quirk 130).
 fn contradict(oxms: &[Oxm]) -> bool {
     fn differ<T: PartialEq + Copy>(mut found: impl Iterator<Item = T>) -> bool {
         let first = found.next();
@@ -63,7 +63,7 @@ fn contradict(oxms: &[Oxm]) -> bool {
     differ(oxms.iter().filter_map(network)) || differ(oxms.iter().filter_map(transport))
 }
 
-/// Whether a DELETE with the fields `wanted` means this entry.
+/// Returns whether a DELETE with the fields `wanted` means this entry.
 pub(super) fn selects(wanted: &[u8], entry: &Entry, pool: &Pool) -> bool {
     if wanted.is_empty() {
         return true;

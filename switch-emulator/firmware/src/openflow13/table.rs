@@ -50,7 +50,7 @@ const TABLE_FULL: (u16, u16) = (5, 1);
 const BAD_TABLE: (u16, u16) = (5, 2);
 const OVERLAP: (u16, u16) = (5, 3);
 
-/// Length of a match with its header, padded to a multiple of eight bytes.
+/// Returns the length of a match with its header, padded to a multiple of eight bytes.
 pub(super) const fn padded(match_bytes: usize) -> usize {
     match_bytes.next_multiple_of(8)
 }
@@ -90,7 +90,8 @@ impl<'a> FlowMod<'a> {
         be16(self.bytes, field::PRIORITY)
     }
 
-    /// Length of the match with its header. It is garbage, and more than any block holds, if the segment ends before it.
+    /// Returns the length of the match with its header. It is garbage, and more than any block holds, if the segment ends
+    /// before it.
     fn match_bytes(&self) -> usize {
         if self.received < field::OXMS {
             return u16::MAX.into();
@@ -110,7 +111,7 @@ impl<'a> FlowMod<'a> {
         &area[..length.min(area.len())]
     }
 
-    /// The instructions; none if the message ends before its match does, with the padding.
+    /// Returns the instructions; none if the message ends before its match does, with the padding.
     fn instructions(&self) -> &'a [u8] {
         let begin = field::MATCH + padded(self.match_bytes());
         self.bytes.get(begin..self.length).unwrap_or(&[])
@@ -152,7 +153,7 @@ impl Entry {
         be16(&self.head, at)
     }
 
-    /// Length of its `FLOW_MOD`.
+    /// Returns the length of its `FLOW_MOD`.
     pub(super) fn message_bytes(&self) -> usize {
         usize::from(be16(&self.head, 2))
     }
@@ -161,7 +162,7 @@ impl Entry {
         usize::from(be16(&self.head, field::MATCH + 2))
     }
 
-    /// Whether it is to be told when the entry goes.
+    /// Returns whether it is to be told when the entry goes.
     fn wants_flow_removed(&self) -> bool {
         self.half(field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
     }
@@ -396,8 +397,8 @@ impl Entries {
         self.index();
     }
 
-    /// Removes the first entry that has expired at `now_s` agent seconds, if there is one (quirk 187). Gives its notice if
-    /// it asked for one.
+    /// Removes the first entry that has expired at `now_s` agent seconds, if there is one (quirk 187). Returns its
+    /// notice if it asked for one.
     pub(super) fn expire(&mut self, pool: &mut Pool, now_s: u32) -> Option<Vec<u8>> {
         let is_over = |since_s: u32, timeout_s: u16| {
             timeout_s > 0 && now_s.saturating_sub(since_s) >= timeout_s.into()
@@ -498,7 +499,7 @@ impl Entries {
     }
 }
 
-/// Whether an entry's match holds of a frame, and what finding out costs.
+/// Returns whether an entry's match holds of a frame, and what finding out costs.
 fn examine(entry: &Entry, header: &Header, frame: &[u8], costs: &OpenFlow13Costs) -> (bool, i64) {
     if entry.tests.is_empty() {
         return (true, costs.no_fields_ps);
@@ -514,7 +515,7 @@ fn examine(entry: &Entry, header: &Header, frame: &[u8], costs: &OpenFlow13Costs
     (true, cost_ps + costs.hit_ps)
 }
 
-/// Whether a message that deletes means entries of this table and cookie (quirks 132, 136).
+/// Returns whether a message that deletes means entries of this table and cookie (quirks 132, 136).
 fn is_meant(entry: &Entry, message: FlowMod) -> bool {
     let table = message.table();
     let mask = be64(message.bytes, field::COOKIE_MASK);
@@ -523,7 +524,7 @@ fn is_meant(entry: &Entry, message: FlowMod) -> bool {
         && (mask >> 56 & 1 == 0 || entry.cookie() == cookie & mask)
 }
 
-/// Whether a `DELETE_STRICT` means an entry, and what finding out costs.
+/// Returns whether a `DELETE_STRICT` means an entry, and what finding out costs.
 fn strictly_selected(entry: &Entry, message: FlowMod, costs: &OpenFlow13Costs) -> (bool, i64) {
     if !is_meant(entry, message) || entry.priority != message.priority() {
         return (false, costs.delete_strict_priority_ps);
@@ -531,7 +532,7 @@ fn strictly_selected(entry: &Entry, message: FlowMod, costs: &OpenFlow13Costs) -
     (begins_with(entry, message), costs.delete_strict_ps)
 }
 
-/// Whether the match of a message begins with that of an entry, byte by byte (quirks 124, 135).
+/// Returns whether the match of a message begins with that of an entry, byte by byte (quirks 124, 135).
 fn begins_with(entry: &Entry, message: FlowMod) -> bool {
     let area = message.oxm_area();
     if entry.oxm_block.is_none() {
@@ -584,7 +585,7 @@ fn make(pool: &mut Pool, message: FlowMod, now_s: u32) -> Option<Entry> {
 }
 
 impl Entry {
-    /// The memory behind the fields of its match, if it has any.
+    /// Returns the memory behind the fields of its match, if it has any.
     pub(super) fn memory_behind<'a>(&self, pool: &'a Pool) -> &'a [u8] {
         self.oxm_block
             .map_or(&[], |block| &pool.read_on(block)[self.oxms.len()..])

@@ -47,7 +47,7 @@ impl ConsoleCosts {
         Self::FREE
     }
 
-    /// Whether every cost is one.
+    /// Returns whether every cost is one.
     pub(super) fn are_whole(&self) -> bool {
         [
             self.character_ps,

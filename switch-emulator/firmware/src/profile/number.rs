@@ -45,9 +45,9 @@ struct Sourced<T> {
 
 /// What a number of a profile can be.
 pub trait Number: Sized + PartialOrd + fmt::Display {
-    /// The number, if it is in the type's range.
+    /// Returns the number, if it is in the type's range.
     fn from_i64(value: i64) -> Option<Self>;
-    /// The number, if the type holds it.
+    /// Returns the number, if the type holds it.
     fn from_f64(value: f64) -> Option<Self>;
 }
 

@@ -72,7 +72,7 @@ impl Settings {
         }
     }
 
-    /// The factory's values; the MAC address stays.
+    /// Returns the factory's values; the MAC address stays.
     pub(crate) fn factory(mac: MacAddress) -> Self {
         Self::of(&Config {
             mac,
@@ -80,7 +80,7 @@ impl Settings {
         })
     }
 
-    /// What the boot does with the VLANs: their ports become OpenFlow ports or not. Gives the native ports.
+    /// What the boot does with the VLANs: their ports become OpenFlow ports or not. Returns the native ports.
     pub(crate) fn boot(&mut self) -> PortMask {
         let mut native = PortMask::EMPTY;
         for vlan in self.vlans.active() {

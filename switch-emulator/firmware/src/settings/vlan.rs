@@ -52,7 +52,7 @@ pub(crate) enum VlanError {
 pub(crate) struct Vlans([Vlan; SLOTS]);
 
 impl Vlans {
-    /// These slots; no port may be in two of them.
+    /// Returns these slots; no port may be in two of them.
     pub(super) const fn new(slots: [Vlan; SLOTS]) -> Self {
         Self(slots)
     }
@@ -81,7 +81,7 @@ impl Vlans {
         Ok(())
     }
 
-    /// The first VLAN with this ID.
+    /// Returns the first VLAN with this ID.
     pub(crate) fn find(&mut self, id: u16) -> Result<&mut Vlan, VlanError> {
         let found = self.0.iter_mut().find(|vlan| vlan.active && vlan.id == id);
         found.ok_or(VlanError::UnknownId)

@@ -216,7 +216,7 @@ impl FlowTable {
         Ok(())
     }
 
-    /// Gives the first selected entry the new actions, and further ones what is left of them; then, if any was
+    /// Returns the first selected entry the new actions, and further ones what is left of them; then, if any was
     /// selected, appends the message as a new entry too.
     fn modify(
         &mut self,
@@ -242,8 +242,8 @@ impl FlowTable {
         }
     }
 
-    /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. The memory of removed
-    /// entries stays taken.
+    /// Removes all selected entries. Returns them in order, and how many entries have moved into a gap. The memory of
+    /// removed entries stays taken.
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
@@ -287,7 +287,7 @@ impl FlowTable {
         }
     }
 
-    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order,
+    /// Removes the entries with the same match and, in place of the priority, the same cookie. Returns them in order,
     /// and how many entries were looked at: what moves into a gap is not.
     fn delete_strict(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let mut gone = Vec::new();

@@ -41,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// Where a block lies in the board's memory.
+    /// Returns where a block lies in the board's memory.
     pub(super) const fn address(&self, block: Block) -> u32 {
         self.address + block.offset() as u32
     }
@@ -63,7 +63,7 @@ impl Memory {
         self.used.fill(false);
     }
 
-    /// Bytes of the blocks in use, and the smallest and largest free block.
+    /// Returns the bytes of the blocks in use, and the smallest and largest free block.
     pub(super) fn usage(&self) -> (usize, usize, usize) {
         let size = |index: usize| {
             if index < SMALL_BLOCKS {
@@ -88,7 +88,7 @@ impl Memory {
         )
     }
 
-    /// The first `length` bytes of a block.
+    /// Returns the first `length` bytes of a block.
     pub(super) fn read(&self, block: Block, length: usize) -> &[u8] {
         &self.bytes[block.offset()..block.offset() + length]
     }

@@ -25,7 +25,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Type and code of the error message.
+    /// Returns type and code of the error message.
     pub(crate) const fn error(self) -> (u16, u16) {
         match self {
             Self::UnknownBuffer => (1, 8),
@@ -62,7 +62,7 @@ pub(crate) struct RemovedFlow {
 }
 
 impl RemovedFlow {
-    /// Whether the entry's flags ask for `FLOW_REMOVED`.
+    /// Returns whether the entry's flags ask for `FLOW_REMOVED`.
     pub(crate) fn wants_flow_removed(&self) -> bool {
         be16(&self.head, field::FLAGS) & 0x0001 != 0
     }
@@ -89,18 +89,18 @@ impl<'a> FlowMod<'a> {
         }
     }
 
-    /// Whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the entry, and
-    /// at the wrong byte.
+    /// Returns whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the
+    /// entry, and at the wrong byte.
     pub(crate) fn wants_flow_removed(&self) -> bool {
         be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 
-    /// Whether it would append an entry.
+    /// Returns whether it would append an entry.
     pub(crate) fn is_add(&self) -> bool {
         self.command() == 0
     }
 
-    /// The byte of the command that the firmware looks at.
+    /// Returns the byte of the command that the firmware looks at.
     pub(super) const fn command(&self) -> u8 {
         self.head[field::COMMAND + 1]
     }
@@ -110,7 +110,7 @@ impl<'a> FlowMod<'a> {
         &self.head
     }
 
-    /// The actions, as far as the message goes.
+    /// Returns the actions, as far as the message goes.
     pub(super) fn actions(&self) -> &'a [u8] {
         self.bytes.get(FLOW_MOD_BYTES..self.length).unwrap_or(&[])
     }

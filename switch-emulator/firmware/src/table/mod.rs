@@ -164,7 +164,7 @@ impl FlowTable {
         self.rebuild();
     }
 
-    /// The firmware's count of entries; -1 after a lone entry has timed out.
+    /// Returns the firmware's count of entries; -1 after a lone entry has timed out.
     pub(crate) fn count(&self) -> i32 {
         if self.underflowed {
             -1
@@ -173,7 +173,7 @@ impl FlowTable {
         }
     }
 
-    /// Whether the count of entries has fallen to -1: frames are dropped without a search.
+    /// Returns whether the count of entries has fallen to -1: frames are dropped without a search.
     pub(crate) const fn is_underflowed(&self) -> bool {
         self.underflowed
     }

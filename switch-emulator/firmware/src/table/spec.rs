@@ -25,7 +25,7 @@ mod bad_action {
     pub(super) const QUEUE: u16 = 8;
 }
 
-/// Checks an action list; gives the slots that hold it.
+/// Checks an action list. Returns the slots that hold it.
 pub(crate) fn check_actions(
     mut list: &[u8],
     packet_out: bool,
@@ -186,7 +186,7 @@ impl FlowTable {
         Ok(())
     }
 
-    /// Gives all selected entries the new actions; without one, adds the message.
+    /// Replaces the actions of all selected entries; without one, adds the message.
     fn spec_modify(
         &mut self,
         message: FlowMod,
@@ -234,7 +234,7 @@ impl FlowTable {
         gone
     }
 
-    /// Whether an entry sends to `out_port`, if that restricts at all.
+    /// Returns whether an entry sends to `out_port`, if that restricts at all.
     pub(crate) fn outputs_to(&self, index: usize, out_port: u16) -> bool {
         let slots = self.memory.read(self.entries[index].slots, ACTION_BYTES);
         out_port == ports::NONE

@@ -67,7 +67,8 @@ impl FlowTable {
         })
     }
 
-    /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Says whether there was one.
+    /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Returns whether there was
+    /// one.
     fn remove_two(&mut self, index: usize) -> bool {
         let removed = self.entries.swap_remove(index);
         self.memory.free(removed.head);

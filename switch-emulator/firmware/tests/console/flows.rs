@@ -3,7 +3,7 @@
 use super::terminal::Terminal;
 use zodiac_firmware::{Config, FailState, OutputKind};
 
-/// A `FLOW_MOD` that adds an entry for IPv4 TCP from port 1 with these actions.
+/// Returns a `FLOW_MOD` that adds an entry for IPv4 TCP from port 1 with these actions.
 fn add_flow(priority: u16, actions: &[u8]) -> Vec<u8> {
     let mut message = vec![1, 14, 0, 0, 0, 0, 0, 7];
     message.extend(0x0038_20ce_u32.to_be_bytes()); // all but in_port, dl_type, nw_proto

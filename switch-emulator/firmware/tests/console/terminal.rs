@@ -36,7 +36,7 @@ impl Terminal {
         terminal
     }
 
-    /// Types, waits until a save or a restart is over, and gives what is printed.
+    /// Types, waits until a save or a restart is over, and returns what is printed.
     pub(crate) fn keys(&mut self, keys: &[u8]) -> String {
         self.board.console(Instant::from_nanos(self.now), keys);
         self.run_for(2_900_000_000)
@@ -60,7 +60,7 @@ impl Terminal {
         String::from_utf8(text).unwrap()
     }
 
-    /// Enters a command; gives the lines between its echo and the next prompt, and the prompt.
+    /// Enters a command. Returns the lines between its echo and the next prompt, and the prompt.
     #[track_caller]
     pub(crate) fn command(&mut self, command: &str) -> (Vec<String>, String) {
         let text = self.keys(format!("{command}\r").as_bytes());
@@ -75,7 +75,7 @@ impl Terminal {
         (lines, prompt)
     }
 
-    /// The only line with which a command answers.
+    /// Returns the only line with which a command answers.
     #[track_caller]
     pub(crate) fn line(&mut self, command: &str) -> String {
         let (lines, _) = self.command(command);

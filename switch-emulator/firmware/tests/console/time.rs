@@ -3,7 +3,7 @@
 use super::terminal::Terminal;
 use zodiac_firmware::{ConsoleCosts, Instant, PortNumber, Profile, ZODIAC_FX};
 
-/// When a board has handled a frame that comes behind a command.
+/// Returns when a board has handled a frame that comes behind a command.
 fn handled_after(command: &str) -> u64 {
     let mut terminal = Terminal::greeted();
     terminal.connect();

@@ -345,7 +345,7 @@ fn udp_sum(frame: &[u8]) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }
 
-/// A UDP packet with `payload` bytes and right checksums.
+/// Returns a UDP packet with `payload` bytes and right checksums.
 fn sound(payload: u16) -> Vec<u8> {
     let mut frame = udp(64.max(usize::from(payload) + 46), 0);
     frame[16..18].copy_from_slice(&(28 + payload).to_be_bytes());

@@ -50,7 +50,7 @@ fn with(quirks: Quirks) -> Config {
     }
 }
 
-/// A statistics request.
+/// Returns a statistics request.
 fn statistics(bed: &mut Testbed, kind: u16, body: &[u8]) -> Vec<Vec<u8>> {
     bed.exchange(&message(
         16,
@@ -67,7 +67,7 @@ fn all_flows() -> Vec<u8> {
     body
 }
 
-/// Type and code of the errors among messages.
+/// Returns type and code of the errors among messages.
 fn errors(messages: &[Vec<u8>]) -> Vec<(u8, u8)> {
     messages
         .iter()

@@ -27,7 +27,7 @@ fn established(config: Config) -> (Network, Connection) {
     (network, connection)
 }
 
-/// A table miss; gives whether it is a `PACKET_IN` on a connection.
+/// Makes a frame miss the table. Returns whether a connection carries a `PACKET_IN`.
 fn miss(network: &mut Network, connection: &mut Connection) -> bool {
     let now = network.bed.now;
     network.bed.board.frame(now, port(1), &udp(306, 0));

@@ -23,7 +23,7 @@ fn packet_out(in_port: u16, actions: &[u8], data: &[u8]) -> Vec<u8> {
     message(13, &[&head, actions, data].concat())
 }
 
-/// A message to the table, as if the frame had come in on `in_port`.
+/// Returns a message to the table, as if the frame had come in on `in_port`.
 fn to_table(in_port: u16, data: &[u8]) -> Vec<u8> {
     packet_out(in_port, &output(0xfff9), data)
 }

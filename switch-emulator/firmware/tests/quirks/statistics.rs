@@ -129,7 +129,7 @@ fn q32_byte_counters_are_read_every_6_s_and_cut_to_16_bits() {
     assert_eq!(seen, 3_600 * 306);
 }
 
-/// Sends frames of `length` bytes (with FCS) through a single entry, as fast as the CPU takes them; gives the board.
+/// Sends frames of `length` bytes (with FCS) through a single entry, as fast as the CPU takes them. Returns the board.
 fn used_by(quirks: Quirks, count: u32, length: usize) -> Testbed {
     let mut bed = bed(quirks);
     bed.install([FlowMod::add(everything(), 1, output(3))]);

@@ -44,7 +44,7 @@ pub(crate) fn replay_all(
     );
 }
 
-/// The texts of a list in a case.
+/// Returns the texts of a list in a case.
 pub(crate) fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().unwrap().iter();
     list.map(|text| text.as_str().unwrap().to_owned()).collect()
@@ -73,7 +73,8 @@ pub(crate) fn compare(
     }
 }
 
-/// Whether two messages say the same, apart from what is garbage on the board: what it never wrote, and `garbage`.
+/// Returns whether two messages say the same, apart from what is garbage on the board: what it never wrote, and
+/// `garbage`.
 pub(crate) fn same_message(expected: &[u8], actual: &[u8], garbage: &[usize]) -> bool {
     let mut bytes = expected.iter().zip(actual).enumerate();
     expected.len() == actual.len()
@@ -155,7 +156,7 @@ fn port_number(port: &str) -> PortNumber {
     PortNumber::new(port.parse().unwrap()).unwrap()
 }
 
-/// An output as the recordings write it; nothing for what they do not have.
+/// Returns an output as the recordings write it, or `None` for what they do not have.
 pub(crate) fn line(output: &Output) -> Option<String> {
     match &output.kind {
         OutputKind::Controller(message) => Some(format!("of {}", hex(message))),

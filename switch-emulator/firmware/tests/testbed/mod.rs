@@ -30,7 +30,7 @@ pub struct Testbed {
     pub closes: Vec<Instant>,
 }
 
-/// The crate's profile without the work of timers, which would fall on some frames.
+/// Returns the crate's profile without the work of timers, which would fall on some frames.
 pub fn quiet_profile() -> Profile {
     let mut profile = Profile::from_toml(ZODIAC_FX).unwrap();
     profile.cpu.timers.cost_ps = 0;
@@ -146,7 +146,7 @@ impl Testbed {
     }
 }
 
-/// An OpenFlow 1.0 message with transaction identifier 7.
+/// Returns an OpenFlow 1.0 message with transaction identifier 7.
 pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = (8 + body.len()) as u16;
     [&[1, kind], &length.to_be_bytes()[..], &[0, 0, 0, 7], body].concat()
@@ -214,7 +214,7 @@ pub enum Fields {
     All,
 }
 
-/// The match of the `number`th flow: [`udp`] frames to that destination port, received on port 1.
+/// Returns the match of the `number`th flow: [`udp`] frames to that destination port, received on port 1.
 pub fn fields(kind: Fields, number: u16) -> [u8; 40] {
     let wildcards: u32 = match kind {
         Fields::Port => 0x003f_fffe,
@@ -246,7 +246,7 @@ pub fn everything() -> [u8; 40] {
     bytes
 }
 
-/// A UDP frame of the `number`th flow with `length` bytes on the wire (with FCS).
+/// Returns a UDP frame of the `number`th flow with `length` bytes on the wire (with FCS).
 pub fn udp(length: usize, number: u16) -> Vec<u8> {
     let mut frame = vec![0; length - 4];
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);

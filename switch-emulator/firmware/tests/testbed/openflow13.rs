@@ -73,7 +73,7 @@ impl Flow {
     }
 }
 
-/// An instruction with actions: 4 applies them, 3 writes them.
+/// Returns an instruction with actions: 4 applies them, 3 writes them.
 pub fn with_actions(kind: u8, actions: &[Vec<u8>]) -> Vec<u8> {
     let actions = actions.concat();
     let length = 8 + actions.len() as u16;

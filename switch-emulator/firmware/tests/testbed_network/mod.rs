@@ -128,7 +128,7 @@ impl Network {
         self.hand_in(&ethernet(&ip(PEER, BOARD, segment)));
     }
 
-    /// The next SYN of the board.
+    /// Returns the next SYN of the board.
     pub fn next_syn(&mut self) -> Segment {
         for _ in 0..1_000 {
             let mut segments = self.segments.iter();
@@ -164,7 +164,7 @@ impl Network {
         self.accept(&syn)
     }
 
-    /// Sends `payload`, and gives what comes back within 4 ms, which the peer acknowledges.
+    /// Sends `payload`, and returns what comes back within 4 ms, which the peer acknowledges.
     pub fn exchange(&mut self, connection: &mut Connection, payload: &[u8]) -> Vec<u8> {
         self.segments.clear();
         self.send(&TcpRepr {
@@ -196,7 +196,7 @@ impl Network {
 }
 
 impl Connection {
-    /// A segment of the peer without data.
+    /// Returns a segment of the peer without data.
     pub fn header(&self) -> TcpRepr<'static> {
         TcpRepr {
             src_port: 6633,
@@ -236,7 +236,7 @@ pub fn arp(operation: ArpOperation) -> Vec<u8> {
     frame
 }
 
-/// A frame of the peer for the board's MAC address.
+/// Returns a frame of the peer for the board's MAC address.
 pub fn ethernet(packet: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 14 + packet.len()];
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
@@ -250,7 +250,7 @@ pub fn ethernet(packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IP packet with a TCP segment.
+/// Returns an IP packet with a TCP segment.
 pub fn ip(from: Ipv4Addr, to: Ipv4Addr, segment: &TcpRepr) -> Vec<u8> {
     let mut packet = ip_header(from, to, IpProtocol::Tcp, segment.buffer_len());
     segment.emit(

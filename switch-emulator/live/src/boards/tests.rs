@@ -34,7 +34,7 @@ fn board() -> (Board, LinkTiming) {
     (Board::new(&profile, config, 1).unwrap(), TIMING)
 }
 
-/// A rule to be added (`ofp_flow_mod`, section 5.3.3): IPv4 UDP frames leave by `output`.
+/// Returns a rule to be added (`ofp_flow_mod`, section 5.3.3): IPv4 UDP frames leave by `output`.
 fn forward_udp(output: u8) -> Vec<u8> {
     let mut bytes = vec![1, 14, 0, 80, 0, 0, 0, 2];
     let exact: u32 = 0x003f_ffff & !(1 << 4) & !(1 << 5); // all wildcards but dl_type and nw_proto
@@ -166,7 +166,7 @@ fn an_arrival_in_the_past_counts_as_now() {
     assert_eq!(boards.counters(0).received, 1);
 }
 
-/// When a board, silent for three ticks, closes the session behind the one that ended like this.
+/// Returns when a board, silent for three ticks, closes the session behind the one that ended like this.
 fn close_of_the_next_session(end: fn(&mut Boards, usize, Instant)) -> Option<Instant> {
     let (_, timing) = board();
     let profile = Profile::from_toml(ZODIAC_FX).unwrap();

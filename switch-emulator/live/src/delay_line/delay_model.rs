@@ -40,7 +40,7 @@ impl DelayModel {
         }
     }
 
-    /// The links of its ports.
+    /// Returns the links of its ports.
     pub(super) fn link(&self) -> LinkTiming {
         LinkTiming {
             rate_bps: self.config.link_rate_bps,
@@ -49,8 +49,8 @@ impl DelayModel {
         }
     }
 
-    /// When a frame can leave, unless its port is still busy, that has completely arrived at `at`, an instant not before
-    /// that of the last call. It is `frame_bytes` long without FCS.
+    /// Returns when a frame can leave, unless its port is still busy, that has completely arrived at `at`, an instant
+    /// not before that of the last call. It is `frame_bytes` long without FCS.
     pub(super) fn leaves_at(
         &mut self,
         at: Instant,

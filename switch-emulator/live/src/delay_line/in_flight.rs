@@ -44,7 +44,7 @@ impl InFlight {
         });
     }
 
-    /// When the frame that comes back by this port is to leave; nothing if the switch has made it itself.
+    /// Returns when the frame that comes back by this port is to leave, or `None` if the switch has made it itself.
     ///
     /// It is taken for the frame most like it, and of several such for the first that did not come back by this port yet.
     pub(super) fn leaves_at(&mut self, port: u8, data: &[u8]) -> Option<Instant> {

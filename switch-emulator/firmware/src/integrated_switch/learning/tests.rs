@@ -17,7 +17,7 @@ fn ports(numbers: &[u8]) -> Destination {
     }
 }
 
-/// Ports 1 to 3 in VLAN 100, which is the agent's, and port 4 in VLAN 200, which is native.
+/// Returns ports 1 to 3 in VLAN 100, which is the agent's, and port 4 in VLAN 200, which is native.
 fn factory() -> LearningSwitch {
     let settings = Settings::of(&Config::default());
     LearningSwitch::new(&settings.vlans, settings.mac)

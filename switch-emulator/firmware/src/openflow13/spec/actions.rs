@@ -200,7 +200,7 @@ pub(super) fn rewrite(action: Action, packet: &mut Packet) -> Left {
     Left::Frame
 }
 
-/// Where an action stands in the order in which an action set is performed (section 5.10).
+/// Returns where an action stands in the order in which an action set is performed (section 5.10).
 const fn rank(action: Action) -> u8 {
     match action {
         Action::CopyTtlIn => 0,

@@ -38,7 +38,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// All bits of the field.
+    /// Returns all bits of the field.
     pub(super) const fn all(self) -> u128 {
         u128::MAX >> (128 - self.bits)
     }
@@ -95,7 +95,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether a frame of which this is known has the field (table 12 of 1.3.4).
+    /// Returns whether a frame of which this is known has the field (table 12 of 1.3.4).
     pub(super) fn has(&self, number: u8) -> bool {
         let is_ip = matches!(self.eth_type, Some(IPV4 | IPV6));
         let carries = |protocol: u8| is_ip && self.ip_proto == Some(protocol);
@@ -159,7 +159,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether a packet has the field, with this value under the mask.
+    /// Returns whether a packet has the field, with this value under the mask.
     pub(super) fn holds(&self, packet: &Packet) -> bool {
         packet
             .get(self.number)
@@ -174,7 +174,8 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Reads the `ofp_match` at the beginning of `bytes`; gives it, the bytes of its fields, and its length with padding.
+    /// Reads the `ofp_match` at the beginning of `bytes`. Returns it, the bytes of its fields, and its length with
+    /// padding.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), Refusal> {
         let length = usize::from(be16(bytes, 2));
         let padded = length.next_multiple_of(8);
@@ -218,7 +219,7 @@ impl Match {
         known
     }
 
-    /// Whether everything that `other` matches is matched by this one too.
+    /// Returns whether everything that `other` matches is matched by this one too.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.wanted.iter().all(|wide| {
             wide.mask == 0
@@ -228,12 +229,12 @@ impl Match {
         })
     }
 
-    /// Whether both match the same frames.
+    /// Returns whether both match the same frames.
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.covers(other) && other.covers(self)
     }
 
-    /// Whether a frame can be matched by both.
+    /// Returns whether a frame can be matched by both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.wanted.iter().all(|wanted| {
             other
@@ -243,7 +244,7 @@ impl Match {
     }
 }
 
-/// The number in a value of an OXM.
+/// Returns the number in a value of an OXM.
 pub(super) fn number(bytes: &[u8]) -> u128 {
     bytes
         .iter()

@@ -103,12 +103,12 @@ pub(crate) struct Removed {
 }
 
 impl Removed {
-    /// Whether its flags ask for `FLOW_REMOVED`.
+    /// Returns whether its flags ask for `FLOW_REMOVED`.
     pub(crate) const fn wants_flow_removed(&self) -> bool {
         self.entry.flags & flag::SEND_FLOW_REMOVED != 0
     }
 
-    /// Number of the reason.
+    /// Returns the number of the reason.
     pub(crate) const fn reason(&self) -> u8 {
         self.reason as u8
     }
@@ -440,7 +440,7 @@ impl Flows {
         }
     }
 
-    /// Gives the entries that are meant other instructions.
+    /// Returns the entries that are meant other instructions.
     fn modify(
         &mut self,
         pool: &mut Pool,
@@ -534,7 +534,7 @@ impl Flows {
     }
 }
 
-/// Whether a match holds of a packet, and what finding out costs.
+/// Returns whether a match holds of a packet, and what finding out costs.
 fn examine(fields: &Match, packet: &Packet, costs: &OpenFlow13Costs) -> (bool, i64) {
     if fields.wanted.is_empty() {
         return (true, costs.no_fields_ps);

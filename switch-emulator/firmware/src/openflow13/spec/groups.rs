@@ -68,7 +68,7 @@ impl Groups {
         self.0.iter().map(|(id, group)| (*id, group))
     }
 
-    /// Carries out a `GROUP_MOD`; gives the groups that have gone.
+    /// Carries out a `GROUP_MOD`. Returns the groups that have gone.
     pub(super) fn modify(
         &mut self,
         message: &[u8],
@@ -194,7 +194,7 @@ impl Group {
         })
     }
 
-    /// The bucket that a draw falls on, by weight; those of weight 0 get nothing.
+    /// Returns the bucket that a draw falls on, by weight; those of weight 0 get nothing.
     fn select(&self, draw: u32) -> Option<usize> {
         let total: u32 = self.buckets.iter().map(|it| u32::from(it.weight)).sum();
         let mut left = draw.checked_rem(total)?;

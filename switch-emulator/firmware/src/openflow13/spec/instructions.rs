@@ -78,18 +78,18 @@ impl Program {
         self.apply.iter().chain(&self.write)
     }
 
-    /// Whether it sends frames to one of these groups.
+    /// Returns whether it sends frames to one of these groups.
     pub(super) fn uses_group(&self, groups: &[u32]) -> bool {
         self.actions()
             .any(|action| matches!(action, Action::Group(id) if groups.contains(id)))
     }
 
-    /// Whether it sends to this group.
+    /// Returns whether it sends to this group.
     pub(super) fn sends_to_group(&self, group: u32) -> bool {
         self.uses_group(&[group])
     }
 
-    /// Whether it sends to this port.
+    /// Returns whether it sends to this port.
     pub(super) fn sends_to_port(&self, wanted: u32) -> bool {
         self.actions()
             .any(|action| matches!(action, Action::Output { port, .. } if *port == wanted))

@@ -60,7 +60,7 @@ impl Meters {
         self.0.iter().any(|meter| meter.id == id)
     }
 
-    /// Carries out a `METER_MOD`; gives the meters that have gone.
+    /// Carries out a `METER_MOD`. Returns the meters that have gone.
     pub(super) fn modify(
         &mut self,
         pool: &mut Pool,

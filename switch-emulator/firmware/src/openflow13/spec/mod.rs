@@ -115,12 +115,12 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Whether a port with this number exists.
+    /// Returns whether a port with this number exists.
     fn exists(self, number: u32) -> bool {
         self.all.iter().any(|port| u32::from(port.get()) == number)
     }
 
-    /// Whether it exists and has a link.
+    /// Returns whether it exists and has a link.
     fn is_live(self, number: u32) -> bool {
         self.live.iter().any(|port| u32::from(port.get()) == number) && self.exists(number)
     }
@@ -189,7 +189,7 @@ impl SpecSwitch {
         self.flows.iter().map(value).collect()
     }
 
-    /// Carries out a `GROUP_MOD`; gives the entries that go with a group.
+    /// Carries out a `GROUP_MOD`. Returns the entries that go with a group.
     pub(crate) fn group_mod(
         &mut self,
         message: &[u8],
@@ -204,7 +204,7 @@ impl SpecSwitch {
             }))
     }
 
-    /// Carries out a `METER_MOD`; gives the entries that go with a meter.
+    /// Carries out a `METER_MOD`. Returns the entries that go with a meter.
     pub(crate) fn meter_mod(
         &mut self,
         message: &[u8],

@@ -68,7 +68,7 @@ struct Place {
     bits: u32,
 }
 
-/// Bytes at `at`.
+/// Returns the bytes at `at`.
 const fn whole(at: usize, bytes: usize) -> Place {
     Place {
         at,
@@ -107,7 +107,7 @@ impl Packet {
         }
     }
 
-    /// The value of a field, if the frame has it.
+    /// Returns the value of a field, if the frame has it.
     pub(super) fn get(&self, number: u8) -> Option<u128> {
         match number {
             field::IN_PORT | field::IN_PHY_PORT => Some(self.in_port.into()),
@@ -127,7 +127,7 @@ impl Packet {
         Some(super::fields::number(bytes) >> place.shift & u128::MAX >> (128 - place.bits))
     }
 
-    /// Where a field lies, if the frame has it.
+    /// Returns where a field lies, if the frame has it.
     fn place(&self, number: u8) -> Option<Place> {
         let Layout {
             tagged,
@@ -371,7 +371,7 @@ impl Packet {
         }
     }
 
-    /// Where the time to live of what begins at `at` stands, of a packet of this type.
+    /// Returns where the time to live of what begins at `at` stands, of a packet of this type.
     fn ttl_at(&self, eth_type: u16, at: usize) -> Option<usize> {
         let at = match eth_type {
             IPV4 => at + 8,
@@ -382,7 +382,7 @@ impl Packet {
         (at < self.frame.len()).then_some(at)
     }
 
-    /// The outermost time to live.
+    /// Returns the outermost time to live.
     fn ttl(&self) -> Option<u8> {
         let at = self.ttl_at(self.layout.eth_type, self.layout.payload)?;
         Some(self.frame[at])
@@ -408,7 +408,7 @@ impl Packet {
         }
     }
 
-    /// Lowers that time to live; gives whether the frame may go on.
+    /// Lowers that time to live. Returns whether the frame may go on.
     pub(super) fn lower_ttl(&mut self, mpls: bool) -> bool {
         let Some(ttl) = self.ttl().filter(|_| self.is_mpls() == mpls) else {
             return true;
@@ -594,7 +594,7 @@ impl Layout {
     }
 }
 
-/// Where the content of a neighbour message's option of this type stands.
+/// Returns where the content of a neighbour message's option of this type stands.
 fn option(frame: &[u8], mut at: usize, wanted: u8) -> Option<usize> {
     loop {
         let (kind, length) = (*frame.get(at)?, usize::from(*frame.get(at + 1)?) * 8);

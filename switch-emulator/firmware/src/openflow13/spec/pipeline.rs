@@ -326,7 +326,7 @@ fn remark(packet: &mut Packet, raise: u8) {
     }
 }
 
-/// The same number for all frames of a flow.
+/// Returns the same number for all frames of a flow.
 fn draw(packet: &Packet) -> u32 {
     const FIELDS: [u8; 18] = [
         field::ETH_DST,
