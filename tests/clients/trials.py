@@ -91,7 +91,7 @@ def early_burst(bench: Bench) -> Iterator[tuple[str, bool]]:
     """Hosts send as soon as the session is established, when TCP's congestion window is still small."""
     bench.handshake()
     bench.network.udp_frames(1, 3, ports=[BURST_PORT] * BURST_FRAMES, gap_s=0)
-    # Frames after the burst may be lost until the controller acknowledges; a stalled connection stays stalled.
+    # Frames after the burst may be lost until the controller acknowledges; a stalled connection stays so.
     yield "12 frames at once, at the beginning", bench.network.ping(1, 2, count=4, interval_s=0.5) >= 1
 
 
