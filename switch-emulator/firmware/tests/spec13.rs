@@ -17,8 +17,10 @@ const FEATURES: u8 = 5;
 const PACKET_IN: u8 = 10;
 const FLOW_REMOVED: u8 = 11;
 const PACKET_OUT: u8 = 13;
+const PORT_MOD: u8 = 16;
 const BARRIER_REQUEST: u8 = 20;
 const ROLE_REQUEST: u8 = 24;
+const SET_ASYNC: u8 = 28;
 
 fn spec() -> Config {
     Config {
@@ -50,6 +52,21 @@ fn install(bed: &mut Testbed, flow: &Flow) {
 fn errors(replies: &[Vec<u8>]) -> Vec<(u8, u8)> {
     let errors = replies.iter().filter(|reply| reply[1] == ERROR);
     errors.map(|reply| (reply[9], reply[11])).collect()
+}
+
+/// Sets this bit of a port's configuration.
+fn set_flag(bed: &mut Testbed, port: u8, flag: u8) {
+    let flag = [0, 0, 0, flag];
+    let body = [
+        &[0, 0, 0, port, 0, 0, 0, 0][..],
+        &[0x70, 0xb3, 0xd5, 0x6c, 0, 1 + port],
+        &[0; 2],
+        &flag,
+        &flag,
+        &[0; 8],
+    ];
+    let replies = bed.exchange(&of13(PORT_MOD, &body.concat()));
+    assert!(replies.is_empty(), "{replies:?}");
 }
 
 /// Ports of the frames that leave when a frame comes in at a port.
@@ -149,17 +166,7 @@ fn no_packet_in_silences_misses_only() {
         &Flow::new(&in_port(2), &apply(&[output(CONTROLLER)])),
     );
     for port in [1, 2] {
-        let address = [0x70, 0xb3, 0xd5, 0x6c, 0, 1 + port];
-        let flag = [0, 0, 0, 0x40];
-        let body = [
-            &[0, 0, 0, port, 0, 0, 0, 0][..],
-            &address,
-            &[0; 2],
-            &flag,
-            &flag,
-            &[0; 8],
-        ];
-        assert!(errors(&bed.exchange(&of13(16, &body.concat()))).is_empty());
+        set_flag(&mut bed, port, 0x40);
         bed.frame(port, &udp(306, 0));
         let told = std::mem::take(&mut bed.replies).len();
         assert_eq!(told, usize::from(port == 2), "port {port}");
@@ -398,6 +405,62 @@ fn groups_send_as_their_type_says() {
         ),
     ] {
         assert_eq!(errors(&bed.exchange(&message)), [error]);
+    }
+}
+
+/// A port is not live if its link is down or `PORT_MOD` has switched it off (section 6.5).
+#[test]
+fn fast_failover_avoids_a_port_that_is_switched_off() {
+    let mut bed = bed();
+    let buckets = [bucket(2, 0, &[output(2)]), bucket(3, 0, &[output(3)])];
+    assert!(bed.exchange(&group_mod(0, 3, 7, &buckets)).is_empty());
+    install(&mut bed, &Flow::new(&[], &apply(&[group(7)])));
+    assert_eq!(ports_of(&mut bed, 1, &udp(64, 0)), [0b010]);
+    set_flag(&mut bed, 2, 1);
+    assert_eq!(ports_of(&mut bed, 1, &udp(64, 0)), [0b100]);
+    let description = &bed.exchange(&request(13, &[]))[0];
+    let state = |port: usize| description[16 + 64 * (port - 1) + 39];
+    assert_eq!([1, 2, 3].map(state), [4, 0, 4], "LIVE");
+}
+
+/// An action set that sends the frame nowhere drops it (section 5.10): its time to live is not looked at.
+#[test]
+fn an_action_set_without_output_does_nothing() {
+    const DEC_NW_TTL: [u8; 8] = [0, 24, 0, 8, 0, 0, 0, 0];
+    let mut bed = bed();
+    let wanted = [[0, 0, 0, 7], [0; 4], [0; 4], [0; 4], [0; 4], [0; 4]].concat();
+    assert!(bed.exchange(&of13(SET_ASYNC, &wanted)).is_empty());
+    let mut frame = udp(64, 0);
+    frame[22] = 1; // time to live
+    for (actions, told) in [
+        (vec![DEC_NW_TTL.to_vec()], 0),
+        (vec![DEC_NW_TTL.to_vec(), output(2)], 1),
+    ] {
+        install(&mut bed, &Flow::new(&ipv4(), &with_actions(3, &actions)));
+        assert!(ports_of(&mut bed, 1, &frame).is_empty());
+        assert_eq!(std::mem::take(&mut bed.replies).len(), told);
+    }
+}
+
+/// Neither the action set nor a bucket belongs to one entry, so the cookie is −1 (section 7.4.1).
+#[test]
+fn packet_in_of_action_sets_and_buckets_has_no_cookie() {
+    let mut bed = bed();
+    let buckets = [bucket(ANY, 0, &[output(CONTROLLER)])];
+    assert!(bed.exchange(&group_mod(0, 2, 7, &buckets)).is_empty());
+    let told = [output(CONTROLLER)];
+    for (port, instructions, cookie) in [
+        (1, apply(&told), 0x1122),
+        (2, with_actions(3, &told), u64::MAX),
+        (3, apply(&[group(7)]), u64::MAX),
+    ] {
+        let mut flow = Flow::new(&in_port(port), &instructions);
+        flow.cookie = 0x1122;
+        install(&mut bed, &flow);
+        bed.frame(port, &udp(64, 0));
+        let replies = std::mem::take(&mut bed.replies);
+        assert_eq!(replies[0][1], PACKET_IN);
+        assert_eq!(replies[0][16..24], cookie.to_be_bytes(), "port {port}");
     }
 }
 

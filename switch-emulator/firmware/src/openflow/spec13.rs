@@ -85,7 +85,7 @@ impl Agent {
                 self.config.openflow_ports,
                 port_config::DOWN | port_config::NO_FORWARD,
             ),
-            live: self.ports.link_up,
+            live: self.ports.without(self.ports.link_up, port_config::DOWN),
         }
     }
 

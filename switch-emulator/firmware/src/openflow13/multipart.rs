@@ -70,6 +70,11 @@ pub(crate) struct PortCounters {
 }
 
 const PORT_DESCRIPTION_BYTES: usize = 64;
+/// Bits of a port's state.
+const LINK_DOWN: u32 = 1;
+const LIVE: u32 = 1 << 2;
+/// Bit of a port's configuration: a port that is switched off is not live.
+const PORT_DOWN: u32 = 1;
 const PORT_STATISTICS_BYTES: usize = 112;
 
 impl PortDescription {
@@ -85,7 +90,12 @@ impl PortDescription {
         put(8, &self.address);
         put(16, &[b'e', b't', b'h', b'0' + self.number - 1]);
         put(32, &self.config.to_be_bytes());
-        put(36, &[0, 0, 0, if self.up { 4 } else { 1 }]); // LIVE, LINK_DOWN
+        let state = match (self.up, self.config & PORT_DOWN) {
+            (false, _) => LINK_DOWN,
+            (true, 0) => LIVE,
+            (true, _) => 0,
+        };
+        put(36, &u32::to_be_bytes(state));
         put(40, &[0, 0, 0x08, 0x08]); // 100 Mbit/s full duplex, copper
         put(56, &self.speed_kbps.to_be_bytes());
         put(60, &self.speed_kbps.to_be_bytes());

@@ -233,10 +233,15 @@ impl ActionSet {
         self.0.clear();
     }
 
-    /// The actions in the order in which they are performed. With a group the outputs beside it do not count.
+    /// The actions in the order in which they are performed: with a group the outputs beside it do not count, and without
+    /// both the frame is dropped (section 5.10).
     pub(super) fn ordered(&self) -> Vec<Action> {
         let mut actions = self.0.clone();
         let group = actions.iter().any(|it| matches!(it, Action::Group(_)));
+        let output = actions.iter().any(|it| matches!(it, Action::Output { .. }));
+        if !group && !output {
+            return Vec::new();
+        }
         actions.retain(|it| !group || !matches!(it, Action::Output { .. }));
         actions.sort_by_key(|action| rank(*action));
         actions

@@ -110,7 +110,7 @@ pub(crate) struct Ports {
     pub(crate) all: PortMask,
     /// Those that frames leave by: not switched off, not barred from forwarding.
     pub(crate) forwarding: PortMask,
-    /// Those with a link.
+    /// Those with a link that are not switched off (section 6.5).
     pub(crate) live: PortMask,
 }
 
@@ -120,7 +120,7 @@ impl Ports {
         self.all.iter().any(|port| u32::from(port.get()) == number)
     }
 
-    /// Returns whether it exists and has a link.
+    /// Returns whether it exists and is live.
     fn is_live(self, number: u32) -> bool {
         self.live.iter().any(|port| u32::from(port.get()) == number) && self.exists(number)
     }

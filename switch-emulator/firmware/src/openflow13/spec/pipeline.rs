@@ -77,6 +77,16 @@ struct Context<'a> {
     costs: &'a Costs,
 }
 
+impl Context<'_> {
+    /// Returns the context of the action set or of a group's bucket, which belong to no single entry (section 7.4.1).
+    const fn of_no_entry(self) -> Self {
+        Self {
+            cookie: NO_COOKIE,
+            ..self
+        }
+    }
+}
+
 impl SpecSwitch {
     /// Carries out a `FLOW_MOD`.
     pub(crate) fn flow_mod(
@@ -213,7 +223,7 @@ impl SpecSwitch {
                     table = next;
                 }
                 _ => {
-                    self.perform(&set.ordered(), packet, context, run);
+                    self.perform(&set.ordered(), packet, context.of_no_entry(), run);
                     return;
                 }
             }
@@ -235,6 +245,7 @@ impl SpecSwitch {
                     run.matched = None;
                     let bytes = packet.frame.len();
                     let sets = self.groups.choose(id, bytes, context.ports, draw(packet));
+                    let context = context.of_no_entry();
                     for set in sets {
                         self.perform(&set.ordered(), &mut packet.clone(), context, run);
                     }
