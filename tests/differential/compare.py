@@ -25,9 +25,10 @@ from typing import Any, Protocol
 import views
 from emulated import EmulatedSwitch
 from open_vswitch import OpenVSwitch, missing
-from steps import ALL_ENTRIES, CLOSED, DOWN, Step, draw, port_mod
+from steps import CLOSED, DOWN, Step, port_mod
+from trials import ALL_ENTRIES, FIRST_MESSAGES, draw
 
-VERSIONS = {"1.0": 1}
+VERSIONS = {"1.0": 1, "1.3": 4}
 STEPS = 60
 """Steps of a trial: enough for a dozen entries, few enough to look through."""
 LATE_S, LATE_TRIES = 0.05, 20
@@ -65,6 +66,8 @@ class Watched:
         self._config: dict[int, int] = {}
         request, read = views.ADDRESSES[version]
         self._addresses = read(switch.send(request)[0])
+        for message in FIRST_MESSAGES[version]:
+            switch.send(message)
         switch.departures()
 
     def take(self, step: Step) -> Any:

@@ -1,8 +1,10 @@
-"""Matches of OpenFlow 1.0 by what they mean."""
+"""Matches by what they mean."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import Final
 
 _IPV4, _ARP = 0x0800, 0x0806
 
@@ -41,3 +43,84 @@ def match10(match: bytes) -> str:
                 if not wildcards & bit:
                     values[name] = value
     return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+Field = tuple[str, bytes, bytes | None]
+"""Name, value and, if it is masked, mask of a field of OpenFlow 1.3."""
+
+_NAMES: Final = (
+    "in_port",
+    "in_phy_port",
+    "metadata",
+    "eth_dst",
+    "eth_src",
+    "eth_type",
+    "vlan_vid",
+    "vlan_pcp",
+    "ip_dscp",
+    "ip_ecn",
+    "ip_proto",
+    "ipv4_src",
+    "ipv4_dst",
+    "tcp_src",
+    "tcp_dst",
+    "udp_src",
+    "udp_dst",
+    "sctp_src",
+    "sctp_dst",
+    "icmpv4_type",
+    "icmpv4_code",
+    "arp_op",
+    "arp_spa",
+    "arp_tpa",
+    "arp_sha",
+    "arp_tha",
+    "ipv6_src",
+    "ipv6_dst",
+    "ipv6_flabel",
+    "icmpv6_type",
+    "icmpv6_code",
+    "ipv6_nd_target",
+    "ipv6_nd_sll",
+    "ipv6_nd_tll",
+)
+"""Fields of OpenFlow 1.3 by their numbers."""
+_BITS: Final = {"vlan_vid": 13, "ipv6_flabel": 20}
+"""Of fields that do not fill their bytes and may be masked."""
+_OXM_CLASS: Final = 0x8000
+
+
+def encoded(fields: Sequence[Field]) -> bytes:
+    """Return fields as OXM."""
+    oxms = b""
+    for name, value, mask in fields:
+        body = value + (mask or b"")
+        kind = _NAMES.index(name) << 1 | (mask is not None)
+        oxms += struct.pack("!HBB", _OXM_CLASS, kind, len(body)) + body
+    return oxms
+
+
+def fields_of(oxms: bytes) -> list[Field]:
+    """Return what `encoded` was given, without fields of other classes."""
+    fields: list[Field] = []
+    while oxms:
+        oxm_class, kind, length = struct.unpack("!HBB", oxms[:4])
+        body, oxms = oxms[4 : 4 + length], oxms[4 + length :]
+        if oxm_class == _OXM_CLASS:
+            bytes_of_value = length // 2 if kind & 1 else length
+            mask = body[bytes_of_value:] if kind & 1 else None
+            fields.append((_NAMES[kind >> 1], body[:bytes_of_value], mask))
+    return fields
+
+
+def match13(oxms: bytes) -> str:
+    """Return OXM in one order and form: masks that leave all bits or no bit open are left out."""
+    said = []
+    for name, value, mask in fields_of(oxms):
+        every = (1 << _BITS.get(name, 8 * len(value))) - 1
+        bits = every if mask is None else int.from_bytes(mask, "big") & every
+        if bits == every:
+            said.append(f"{name}={value.hex()}")
+        elif bits:
+            said.append(f"{name}={value.hex()}/{bits:x}")
+    return ",".join(sorted(said))

@@ -201,8 +201,12 @@ class OpenVSwitch:
 
 
 def _await(path: Path) -> None:
+    """Wait until a process listens there: the socket's file is there a little before."""
     deadline = time.monotonic() + _PATIENCE_S
-    while not path.exists():
+    while True:
+        with socket.socket(socket.AF_UNIX) as probe, suppress(FileNotFoundError, ConnectionRefusedError):
+            probe.connect(str(path))
+            return
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{path} did not come")
+            raise RuntimeError(f"nothing listens at {path}")
         time.sleep(0.01)
