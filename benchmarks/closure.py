@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, Row
 from evaluation.bench.campaign import every_key
-from evaluation.bench.choice import choose, form_of
 from evaluation.bench.cost_model.closure import (
     LIVE_TOLERANCE,
     VIRTUAL_TOLERANCE,
@@ -32,6 +31,7 @@ from evaluation.bench.cost_model.profile_document import (
     text_of,
 )
 from evaluation.bench.device import Device
+from evaluation.bench.device_choice import choose, form_of
 from evaluation.bench.store import SampleStore
 from evaluation.provenance import commit, today
 from evaluation.runner import RunError
@@ -72,7 +72,7 @@ def measure(
         if live:
             switches["live"] = _measured(
                 folder,
-                choose(str(LIVE)).opened(_SEED),
+                choose(str(LIVE)).open(_SEED),
                 name="live",
                 true=FORM,
                 every=_EVERY_LIVE,
@@ -87,7 +87,7 @@ def measure(
 def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> Found:
     return _measured(
         folder,
-        choose(device).opened(_SEED),
+        choose(device).open(_SEED),
         name=Path(device).stem,
         true=device,
         every=every,
@@ -132,7 +132,7 @@ def _of_store(folder: Path, campaign: Path) -> Found:
     if not path.is_file():
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
     chosen = choose(FORM)
-    with SampleStore(path, None) as store, chosen.opened(_SEED) as device:
+    with SampleStore(path, None) as store, chosen.open(_SEED) as device:
         fitted = fit(store.samples(every_key()), device.wire, form_of(FORM))
         origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
         left_out = store.left_out

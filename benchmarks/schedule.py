@@ -23,7 +23,7 @@ from evaluation.figure_types.run_times.compute import WAYS, points_of
 from evaluation.figure_types.run_times.document import RunTimesFigure
 from evaluation.figure_types.run_times.timing import Find, RunTiming, demands, ours, straight, timed
 from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.standing import IncrementalCheck
+from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing

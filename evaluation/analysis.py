@@ -53,8 +53,8 @@ class DelayStats:
             lost_from = sent[~arrived]
             late_from, late_to = sent[arrived][late], received[arrived][late]
             until = lost_from + int(self._guarantee_ns)
-            self._explained += under_stall(lost_from, until, records.host.stalls)
-            self._explained += under_stall(late_from, late_to, records.host.stalls)
+            self._explained += count_stalled(lost_from, until, records.host.stalls)
+            self._explained += count_stalled(late_from, late_to, records.host.stalls)
 
     def point(self, x: float, *, guaranteed: bool) -> PointResult:
         """Return the box over all runs added so far."""
@@ -70,12 +70,12 @@ class DelayStats:
         )
 
 
-def under_stall(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]) -> int:
+def count_stalled(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]) -> int:
     """Count the intervals [begin, end] that overlap a stall."""
-    return int(np.count_nonzero(stalled(begin_ns, end_ns, stalls)))
+    return int(np.count_nonzero(stalled_mask(begin_ns, end_ns, stalls)))
 
 
-def stalled(
+def stalled_mask(
     begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]
 ) -> NDArray[np.bool_]:
     """Return a mask of the intervals [begin, end] that overlap a stall."""

@@ -17,7 +17,7 @@ _FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
 """The kinds of claims in order of evidential weight: predictions say most about the reproduction."""
 
 
-def judge_beside(
+def evaluate_claims(
     figure: Figure, result: FigureResult, together: Iterable[FigureResult], options: Options
 ) -> list[ClaimResult]:
     """Judge the claims of a figure's result, with comparable results of the same folder at hand.

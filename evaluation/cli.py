@@ -34,7 +34,7 @@ class LazyCommand(NamedTuple):
 
     module: str
     name: str
-    told: str
+    help: str
     """Its line in `loko --help`, which is also the first line of its own help."""
 
 
@@ -124,7 +124,7 @@ class _Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, there in COMMANDS.items():
-            self.add_command(TyperCommand(name=name, help=there.told), name)
+            self.add_command(TyperCommand(name=name, help=there.help), name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Import the command that is called, then resolve it as usual."""

@@ -17,9 +17,9 @@ from rich.table import Table
 from evaluation.executor import Executor, Workers, prepare
 from evaluation.figure_types import figure_type_named, refuse_unsupported
 from evaluation.figure_types.experiments import experiments, experiments_named, select
-from evaluation.files import alone_in, output_directory
-from evaluation.flow_figure import refuse_unless_followed
-from evaluation.hardware import with_boards_at_hand
+from evaluation.files import lock_folder, output_directory
+from evaluation.flow_figure import refuse_unsupported_senders
+from evaluation.hardware import select_by_boards
 from evaluation.live.permission import obstacle
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
@@ -148,7 +148,7 @@ def evaluate(
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    chosen = with_boards_at_hand(
+    chosen = select_by_boards(
         select(figures or [], experiments_named(figures or []), mode.value),
         mode.value,
         cabling,
@@ -161,7 +161,7 @@ def evaluate(
         queue_frames=queue_frames,
         shaper_latency_ns=shaper_latency_ns,
     )
-    refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
+    refuse_unsupported_senders(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     _check_executor(mode, executor, scheduler)
     given = {"capacity_factor": capacity_factor is not None, "executor": executor is not Executor.PROCESSES}
     refuse_unsupported(chosen, [name for name, is_given in given.items() if is_given])
@@ -192,7 +192,7 @@ def evaluate(
         executor=executor,
         scheduler=scheduler,
     )
-    with alone_in(options.out), ProgressBar() as progress:
+    with lock_folder(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
     if as_csv:
         claims = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluation import pictures
-from evaluation.claims import judge_beside
+from evaluation.claims import evaluate_claims
 from evaluation.executor import each_done, shared_processes
 from evaluation.figure import Figure
 from evaluation.figure_types import figure_type_named
@@ -112,15 +112,15 @@ def _publish(
     together = {result.name: result for result in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
-        claims = judge_beside(figure, result, together.values(), options)
+        claims = evaluate_claims(figure, result, together.values(), options)
         provenance = result.provenance.model_copy(update={"options": options.chosen()})
         judged.append(
             result.model_copy(
                 update={
                     "claims": _with_reasons(claims, result),
-                    "guarantees": promised(result),
+                    "guarantees": guarantees_of(result),
                     "printed": figure.printed(),
-                    "bands": bands_beside(result, together.values()),
+                    "bands": bands_of(result, together.values()),
                     "provenance": provenance,
                 }
             )
@@ -130,7 +130,7 @@ def _publish(
     drawn_anew = [
         result.model_copy(update={"bands": bands})
         for result in earlier
-        if result.name not in names and (bands := bands_beside(result, together.values())) != result.bands
+        if result.name not in names and (bands := bands_of(result, together.values())) != result.bands
     ]
     for result in drawn_anew:
         write_result(result, options.out)
@@ -138,7 +138,7 @@ def _publish(
     return judged
 
 
-def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
+def bands_of(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
     """Return the bands that results of the folder predict for this one, and those it predicts for others.
 
     Bands come from, and apply to, replays in virtual time by the same version of the program only.
@@ -156,7 +156,7 @@ def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list
     ]
 
 
-def promised(result: FigureResult) -> list[GuaranteeResult]:
+def guarantees_of(result: FigureResult) -> list[GuaranteeResult]:
     """Return the guarantees of a result; where Open vSwitch forwarded frames, none of them is promised."""
     if not result.switched_by_open_vswitch:
         return result.guarantees

@@ -12,7 +12,7 @@ from loko.document import InputError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_replacement(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if the ``with`` block succeeds."""
     part = path.with_name(f".{path.name}.part")
     try:
@@ -25,7 +25,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file in one step: neither a reader nor a crash ever sees half of it. Raises `InputError`."""
     try:
-        with replacing(path) as part:
+        with atomic_replacement(path) as part:
             part.write_bytes(data)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
@@ -46,7 +46,7 @@ def output_directory(path: Path) -> Path:
 
 
 @contextmanager
-def alone_in(path: Path) -> Iterator[None]:
+def lock_folder(path: Path) -> Iterator[None]:
     """Lock a folder of results against other replays. Raises `InputError` if another one holds the lock.
 
     The kernel releases the lock when the process ends, however it ends.

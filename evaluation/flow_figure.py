@@ -77,7 +77,7 @@ class FlowFigure(SendingFigure):
         return self
 
 
-def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
+def refuse_unsupported_senders(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
     """Raise `InputError` if a figure does not support the chosen sender options: none is silently ignored."""
     if not choice.chosen:
         return

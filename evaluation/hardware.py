@@ -17,7 +17,7 @@ from loko.lab import Backend, load_lab
 MODE = "hardware"
 
 
-def with_boards_at_hand(
+def select_by_boards(
     figures: Sequence[Figure], mode: str, cabling: Path | None, *, all_or_none: bool
 ) -> list[Figure]:
     """Return the figures that the mode can replay: with real boards in mode `MODE`, else without any.

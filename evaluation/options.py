@@ -124,12 +124,12 @@ def _not_default(choices: Any) -> dict[str, Choice]:
     return differing
 
 
-def arranged(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, Any]:
+def unflatten(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, Any]:
     """Undo the flattening of `Options.chosen`: return its values as fields of `Options`, nested again."""
     values: dict[str, Any] = {}
     for field in fields(into):
         if is_dataclass(field.default):
-            if part := arranged(chosen, field.default):
+            if part := unflatten(chosen, field.default):
                 values[field.name] = part
         elif field.name in chosen:
             values[field.name] = chosen[field.name]
@@ -144,7 +144,7 @@ def names_of_choices(of: Any = Options) -> set[str]:
     return names - WITHOUT_INFLUENCE
 
 
-def words_of(chosen: Mapping[str, Choice]) -> list[str]:
+def arguments_of(chosen: Mapping[str, Choice]) -> list[str]:
     """Return `Options.chosen` as command-line arguments: options of the switches first, the seed last."""
     first = ("mode", "cabling", "backend", "builder", "framework", "framework_python")
     order = [name for name in first if name in chosen]

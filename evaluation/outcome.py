@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.chart import Chart
 from evaluation.figure import Figure, notes_of
-from evaluation.files import replacing
+from evaluation.files import atomic_replacement
 from evaluation.folder import figure_file
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
@@ -127,7 +127,7 @@ def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
 
 def _write(path: Path, rows: pa.Table, summary_values: Mapping[str, Any]) -> None:
     metadata = {META: json.dumps(summary_values).encode()}
-    with replacing(path) as part:
+    with atomic_replacement(path) as part:
         pq.write_table(rows.replace_schema_metadata(metadata), part, compression="zstd")
 
 

@@ -14,7 +14,7 @@ from evaluation.chart import Chart
 from evaluation.facts import papers
 from evaluation.files import write_atomically
 from evaluation.folder import figure_file, result_files, short_name
-from evaluation.options import OS_KEN, Builder, words_of
+from evaluation.options import OS_KEN, Builder, arguments_of
 from loko.document import InputError
 from loko.lab import Backend
 
@@ -285,7 +285,7 @@ class FigureResult(_ResultModel):
                 chosen["backend"] = made.backend
             if self.series:
                 chosen |= {"runs": made.runs, "seconds": made.seconds}
-        return shlex.join(["loko", "evaluate", self.name, *words_of(chosen)])
+        return shlex.join(["loko", "evaluate", self.name, *arguments_of(chosen)])
 
     @property
     def switched_by_open_vswitch(self) -> bool:

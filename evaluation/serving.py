@@ -15,7 +15,7 @@ from evaluation.emulation.boards import check_boards
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
-from evaluation.schedule_check.standing import IncrementalCheck
+from evaluation.schedule_check.incremental import IncrementalCheck
 from evaluation.schedule_check.verdict import check
 from loko.admission import Terms
 from loko.allocation import FIFTH_RATE
@@ -486,5 +486,5 @@ def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], S
 
 
 def _taps(lab: Lab, *, traffic: bool) -> Callable[[str], Sequence[str]]:
-    words = [sys.executable, "-m", "evaluation.live.watching", str(lab.path)]
+    words = [sys.executable, "-m", "evaluation.live.host_taps", str(lab.path)]
     return lambda _: [*words, "--traffic"] if traffic else words

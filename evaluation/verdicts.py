@@ -75,13 +75,13 @@ def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: C
     resting = {
         other.name: (-sum(each.holds is False for each in alike), -len(alike), other.name)
         for other in results
-        if other.paper == result.paper and (alike := _alike(other, claim))
+        if other.paper == result.paper and (alike := _same_group(other, claim))
     }
     chosen = min(resting, key=resting.__getitem__)
     return "" if chosen == result.name else chosen
 
 
-def _alike(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
+def _same_group(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
     return [each for each in result.claims if (each.fact, each.kind) == (claim.fact, claim.kind)]
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from session_file import session_file
 
-from evaluation.bench.choice import Values, form_of
 from evaluation.bench.cost_model.closure import (
     MODEL_TOLERANCE,
     VIRTUAL_TOLERANCE,
@@ -25,6 +24,7 @@ from evaluation.bench.cost_model.closure import (
 )
 from evaluation.bench.cost_model.fitted import Fitted
 from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, text_of
+from evaluation.bench.device_choice import Values, form_of
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.figure_types.experiments import experiments

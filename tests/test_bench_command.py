@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.bench.choice import DeviceChoice
 from evaluation.bench.commands import bench_app
+from evaluation.bench.device_choice import DeviceChoice
 from loko.device import profile_text
 
 RUN = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
@@ -90,7 +90,7 @@ def test_a_measured_switch_is_left_alone(tmp_path: Path, monkeypatch: pytest.Mon
     def opened(*_: object) -> None:
         raise AssertionError("nothing is left to be measured")
 
-    monkeypatch.setattr(DeviceChoice, "opened", opened)
+    monkeypatch.setattr(DeviceChoice, "open", opened)
     again = CliRunner().invoke(bench_app, ["table", "--out", str(tmp_path), "--json"])
     assert again.exit_code == 0
     assert json.loads(again.stdout)["rows"][0]["p50"] == 128

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from evaluation.bench import campaign, processes
-from evaluation.bench.choice import choose
+from evaluation.bench.device_choice import choose
 from evaluation.bench.part import Combinations, Key, MeasurementPart
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore

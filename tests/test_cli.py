@@ -19,7 +19,7 @@ from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner
 
 from evaluation import cli
-from evaluation.files import alone_in
+from evaluation.files import lock_folder
 from evaluation.provenance import versions
 from evaluation.runner import LOST
 from loko.document import LABS
@@ -170,7 +170,7 @@ def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Pa
 
 def test_two_replays_do_not_share_a_folder(loko, scripted, tmp_path: Path) -> None:
     scripted()
-    with alone_in(tmp_path):
+    with lock_folder(tmp_path):
         done = loko("evaluate", "fig17a", "--quick", "--out", tmp_path)
     assert done.status == 2
     assert "another replay writes there" in done.err

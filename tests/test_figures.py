@@ -13,7 +13,7 @@ from scripted_runner import records
 from evaluation import pictures
 from evaluation.analysis import DelayStats
 from evaluation.claims import check_reference, judge, kind_of
-from evaluation.evaluate import promised
+from evaluation.evaluate import guarantees_of
 from evaluation.facts import fact
 from evaluation.figure_types.experiments import experiments, load_experiment, select
 from evaluation.figure_types.sweep.compute import estimate_s, packets
@@ -251,7 +251,7 @@ def test_what_is_late_through_open_vswitch_is_the_coarse_emulators_error_and_bre
     ]
     provenance = result.provenance.model_copy(update={"backend": "ovs"})
     twin = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})
-    twin = twin.model_copy(update={"guarantees": promised(twin)})
+    twin = twin.model_copy(update={"guarantees": guarantees_of(twin)})
     assert not twin.breaks_ours
     assert (twin.violations, twin.coarse_errors) == (0, 6)
     page = render([twin])

@@ -20,9 +20,9 @@ from evaluation.figure_types.slices.injection import InjectionMethod
 from evaluation.figure_types.slices.policed_port import Policer
 from evaluation.figure_types.slices.port import SENDERS, transmit_live
 from evaluation.figure_types.slices.release import Release
-from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import LEAST_NICE, missing_for_dpdk
 from evaluation.live.departure_times import departures
+from evaluation.live.isolated_request import run_isolated
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch, prefer
 from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
@@ -275,7 +275,7 @@ def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
         tcp_port.TransferRequest(port=slow, congestion_control=control, seconds=1)
         for control in ("reno", "cubic")
     ]
-    for reply in carry_alone(tcp_port.carry, requests):
+    for reply in run_isolated(tcp_port.carry, requests):
         received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
         assert 0 < received_bps < 10_000_000 * 1.05 + 8 * queue.burst_bytes
         assert reply.segment_bytes == 1448
@@ -297,7 +297,7 @@ def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
         port=port_with(sliced, 20_000_000), congestion_control="cubic", seconds=2, tapped=True
     )
     before = names()
-    (reply,) = carry_alone(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.carry, [request])
     sent = reply.segments
     assert sent is not None
     came = sent.received_ns != LOST
@@ -317,7 +317,7 @@ def test_tcp_gets_next_to_nothing_of_a_policer_whose_bucket_holds_one_packet() -
         port=port, congestion_control="cubic", seconds=2, policer=Policer.EGRESS
     )
     before = names()
-    (reply,) = carry_alone(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.carry, [request])
     received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
     assert 0 < received_bps < port.queues[0].cir_bps / 20
     assert reply.retransmissions.sum() > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from live_harness import admitted, needs_namespaces
 
-from evaluation.analysis import under_stall
+from evaluation.analysis import count_stalled
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
 from evaluation.traffic import Greedy, Sender
@@ -50,7 +50,7 @@ def test_admitted_packets_arrive_in_time_or_the_host_explains_it(runner):
         assert delays.min() >= SETTING.floor_ns - EARLY_NS, "no frame beats an idle network"
         until = np.where(arrived, received, sent + int(SETTING.guarantee_ns))
         missed = ~arrived | (received - sent > SETTING.guarantee_ns)
-        explained = under_stall(sent[missed], until[missed], records.host.stalls) if missed.any() else 0
+        explained = count_stalled(sent[missed], until[missed], records.host.stalls) if missed.any() else 0
         assert explained == np.count_nonzero(missed), f"{flow.label}: {np.count_nonzero(missed)} missed"
     for counters in records.boards.values():
         assert counters["forwarded"] <= counters["received"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_runner import records
 
-from evaluation.analysis import DelayStats, delays_ms, under_stall
+from evaluation.analysis import DelayStats, count_stalled, delays_ms
 from evaluation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
 from evaluation.result import merge_counters
 from evaluation.runner import LOST, HostReport, RunError, Stall
@@ -145,7 +145,7 @@ def test_a_stall_explains_what_was_under_way_and_nothing_else() -> None:
 def test_a_long_stall_before_a_short_one_is_not_forgotten() -> None:
     stalls = [Stall(start_ns=0, duration_ns=1000), Stall(start_ns=100, duration_ns=10)]
     begin, end = np.array([500, 2000]), np.array([600, 2100])
-    assert under_stall(begin, end, stalls) == 1
+    assert count_stalled(begin, end, stalls) == 1
 
 
 def test_an_impossible_delay_is_refused() -> None:

@@ -25,7 +25,7 @@ from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner, records
 
 from evaluation.bench import campaign, processes
-from evaluation.bench.choice import choose
+from evaluation.bench.device_choice import choose
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.evaluate import evaluate

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from evaluation import cli
 from evaluation.figure_types.experiments import experiments
-from evaluation.options import Options, _not_default, arranged, names_of_choices, words_of
+from evaluation.options import Options, _not_default, arguments_of, names_of_choices, unflatten
 from evaluation.report import render, write_report
 from evaluation.report_sources import in_papers_order
 from evaluation.result import ClaimResult, read_results
@@ -67,7 +67,7 @@ LIVE = pytest.param(
 @pytest.mark.parametrize("words", [[], CHOSEN, ["--runs", "2", "--seconds", "0.123456"], LIVE])
 def test_the_command_of_the_report_asks_for_the_same(words, monkeypatch, tmp_path: Path) -> None:
     first = options_of(shlex.join(["loko", "evaluate", "fig17a", *words]), monkeypatch, tmp_path)
-    again = shlex.join(["loko", "evaluate", "loko/fig17a", *words_of(first.chosen())])
+    again = shlex.join(["loko", "evaluate", "loko/fig17a", *arguments_of(first.chosen())])
     assert alike(options_of(again, monkeypatch, tmp_path), first)
     for word in words:
         assert word.replace("=", " ") in again
@@ -102,8 +102,8 @@ class Nested:
 def test_choices_that_belong_together_are_told_and_taken_one_by_one() -> None:
     chosen = _not_default(Nested(mode="m", out=Path("elsewhere"), height=0.1, part=Part(width=1 / 3)))
     assert chosen == {"height": 0.1, "width": 1 / 3}
-    assert words_of(chosen) == ["--height", "0.1", "--width", repr(1 / 3)]
-    assert arranged(chosen, Nested) == {"height": 0.1, "part": {"width": 1 / 3}}
+    assert arguments_of(chosen) == ["--height", "0.1", "--width", repr(1 / 3)]
+    assert unflatten(chosen, Nested) == {"height": 0.1, "part": {"width": 1 / 3}}
     assert names_of_choices(Nested) == {"mode", "height", "depth", "width"}
 
 

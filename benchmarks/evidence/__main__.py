@@ -32,7 +32,7 @@ from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
 from evaluation.executor import Executor, Workers
-from evaluation.files import alone_in, output_directory, write_atomically
+from evaluation.files import lock_folder, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
 from evaluation.worst_case.trial import Trial, narrow_down, run_trial
@@ -150,7 +150,7 @@ def _campaign(  # noqa: PLR0917 - what a campaign consists of
     """Carry out missing trials and write the result; return False if a guarantee was broken."""
     head = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
-    with alone_in(out):
+    with lock_folder(out):
         try:
             result = _judged(part, out, head, packets, workers)
         except BrokenGuaranteeError as broken:

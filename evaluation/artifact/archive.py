@@ -17,7 +17,7 @@ from typing import IO, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluation.files import replacing
+from evaluation.files import atomic_replacement
 from loko.document import InputError
 
 ROOT: Final = "loko-artifact"
@@ -57,7 +57,7 @@ class Manifest(_ArchiveModel):
 
 def write_archive(path: Path, files: Mapping[str, Path | bytes], *, commit: str) -> Manifest:
     """Write the files, by path from `ROOT`, and their manifest. The same files give the same bytes."""
-    with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
+    with atomic_replacement(path) as part, zipfile.ZipFile(part, "w") as archive:
         listed = {name: _write(archive, name, files[name]) for name in sorted(files)}
         manifest = Manifest(commit=commit, files=listed)
         _write(archive, MANIFEST, manifest.model_dump_json(indent=1).encode() + b"\n")

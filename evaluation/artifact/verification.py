@@ -14,7 +14,7 @@ from evaluation.artifact.packing import RESULTS
 from evaluation.evaluate import evaluate
 from evaluation.figure_types.experiments import experiments_named, select
 from evaluation.folder import full_name, short_name
-from evaluation.options import LIVE_ONLY, Options, Progress, arranged, names_of_choices
+from evaluation.options import LIVE_ONLY, Options, Progress, names_of_choices, unflatten
 from evaluation.provenance import commit, sha256_of
 from evaluation.result import FigureResult, read_results
 from evaluation.runs import RUNS, read_runs
@@ -119,7 +119,7 @@ def _options(result: FigureResult, out: Path, jobs: int) -> Options:
         reason = f"chose {', '.join(sorted(refused))}" if refused else "does not tell its options"
         raise InputError(f"{result.name}: {reason}, so it cannot be replayed in virtual time")
     try:
-        values = {**arranged(given), "mode": "virtual", "out": out, "jobs": jobs}
+        values = {**unflatten(given), "mode": "virtual", "out": out, "jobs": jobs}
         return TypeAdapter(Options).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -59,12 +59,12 @@ class VirtualCables:
 
     def unplugged(self) -> str | None:
         """See `Device.unplugged`."""
-        return named(port_cable(port) for port in (IN_PORT, OUT_PORT) if port in self._lost)
+        return join_names(port_cable(port) for port in (IN_PORT, OUT_PORT) if port in self._lost)
 
     def _note(self) -> None:
         self._lost |= {port for port, left in self._out.items() if left == 0}
 
 
-def named(cables: Iterable[str]) -> str | None:
+def join_names(cables: Iterable[str]) -> str | None:
     """Join the names of cables; None if there are none."""
     return " and ".join(cables) or None

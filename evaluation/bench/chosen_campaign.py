@@ -11,14 +11,14 @@ from typing import Final, Self
 import typer
 
 from evaluation.bench import campaign, processes
-from evaluation.bench.choice import DeviceChoice, choose
+from evaluation.bench.device_choice import DeviceChoice, choose
 from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.part import Design, Key, MeasurementPart, Procedure, Samples
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
 from evaluation.executor import Executor, Workers
-from evaluation.files import alone_in, output_directory
+from evaluation.files import lock_folder, output_directory
 from evaluation.provenance import commit
 from evaluation.runner import RunError
 from loko.document import InputError
@@ -80,7 +80,7 @@ class ChosenCampaign:
 
     def estimates(self) -> Iterator[str]:
         """Yield a line for each design that says how long it takes."""
-        with alone_in(self.folder), self._store() as store:
+        with lock_folder(self.folder), self._store() as store:
             for design in Design:
                 todo = self.parts(design)
                 line = announcement(todo, _complete(store, todo), real_time=self._real_time)
@@ -93,7 +93,7 @@ class ChosenCampaign:
         """
         todo = self.parts()
         wanted = {part.key for part in todo}
-        with alone_in(self.folder), self._store() as store:
+        with lock_folder(self.folder), self._store() as store:
             there = _complete(store, todo)
             if there != wanted:
                 with measuring(todo, there, real_time=self._real_time) as tell:
@@ -124,7 +124,7 @@ class ChosenCampaign:
         def on_refusal(part: MeasurementPart, error: RunError) -> None:
             refused.setdefault(part.key.procedure, []).append(f"{part.key.name}: {error}")
 
-        with self.chosen.opened(self.seed) as device:
+        with self.chosen.open(self.seed) as device:
             campaign.run(device, todo, store, seed=self.seed, on_part=tell, on_refusal=on_refusal)
         for procedure, reasons in refused.items():
             typer.echo(

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from evaluation.bench.captures.command import analyse_captures
-from evaluation.bench.choice import form_of
 from evaluation.bench.chosen_campaign import ChosenCampaign
 from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.cost_model.profile_document import Origin, measured_profile
 from evaluation.bench.cost_model.summary import lines, summary
 from evaluation.bench.device import wire_of
+from evaluation.bench.device_choice import form_of
 from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
 from evaluation.bench.part import Design, Key, MeasurementPart, NoFrameLength, Procedure, Samples

@@ -56,7 +56,7 @@ def gaps_ns(samples: int, seed: int) -> list[int]:
     return gaps
 
 
-def taken(device: Device, times: list[int], left_out: int, name: str) -> SampleSet:
+def samples_of(device: Device, times: list[int], left_out: int, name: str) -> SampleSet:
     """Return the samples of the question with this name. Raises `RunError` if there are none."""
     if not times:
         raise RunError(

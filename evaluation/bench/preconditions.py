@@ -118,7 +118,7 @@ def _determinism(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Preconditi
     return Precondition(
         name="determinism: spread",
         presumed=presumed,
-        measured=f"p99.9/p50 from {values[0]:.2f} to {values[-1]:.2f}; worst {_said(worst)}:"
+        measured=f"p99.9/p50 from {values[0]:.2f} to {values[-1]:.2f}; worst {_describe(worst)}:"
         f" p50 {p50:.1f} us, p99.9 {p999:.1f} us",
         holds=values[-1] <= SPREAD,
     )
@@ -136,7 +136,8 @@ def _tail(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
         name="determinism: tail",
         presumed=presumed,
         measured=f"slowest frame {times[worst].max() / NS_PER_US:.1f} us, {longest[worst]:.1f} times p50"
-        f" ({_said(worst)}); {beyond} of {frames} frames ({beyond / frames:.2%}) beyond {TAIL:g} times p50",
+        f" ({_describe(worst)}); {beyond} of {frames} frames ({beyond / frames:.2%})"
+        f" beyond {TAIL:g} times p50",
         holds=longest[worst] <= TAIL,
     )
 
@@ -186,7 +187,7 @@ def _capacity_follows(
         presumed=presumed,
         measured=f"{rates[worst] / BPS_PER_MBPS:.2f} Mbit/s"
         f" where equation 6 says {computed[worst] / BPS_PER_MBPS:.2f}:"
-        f" {rates[worst] / computed[worst] - 1:+.0%} ({_said(worst)})",
+        f" {rates[worst] / computed[worst] - 1:+.0%} ({_describe(worst)})",
         holds=beyond[worst] <= EQUATION_6,
     )
 
@@ -243,6 +244,6 @@ def _cases(samples: Samples, procedure: Procedure) -> dict[MeasuredTable, NDArra
     return cases
 
 
-def _said(case: MeasuredTable) -> str:
+def _describe(case: MeasuredTable) -> str:
     table, _, size = case
     return f"{table.entries} entries, {table.match.value}, {size} bytes"

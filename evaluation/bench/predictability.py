@@ -21,9 +21,9 @@ from evaluation.predictability.campaign import (
     HOST_PART,
     QUICK,
     CampaignSize,
-    carried_out,
     document,
     parts,
+    run_campaign,
     verdicts,
 )
 from evaluation.predictability.marks import WORDS, thresholds
@@ -100,7 +100,7 @@ def judge_predictability(
         live = stack.enter_context(software_switches.opened_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
         bar.begin(len(todo), 0, "parts")
-        results = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name), live=live)
+        results = run_campaign(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name), live=live)
     judged = verdicts(results, thresholds(), live=subject)
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())

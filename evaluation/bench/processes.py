@@ -15,8 +15,8 @@ from threading import local
 from typing import Final, NamedTuple
 
 from evaluation.bench import campaign
-from evaluation.bench.choice import DeviceChoice, virtual_device
 from evaluation.bench.device import Device
+from evaluation.bench.device_choice import DeviceChoice, virtual_device
 from evaluation.bench.part import Combination, Key, MeasurementPart
 from evaluation.bench.store import SampleStore
 from evaluation.executor import Executor, Workers
@@ -57,7 +57,7 @@ def run(
     missing = [part for part in todo if part.key not in there]
     jobs = min(workers.jobs, len(missing) // _WORTH_IT)
     if chosen.inventory is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
-        with chosen.opened(seed) as device:
+        with chosen.open(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)
         return
     for part in todo:

@@ -22,7 +22,7 @@ def announcement(todo: Sequence[MeasurementPart], kept: Set[Key], *, real_time: 
     if len(left) < len(todo):
         line += f", {len(todo) - len(left)} are there already"
     if real_time and left:
-        line += f"; about {said(sum(part.expected_s for part in left))}"
+        line += f"; about {format_duration(sum(part.expected_s for part in left))}"
     return line
 
 
@@ -55,12 +55,12 @@ def measuring(
             if real_time and bar.disable and now - told > _SECONDS_BETWEEN_LINES:
                 told = now
                 left_s = (now - begin) / done_s * (sum(expected_s.values()) - done_s)
-                typer.echo(f"{done} of {len(left)} parts; about {said(left_s)} left", err=True)
+                typer.echo(f"{done} of {len(left)} parts; about {format_duration(left_s)} left", err=True)
 
         yield tell
 
 
-def said(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration for people: 40 s, 5 min, 2 h 10 min."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"

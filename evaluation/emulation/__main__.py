@@ -11,16 +11,16 @@ from typing import Annotated
 import typer
 import uvloop
 
-from evaluation.beside.program import run_beside
 from evaluation.emulation.boards import run_alone
 from evaluation.emulation.traffic import TrafficLab
+from evaluation.sidecars.program import run_sidecar
 from loko.address import Address
 from loko.commands.choices import wrong_input_ends
 from loko.lab import load_lab
 
 
 async def _run_traffic(lab: TrafficLab) -> None:
-    await run_beside(lab.run(), lab.told)
+    await run_sidecar(lab.run(), lab.set_flows)
 
 
 def main(
@@ -42,7 +42,7 @@ def main(
         if traffic:
             uvloop.run(_run_traffic(TrafficLab(network, address, free_control=free_control)))
         else:
-            uvloop.run(run_beside(run_alone(network, address, free_control=free_control)))
+            uvloop.run(run_sidecar(run_alone(network, address, free_control=free_control)))
 
 
 if __name__ == "__main__":

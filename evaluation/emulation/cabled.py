@@ -13,9 +13,9 @@ from typing import Final
 
 import switch_emulator
 
-from evaluation.beside.senders import ConformingSender, FlowSender, SendSlots, SlottedSender
-from evaluation.beside.taps import Taps
 from evaluation.emulation.boards import KEPT_SESSION, board_profiles
+from evaluation.sidecars.senders import ConformingSender, FlowSender, SendSlots, SlottedSender
+from evaluation.sidecars.taps import Taps
 from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.flow import Flow
 from loko.frame import frame_of

@@ -14,10 +14,10 @@ from typing import Final
 
 import switch_emulator
 
-from evaluation.beside.program import report
-from evaluation.beside.senders import SendSlots
 from evaluation.emulation.boards import EmulatedBoard
 from evaluation.emulation.cabled import CabledLab, cabled_network
+from evaluation.sidecars.program import report
+from evaluation.sidecars.senders import SendSlots
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.serve.delays import Observation
@@ -94,7 +94,7 @@ class TrafficLab:
                 report(self.cabled.observations())
             await asyncio.sleep(_STEP_S)
 
-    def told(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots] = MappingProxyType({})) -> None:
+    def set_flows(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots] = MappingProxyType({})) -> None:
         """Let these flows, which the service says are in place, send from now on; with turns in slots."""
         self._lab.advance()
         self.cabled.set_flows(flows, turns)

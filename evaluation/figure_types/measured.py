@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evaluation.analysis import box_of
-from evaluation.bench.choice import DeviceChoice, choose
 from evaluation.bench.device import wire_of
+from evaluation.bench.device_choice import DeviceChoice, choose
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import BENCHES
 from evaluation.bench.part import Key, MeasurementPart, Samples

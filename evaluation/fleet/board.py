@@ -27,11 +27,11 @@ _UNUSED_MS: Final = 50
 
 
 @dataclass(slots=True)
-class Asked:
+class UnmatchedFrame:
     """A frame that no entry matches, in ns: when it came in, was reported by PACKET_IN, and was answered."""
 
     offered_ns: int
-    told_ns: int | None = None
+    reported_ns: int | None = None
     answered_ns: int | None = None
     """When the FLOW_MOD for it had arrived."""
     is_lost: bool = False
@@ -48,7 +48,7 @@ class FleetBoard:
         self._known = b"\x0a\x4d" + number.to_bytes(2, "big") + b"\x00\x00"
         self._asking = b"\x0a\x4c" + number.to_bytes(2, "big")
         self._count = 0
-        self.asked: dict[int, Asked] = {}
+        self.asked: dict[int, UnmatchedFrame] = {}
         self._waiting: deque[switch_emulator.Output] = deque()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -104,11 +104,11 @@ class FleetBoard:
         """Send a broadcast from the later frames' destination, so that the controller learns where it is."""
         self._frame(_KNOWN_PORT, self._known, b"\xff" * 6)
 
-    def ask(self) -> Asked:
+    def send_unmatched(self) -> UnmatchedFrame:
         """Let a frame come in from a new, unknown host to the known one."""
         key = self._count
         self._count += 1
-        asked = self.asked[key] = Asked(time.monotonic_ns())
+        asked = self.asked[key] = UnmatchedFrame(time.monotonic_ns())
         self._frame(_ASKING_PORT, self._asking + key.to_bytes(2, "big"), self._known)
         return asked
 
@@ -148,9 +148,9 @@ class FleetBoard:
             if message[1] == _FEATURES_REPLY and self.ready_ns is None:
                 self.ready_ns = now_ns
             elif message[1] == _PACKET_IN and (asked := self._asked_in(message)) is not None:
-                asked.told_ns = asked.told_ns or now_ns
+                asked.reported_ns = asked.reported_ns or now_ns
 
-    def _asked_in(self, message: bytes) -> Asked | None:
+    def _asked_in(self, message: bytes) -> UnmatchedFrame | None:
         number = re.search(re.escape(self._asking) + b"(..)", message, re.DOTALL)
         return None if number is None else self.asked.get(int.from_bytes(number[1], "big"))
 

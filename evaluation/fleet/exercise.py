@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluation.emulation.boards import free_of_control_cost
-from evaluation.fleet.board import Asked, FleetBoard
+from evaluation.fleet.board import FleetBoard, UnmatchedFrame
 from evaluation.fleet.results import FleetResult, rate_per_s, times
 from evaluation.runner import RunError
 
@@ -179,15 +179,15 @@ async def _teach(boards: list[FleetBoard], exercise: Exercise) -> list[FleetBoar
     return [board for board in boards if board.is_taught]
 
 
-async def _answer(asked: Asked, timeout_s: float) -> None:
+async def _answer(asked: UnmatchedFrame, timeout_s: float) -> None:
     asked.is_lost = not await _until(lambda: asked.answered_ns is not None, timeout_s)
 
 
-async def _one_by_one(boards: list[FleetBoard], exercise: Exercise) -> list[Asked]:
+async def _one_by_one(boards: list[FleetBoard], exercise: Exercise) -> list[UnmatchedFrame]:
     done = []
     for _ in range(exercise.one_by_one):
         for board in boards:
-            asked = board.ask()
+            asked = board.send_unmatched()
             await _answer(asked, exercise.timeout_s)
             done.append(asked)
             if _answers_no_more(done):
@@ -198,11 +198,11 @@ async def _one_by_one(boards: list[FleetBoard], exercise: Exercise) -> list[Aske
     return done
 
 
-async def _all_at_once(boards: list[FleetBoard], exercise: Exercise) -> list[Asked]:
-    async def stream(board: FleetBoard, number: int) -> list[Asked]:
+async def _all_at_once(boards: list[FleetBoard], exercise: Exercise) -> list[UnmatchedFrame]:
+    async def stream(board: FleetBoard, number: int) -> list[UnmatchedFrame]:
         done = []
         for _ in range(number):
-            asked = board.ask()
+            asked = board.send_unmatched()
             await _answer(asked, exercise.timeout_s)
             done.append(asked)
             if _answers_no_more(done):
@@ -225,7 +225,7 @@ async def _restarts(boards: list[FleetBoard], exercise: Exercise) -> tuple[list[
             return None
         if not await _teach([board], exercise):
             return None
-        asked = board.ask()
+        asked = board.send_unmatched()
         await _answer(asked, exercise.timeout_s)
         return None if asked.answered_ns is None else asked.answered_ns - began_ns
 
@@ -234,20 +234,20 @@ async def _restarts(boards: list[FleetBoard], exercise: Exercise) -> tuple[list[
     return times_ns, len(recovered) - len(times_ns)
 
 
-def _answers_no_more(done: list[Asked]) -> bool:
+def _answers_no_more(done: list[UnmatchedFrame]) -> bool:
     return len(done) >= _MOST_LOST and all(frame.is_lost for frame in done[-_MOST_LOST:])
 
 
-def _count(result: FleetResult, asked: list[Asked]) -> None:
+def _count(result: FleetResult, asked: list[UnmatchedFrame]) -> None:
     result.asked += len(asked)
     result.lost += sum(frame.is_lost for frame in asked)
 
 
-def _from_told(asked: list[Asked]) -> list[int]:
+def _from_told(asked: list[UnmatchedFrame]) -> list[int]:
     return [
-        frame.answered_ns - frame.told_ns
+        frame.answered_ns - frame.reported_ns
         for frame in asked
-        if frame.answered_ns is not None and frame.told_ns is not None
+        if frame.answered_ns is not None and frame.reported_ns is not None
     ]
 
 

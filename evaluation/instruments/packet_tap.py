@@ -124,7 +124,7 @@ class PacketTap:
         self._refuse_gap()
         return frames
 
-    def forget(self) -> None:
+    def purge(self) -> None:
         """Drop all frames seen until now."""
         while True:
             try:

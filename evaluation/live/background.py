@@ -27,10 +27,10 @@ from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim_name
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
-from evaluation.live.patience import patient
 from evaluation.live.permission import require_namespaces
 from evaluation.live.programs import require
 from evaluation.live.state import LABS, remove_if_unused
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.address import Address
@@ -139,7 +139,7 @@ class BackgroundLab:
         try:
             with Client(str(_socket(self.name)), family="AF_UNIX") as connection:
                 connection.send(StatusRequest())
-                if not connection.poll(patient(_ANSWER_TIMEOUT_S)):
+                if not connection.poll(scaled_timeout(_ANSWER_TIMEOUT_S)):
                     raise RunError(
                         f"lab {self.name} does not answer: end it with 'loko lab down {self.name}'"
                     )
@@ -190,7 +190,7 @@ class BackgroundLab:
         if outermost := self.process():
             tree = [outermost, *outermost.children(recursive=True)]
             outermost.kill()
-            _, left = psutil.wait_procs(tree, timeout=patient(_END_TIMEOUT_S))
+            _, left = psutil.wait_procs(tree, timeout=scaled_timeout(_END_TIMEOUT_S))
             if left:
                 raise RunError(f"lab {self.name}: processes {', '.join(str(p.pid) for p in left)} do not end")
         _forget(self.name)

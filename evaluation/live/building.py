@@ -35,7 +35,7 @@ def start(
     tree = Confinement.start(outlive=outlive, log=log, outside=lambda: deployment.deploy(lab, CONTAINERS))
     try:
         nodes = [topology.CONTROLLER, *lab.switches, *lab.machines]
-        return tree, replace(request, containers=deployment.found(lab, nodes))
+        return tree, replace(request, containers=deployment.running_containers(lab, nodes))
     except BaseException:
         tree.close()
         raise

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
-from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail, wait_for_words
 from evaluation.live.shaping import FCS_BYTES
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Sender
 from loko.frame import HEADERS_BYTES
@@ -81,7 +81,7 @@ class TcpdumpTap:
         """End capturing and return the frames. Raises `RunError` if the kernel had to drop some."""
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(timeout=patient(_STOP_TIMEOUT_S))
+            self._process.wait(timeout=scaled_timeout(_STOP_TIMEOUT_S))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

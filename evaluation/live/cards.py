@@ -14,8 +14,8 @@ from pathlib import Path
 
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import namespace_of
-from evaluation.live.patience import patient
 from evaluation.live.programs import run, run_json
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
 
@@ -55,7 +55,7 @@ def prepare(lab: Lab) -> None:
 
 def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
     """Wait until the card has a link. Raises `RunError`."""
-    limit_s = patient(_CARRIER_S)
+    limit_s = scaled_timeout(_CARRIER_S)
     deadline = time.monotonic() + limit_s
     while True:
         [shown] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)

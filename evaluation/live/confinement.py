@@ -1,6 +1,6 @@
 """A tree of processes that the kernel removes as a whole, with all its interfaces and files.
 
-    this process --- unshare --- evaluation.live.inside, PID 1 of the tree --- everything else
+    this process --- unshare --- evaluation.live.lab_server, PID 1 of the tree --- everything else
           |                             |
           +--- requests and replies ----+
 
@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from evaluation.live.afterwards import CleanupProcess
+from evaluation.live.cleanup_process import CleanupProcess
 from evaluation.live.exclusion import claim
 from evaluation.live.permission import NEW_TREE, require_namespaces
 from evaluation.live.programs import require
@@ -85,7 +85,7 @@ class Confinement:
         command = [
             *(() if outlive else (require("setpriv"), "--pdeathsig", "KILL", "--")),
             *(require(NEW_TREE[0]), *NEW_TREE[1:]),
-            *(sys.executable, "-m", "evaluation.live.inside"),
+            *(sys.executable, "-m", "evaluation.live.lab_server"),
         ]
         claimed = claim(relaxed=relaxed)
         ours, theirs = socket.socketpair()

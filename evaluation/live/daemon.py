@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evaluation.live.patience import patient
 from evaluation.live.programs import standstill, tail
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 
 _POLL_S = 0.001
@@ -58,7 +58,7 @@ class Daemon:
         """Terminate the program, so that it can restore what it changed; kill it if that takes longer."""
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(patient(timeout_s))
+            self._process.wait(scaled_timeout(timeout_s))
         self.end()
 
     def end(self) -> None:
@@ -72,7 +72,7 @@ class Daemon:
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
         """Wait for a condition. Raises `RunError` with the complaint if the program ends or is late."""
-        timeout_s = patient(timeout_s)
+        timeout_s = scaled_timeout(timeout_s)
         deadline = time.monotonic() + timeout_s
         while not condition():
             self.check()

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from evaluation.live.state import made, remove_if_unused
+from evaluation.live.state import create_state_folder, remove_if_unused
 from evaluation.runner import RunError
 
 _PATIENCE_S = 10.0
@@ -60,7 +60,9 @@ def claim(*, relaxed: bool = False) -> MachineLock:
     while True:
         try:
             descriptor = _locked(
-                made(), os.O_RDONLY | os.O_DIRECTORY, fcntl.LOCK_SH if relaxed else fcntl.LOCK_EX
+                create_state_folder(),
+                os.O_RDONLY | os.O_DIRECTORY,
+                fcntl.LOCK_SH if relaxed else fcntl.LOCK_EX,
             )
         except BlockingIOError:
             if time.monotonic() > deadline:
@@ -82,7 +84,7 @@ def claim_name(lab: str) -> Iterator[None]:
     """
     descriptor = None
     while descriptor is None:
-        file = made() / f"{lab}.starting"
+        file = create_state_folder() / f"{lab}.starting"
         try:
             descriptor = _locked(file, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
         except BlockingIOError:

@@ -17,8 +17,8 @@ import psutil
 
 from evaluation.live.daemon import Daemon
 from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
-from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -248,7 +248,7 @@ class OpenVSwitch:
         return self._vsctl("--format=json", f"--columns={','.join(columns)}", "list", table, record)
 
     def _vsctl(self, *arguments: str) -> str:
-        options = [f"--db=unix:{self._socket}", f"--timeout={round(patient(_COMMAND_TIMEOUT_S))}"]
+        options = [f"--db=unix:{self._socket}", f"--timeout={round(scaled_timeout(_COMMAND_TIMEOUT_S))}"]
         try:
             return run(["ovs-vsctl", *options, *arguments], what="Open vSwitch")
         except RunError:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.live.patience import patient
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 
 PACKAGES = {
@@ -117,7 +117,7 @@ def wait_for_words(
 
     Ends the program and raises `RunError` with the complaint if it ends without them or takes too long.
     """
-    deadline = time.monotonic() + patient(timeout_s)
+    deadline = time.monotonic() + scaled_timeout(timeout_s)
     while words not in log.read_text(encoding="utf-8", errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
             why = standstill(process, log)

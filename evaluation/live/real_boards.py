@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import psutil
 
 from evaluation.live.boards import BoardsReport
-from evaluation.live.patience import patient
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 from loko.lab import Switch
 
@@ -21,7 +21,7 @@ def connect_s() -> float:
 
     A powered board tries again every two seconds; connections that it has given up may be accepted first.
     """
-    return patient(_CONNECT_S)
+    return scaled_timeout(_CONNECT_S)
 
 
 class RealBoards:

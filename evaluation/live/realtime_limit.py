@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.live.afterwards import CleanupProcess
+from evaluation.live.cleanup_process import CleanupProcess
 
 LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 

@@ -57,7 +57,7 @@ class Session:
         set_up_own_network()
         prepare(self.lab)
         self._control = ControlNetwork(self.lab)
-        self._real_boards = _examined(self.lab)
+        self._real_boards = _examine_real_boards(self.lab)
         containers = request.containers
         there = ContainerNetwork(self.lab, containers) if containers else None
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core. It
@@ -150,7 +150,7 @@ class Session:
         words = [str(word) for option in options.items() for word in option]
         return Daemon(
             "the way to the controller",
-            [sys.executable, "-m", "evaluation.live.way_out", *words],
+            [sys.executable, "-m", "evaluation.live.namespace_relay", *words],
             log=self._folder / "relay.log",
             ready=ready,
         )
@@ -186,7 +186,7 @@ class Session:
         )
 
 
-def _examined(lab: Lab) -> dict[str, dict[str, str]]:
+def _examine_real_boards(lab: Lab) -> dict[str, dict[str, str]]:
     """Check the cables of real boards, and return what the boards say of themselves. Raises `RunError`."""
     if not lab.behind(Backend.HARDWARE):
         return {}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from evaluation.live.patience import patient
 from evaluation.live.programs import emulator, require
 from evaluation.live.realtime_limit import RealtimeLimit
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError, SlotsKept
 from evaluation.traffic import Sender, TimeTriggered
 from loko.frame import frame_of
@@ -71,7 +71,7 @@ class SlotSource:
         self._rows = folder / "slots.rows"
         self._seconds = seconds
         file = folder / "slots.toml"
-        file.write_text(self._told(network, start_ns), encoding="utf-8")
+        file.write_text(self._configuration(network, start_ns), encoding="utf-8")
         self._program = SlotProgram(file, is_heard=True)
 
     def cancel(self) -> None:
@@ -81,7 +81,7 @@ class SlotSource:
     def wait(self) -> Mapping[int, SlotsKept]:
         """Wait for the end; return how each flow kept its slots. Raises `RunError` if the program failed."""
         try:
-            told, said = self._program.process.communicate(timeout=patient(self._seconds + _DRAIN_S))
+            told, said = self._program.process.communicate(timeout=scaled_timeout(self._seconds + _DRAIN_S))
         except subprocess.TimeoutExpired:
             self.cancel()
             raise RunError("the source of the slots does not end: leave the machine alone") from None
@@ -97,7 +97,7 @@ class SlotSource:
             kept[flow.flow] = SlotsKept.of(late_ns, stalls=stalls)
         return kept
 
-    def _told(self, network: LiveNetwork, start_ns: int) -> str:
+    def _configuration(self, network: LiveNetwork, start_ns: int) -> str:
         hosts = dict.fromkeys(flow.source for flow in self._flows)
         outlets = {host: Outlet(network.interface(host), network.namespace(host)) for host in hosts}
         period_ns = _shortest_ns(self._flows)
@@ -106,7 +106,7 @@ class SlotSource:
             "start_ns": start_ns,
             "rows": str(self._rows),
         }
-        return told(network.lab, self._flows, outlets, run)
+        return slot_configuration(network.lab, self._flows, outlets, run)
 
 
 class Outlet(NamedTuple):
@@ -116,7 +116,7 @@ class Outlet(NamedTuple):
     namespace: Path
 
 
-def told(
+def slot_configuration(
     lab: Lab,
     traffic: Sequence[Sender],
     outlets: Mapping[str, Outlet],
@@ -156,7 +156,7 @@ def _shortest_ns(traffic: Sequence[Sender]) -> int:
 
 def start_instant_ns() -> int:
     """Return an instant, in ns since 1970, by which a source that is started now will be ready."""
-    return time.time_ns() + round(patient(LEAD_NS / 1e9) * 1e9)
+    return time.time_ns() + round(scaled_timeout(LEAD_NS / 1e9) * 1e9)
 
 
 def refuse_slots(traffic: Sequence[Sender]) -> None:

@@ -19,7 +19,7 @@ def state_folder() -> Path:
     return LABS if os.geteuid() == 0 or not runtime else Path(runtime) / "loko"
 
 
-def made() -> Path:
+def create_state_folder() -> Path:
     """Return the folder, after creating it if it does not exist. Raises `RunError`."""
     folder = state_folder()
     try:

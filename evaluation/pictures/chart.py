@@ -15,7 +15,7 @@ from evaluation.chart import (
     LinePanel,
     Panel,
 )
-from evaluation.pictures.beside import Annotations, beside, caption_of
+from evaluation.pictures.annotations import Annotations, annotations_of, caption_of
 from evaluation.pictures.boxes import boxes_legend, draw_boxes, names_are_slanted
 from evaluation.pictures.canvas import LEFT, RIGHT, WIDTH_INCHES, canvas, footnote
 from evaluation.pictures.legend import legend_above, legend_inches
@@ -44,7 +44,7 @@ _NAMES_BESIDE: Final = 0.06
 
 def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     """Draw all panels of a chart, with title and claims if `captioned`."""
-    others = beside(result)
+    others = annotations_of(result)
     columns = min(chart.columns, len(chart.panels))
     rows = [chart.panels[at : at + columns] for at in range(0, len(chart.panels), columns)]
     row_inches = _ROW_INCHES.get(columns, _NARROW_ROW_INCHES)

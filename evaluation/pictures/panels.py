@@ -25,8 +25,8 @@ from evaluation.chart import (
     ScatterPanel,
     TimePanel,
 )
+from evaluation.pictures.annotations import NO_ANNOTATIONS, Annotations
 from evaluation.pictures.axes import COLOURS, name_decades, reference_entries, references, set_axis
-from evaluation.pictures.beside import NOTHING_BESIDE, Annotations
 from evaluation.pictures.canvas import PRINTED_NUMBER, SECOND
 
 _ABOVE: Final = 1.08
@@ -209,7 +209,7 @@ def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) 
     set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS, rotation=turned)
 
 
-def draw_histogram(axes: Axes, panel: HistogramPanel, others: Annotations = NOTHING_BESIDE) -> None:
+def draw_histogram(axes: Axes, panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS) -> None:
     """Draw histograms, and beyond the end of the axis a column for the count that has no place on it.
 
     `others` has the paper's values and predicted bands of the panel's shares.
@@ -250,7 +250,7 @@ def _draw_apart(
     other.set_xticks([0], [f"{apart.label}\n{apart.told}"], fontsize=7.5)
 
 
-def histogram_legend(panel: HistogramPanel, others: Annotations = NOTHING_BESIDE) -> list[Any]:
+def histogram_legend(panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS) -> list[Any]:
     """Return the legend entries of the histograms, the references, and the paper's values and bands."""
     entries = [
         Patch(
@@ -270,7 +270,7 @@ def _share_entries(panel: HistogramPanel, others: Annotations) -> list[Line2D]:
     """Return an entry for each share with a paper's value or a band; only that of `apart` is marked."""
     entries = []
     for place, share in enumerate(panel.shares):
-        told = others.told(share.finding, share.told)
+        told = others.annotate(share.finding, share.told)
         if told is None:
             continue
         apart = place == 0 and panel.apart is not None

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Transform
 
-from evaluation.pictures.beside import beside, caption_of
+from evaluation.pictures.annotations import annotations_of, caption_of
 from evaluation.pictures.canvas import (
     BOXES,
     EDGE,
@@ -233,7 +233,7 @@ def _bands(result: FigureResult) -> dict[str, Band]:
     """Return the bands by finding, limited to x that were replayed; a band needs at least two of them."""
     there = {point.x for point in result.series[0].points}
     bands = {}
-    for finding, band in beside(result).bands.items():
+    for finding, band in annotations_of(result).bands.items():
         kept = [number for number, x in enumerate(band.x) if x in there]
         if len(kept) > 1:
             values = {name: [getattr(band, name)[at] for at in kept] for name in ("x", "least", "most")}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
-from evaluation.predictability.table_iii import enqueued, frame
+from evaluation.predictability.table_iii import enqueue_message, frame
 from evaluation.runner import LOST
 
 FRAME_BYTES: Final = 1516
@@ -94,7 +94,7 @@ def _through_queue(
     for place, queue in enumerate(congested):
         turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
         streams.append(_stream(NEEDED_PORTS, queue, turns, frame_bytes))
-    entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
+    entries = [enqueue_message(_udp_of(queue), *queue) for queue in congested]
     sent = transmit(subject, entries, streams, seed=seed, drain_ns=round(subject.pace.drain_slots * slot_ns))
     return [sent[0], sent[ports]]
 

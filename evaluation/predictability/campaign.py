@@ -32,8 +32,8 @@ from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.other_settings import other_profile
 from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.processing_time import ScenarioTimes
-from evaluation.predictability.subject import Pace, SwitchUnderTest, subject_of
-from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, TimingScenario, varied
+from evaluation.predictability.subject import Pace, SwitchUnderTest, switch_under_test
+from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, TimingScenario, variations
 from evaluation.predictability.throughput import LosslessRate
 from evaluation.provenance import commit
 from loko.device import profile_text
@@ -118,7 +118,7 @@ def parts(
     is known of the device.
     """
     is_live = subject is not None
-    subject = subject or subject_of(device)
+    subject = subject or switch_under_test(device)
     if subject.ports < OTHER_PORT:
         raise InputError(
             f"device '{device}': priority queueing needs {OTHER_PORT} ports, it has {subject.ports}"
@@ -129,7 +129,7 @@ def parts(
     listed += [
         CampaignTask(name=_pt_name(dimension, value), scenario=scenario, **common)
         for dimension in processing_time.dimensions(subject)
-        for value, scenario in varied(dimension)
+        for value, scenario in variations(dimension)
     ]
     listed.append(CampaignTask(name=PQ_PART, **common))
     listed += [
@@ -140,7 +140,7 @@ def parts(
     also = also or (None if is_live else other_profile(device))
     if also is not None:
         congested = buffers.cases(
-            subject_of(also), most_ports=size.congested_ports, most_queues=size.congested_queues
+            switch_under_test(also), most_ports=size.congested_ports, most_queues=size.congested_queues
         )
         listed += [
             CampaignTask(name=_bm_name(case, also=True), congested=case, also=also, **common)
@@ -162,16 +162,16 @@ def measure(part: CampaignTask, *, live: SwitchUnderTest | None = None) -> dict[
         return {"longest_pause_us": live.live.longest_pause_ns() / 1e3, "remark": live.live.remark}
     if part.scenario is not None:
         subject, packets = live or _slow(part.device), part.size.packets
-        sent = processing_time.passed(subject, part.scenario, packets=packets, seed=part.seed)
+        sent = processing_time.send_frames(subject, part.scenario, packets=packets, seed=part.seed)
         times_ns = None if sent is None else sent.processing_ns(subject, part.scenario.frame_bytes)
         disturbed = int((~sent.kept).sum()) if sent else 0
         return asdict(processing_time.summary(times_ns, packets, disturbed=disturbed))
     if part.frame_bytes:
-        subject = live or subject_of(part.device)
+        subject = live or switch_under_test(part.device)
         lace = part.size.lace_packets
         return asdict(throughput.find(subject, part.frame_bytes, packets=lace, seed=part.seed))
     if part.congested is not None:
-        subject = live or subject_of(part.also or part.device)
+        subject = live or switch_under_test(part.also or part.device)
         capacity = buffers.measure(subject, *part.congested, seed=part.seed)
         return {} if capacity is None else asdict(capacity)
     if part.fills:
@@ -189,7 +189,7 @@ _SIZES: Final = "sizes-"
 
 def _filled(part: CampaignTask, live: SwitchUnderTest | None) -> dict[str, Any]:
     """Measure a part of FM."""
-    subject, size = live or subject_of(part.device), part.size
+    subject, size = live or switch_under_test(part.device), part.size
     common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
     if part.fills in _RATES:
         return asdict(flow_management.fill_at_rate(subject, _RATES[part.fills], **common)[0])
@@ -231,13 +231,13 @@ def verdicts(
     if live is None:
         return _verdicts(results, limits, Pace().software_mbps)
     unseen_us = results[HOST_PART]["longest_pause_us"]
-    tolerant = host.raised(
+    tolerant = host.raise_thresholds(
         limits,
         unseen_us=unseen_us,
         median_us=host.shortest_median_us(results),
         repeats_us=host.repeats_us(results),
     )
-    judged = host.left_open(
+    judged = host.reliable_verdicts(
         _verdicts(results, limits, live.pace.software_mbps),
         _verdicts(results, tolerant, live.pace.software_mbps),
         unseen_us=unseen_us,
@@ -254,7 +254,7 @@ def _verdicts(
     times: dict[tuple[Dimension, str], ScenarioTimes] = {
         (dimension, value): ScenarioTimes(**results[_pt_name(dimension, value)])
         for dimension in VALUES
-        for value, _ in varied(dimension)
+        for value, _ in variations(dimension)
         if _pt_name(dimension, value) in results
     }
     laced = [LosslessRate(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
@@ -281,7 +281,7 @@ def _verdicts(
     return {name: judged[name] for name in DIMENSIONS}
 
 
-def carried_out(
+def run_campaign(
     todo: list[CampaignTask],
     folder: Path,
     *,
@@ -321,7 +321,7 @@ def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, A
 
 
 def _slow(device: str) -> SwitchUnderTest:
-    return subject_of(device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    return switch_under_test(device, most_rate_bps=processing_time.MOST_RATE_BPS)
 
 
 def _pt_name(dimension: Dimension, value: str) -> str:

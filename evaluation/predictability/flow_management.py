@@ -23,8 +23,8 @@ from evaluation.predictability.numbered_entries import (
     FIGURE_ACTIONS,
     FRAME_BYTES,
     MatchAction,
-    added,
-    most,
+    add_message,
+    max_entries,
     probe,
 )
 from evaluation.predictability.subject import (
@@ -145,7 +145,7 @@ class Controlled:
                 messages = self._messages([echo_request(_ANY_XID)], spacing_ns=_APART_NS)
                 echoes += 1
                 left_ns -= _APART_NS
-            messages += self._messages([added(combination, number)], spacing_ns=left_ns)
+            messages += self._messages([add_message(combination, number)], spacing_ns=left_ns)
             echoes -= _count(messages, _ECHO_REPLY)
             if (refused := _first_error(messages)) is not None:
                 return refused, True, False
@@ -167,11 +167,11 @@ class Controlled:
         for first in range(0, at_most, batch):
             numbers = range(first, min(first + batch, at_most))
             if self.subject.is_board:
-                messages = self._messages([added(combination, first)], spacing_ns=_APART_NS)
+                messages = self._messages([add_message(combination, first)], spacing_ns=_APART_NS)
                 segments = [barrier_request(_ANY_XID)]
             else:
                 messages = []
-                segments = [added(combination, number, barrier=True) for number in numbers]
+                segments = [add_message(combination, number, barrier=True) for number in numbers]
             messages += self._messages(segments, spacing_ns=pause_ns, await_reply=True)
             if (refused := _first_error(messages)) is not None:
                 return refused, True, steps
@@ -302,7 +302,7 @@ def size(subject: SwitchUnderTest, combination: MatchAction, *, at_most: int, se
     0 if it refuses them, or if of a few probed ones none is forwarded, or, with a chip, only slowly.
     """
     switch = Controlled(subject, seed)
-    at_most = min(at_most, most(combination, subject.ports))
+    at_most = min(at_most, max_entries(combination, subject.ports))
     sent, _, _ = switch.add_paced(combination, pause_ns=subject.pace.entry_gap_ns, at_most=at_most)
     if not sent:
         return 0

@@ -20,7 +20,9 @@ _MOST_DISTURBED_PERCENT: Final = 20.0
 """If more frames of a scenario met a stall, the rest is no sample of the switch's times."""
 
 
-def raised(limits: Thresholds, *, unseen_us: float, median_us: float, repeats_us: float) -> Thresholds:
+def raise_thresholds(
+    limits: Thresholds, *, unseen_us: float, median_us: float, repeats_us: float
+) -> Thresholds:
     """Return thresholds that allow for pauses that go unseen, on top of a time of `median_us`.
 
     Pauses do not change medians, but a busy machine does: by `repeats_us` between the same measurements.
@@ -53,7 +55,7 @@ def repeats_us(results: Mapping[str, Mapping[str, Any]]) -> float:
     return max(told) - min(told) if told else 0.0
 
 
-def left_open(
+def reliable_verdicts(
     strict: Mapping[str, DimensionVerdict],
     tolerant: Mapping[str, DimensionVerdict],
     *,

@@ -57,7 +57,7 @@ FIGURE_ACTIONS: Final[tuple[str, ...]] = VALUES["action"]
 assert set(FIGURE_ACTIONS) < set(ACTIONS)
 
 
-def most(combination: MatchAction, ports: int) -> int:
+def max_entries(combination: MatchAction, ports: int) -> int:
     """Return how many such entries can differ in what they match."""
     return {
         "port": ports - OTHER_PORT + 1,
@@ -68,7 +68,7 @@ def most(combination: MatchAction, ports: int) -> int:
     }.get(combination.match, (1 << 16) - _FIRST_UDP)
 
 
-def added(combination: MatchAction, number: int, *, barrier: bool = False) -> bytes:
+def add_message(combination: MatchAction, number: int, *, barrier: bool = False) -> bytes:
     """Return the FLOW_MOD that adds an entry, with a barrier behind it if `barrier`.
 
     The number is its cookie and its transaction id.

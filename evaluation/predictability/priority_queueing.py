@@ -17,7 +17,7 @@ from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
-from evaluation.predictability.table_iii import OTHER_PORT, enqueued, frame
+from evaluation.predictability.table_iii import OTHER_PORT, enqueue_message, frame
 from evaluation.runner import LOST
 from loko.units import NS_PER_US
 
@@ -102,7 +102,10 @@ def _part(subject: SwitchUnderTest, low_bytes: int, bursts: int, *, seed: int) -
             instants_ns=evenly(int((begins_ns[-1] + longest_ns) / gap_ns), gap_ns),
         )
         streams.append(low)
-    entries = [enqueued(_LOW_UDP, OUT_PORT, 0), enqueued(_HIGH_UDP, OUT_PORT, subject.queues - 1)]
+    entries = [
+        enqueue_message(_LOW_UDP, OUT_PORT, 0),
+        enqueue_message(_HIGH_UDP, OUT_PORT, subject.queues - 1),
+    ]
     return transmit(subject, entries, streams, seed=seed)[0]
 
 

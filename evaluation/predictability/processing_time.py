@@ -32,7 +32,7 @@ from evaluation.predictability.table_iii import (
     TimingScenario,
     flow_mods,
     frame,
-    varied,
+    variations,
 )
 from loko.units import NS_PER_US
 
@@ -72,12 +72,12 @@ class ScenarioTimes:
 def measure(
     subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
 ) -> NDArray[np.int64] | None:
-    """Measure the processing times, in ns, of `passed`. None if the switch refuses the entries."""
-    sent = passed(subject, scenario, packets=packets, seed=seed)
+    """Measure the processing times, in ns, of `send_frames`. None if the switch refuses the entries."""
+    sent = send_frames(subject, scenario, packets=packets, seed=seed)
     return None if sent is None else sent.processing_ns(subject, scenario.frame_bytes)
 
 
-def passed(
+def send_frames(
     subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
 ) -> StreamTimes | None:
     """Send frames from port 1 to port 2 at a steady rate, and return what became of them.
@@ -206,6 +206,6 @@ def _key_of(scenario: TimingScenario, dimension: Dimension) -> tuple[Dimension, 
 
 def _influence_us(times: Mapping[tuple[Dimension, str], ScenarioTimes], dimension: Dimension) -> float:
     medians = [
-        times[dimension, value].median_us for value, _ in varied(dimension) if (dimension, value) in times
+        times[dimension, value].median_us for value, _ in variations(dimension) if (dimension, value) in times
     ]
     return max(medians) - min(medians)

@@ -125,7 +125,7 @@ class SwitchUnderTest:
         return (FRAMING_BYTES + frame_bytes) * 8e9 / self.link_rate_bps
 
 
-def subject_of(device: str, *, most_rate_bps: int | None = None) -> SwitchUnderTest:
+def switch_under_test(device: str, *, most_rate_bps: int | None = None) -> SwitchUnderTest:
     """Return a device at the rate of its ports, or at most at `most_rate_bps`. Raises `InputError`."""
     profile = load_device(device)
     if not isinstance(profile, GenericSwitch | Profile):

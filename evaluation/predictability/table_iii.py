@@ -73,7 +73,7 @@ def is_tagged(match: str, action: str) -> bool:
     return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
 
 
-def varied(dimension: Dimension) -> Iterator[tuple[str, TimingScenario]]:
+def variations(dimension: Dimension) -> Iterator[tuple[str, TimingScenario]]:
     """Yield the scenarios that differ in one dimension, each with its value in words."""
     for value in VALUES[dimension]:
         yield str(value), replace(TimingScenario(), **{dimension: value})
@@ -154,7 +154,7 @@ ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
 """Actions by the names of table III, and set-dl-dst, which the study also uses (section III-A.2c)."""
 
 
-def enqueued(udp_out: int, port: int, queue: int) -> bytes:
+def enqueue_message(udp_out: int, port: int, queue: int) -> bytes:
     """Return the FLOW_MOD that sends frames for a UDP port into a queue of a port."""
     match = parser.OFPMatch(**{**{field: _FRAME[field] for field in _FIVE_TUPLE}, "tp_dst": udp_out})
     return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=FIRST_PRIORITY, xid=udp_out)

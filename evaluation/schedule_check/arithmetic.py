@@ -25,7 +25,7 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
         flow = wanted[allotted.id]
         refutations += of_flow(lab, flow, allotted, schedule, with_entries=True)
     refutations += _collisions(schedule, wanted)
-    refutations += _strangers(lab, wanted, schedule)
+    refutations += _foreign_entries(lab, wanted, schedule)
     return refutations
 
 
@@ -161,7 +161,7 @@ def _tables(lab: Lab, flow: WantedFlow, slot: ScheduledSlot, schedule: ScheduleD
             yield f"{slot.id}: the entries of {switch} send it to ports {out}, not {port}"
 
 
-def _strangers(lab: Lab, wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
+def _foreign_entries(lab: Lab, wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
     paths = {flow.id: flow.path for flow in schedule.scheduled}
     for switch, entries in schedule.entries.items():
         if len(entries) > schedule.table_entries:

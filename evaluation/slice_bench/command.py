@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.bench.store import SampleStore
-from evaluation.files import alone_in, output_directory
+from evaluation.files import lock_folder, output_directory
 from evaluation.progress import ProgressBar
 from evaluation.provenance import commit
 from evaluation.slice_bench.devices import open_device
@@ -72,7 +72,7 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[SliceRow]:
         "seed": seed,
         "commit": commit(),
     }
-    with alone_in(folder), SampleStore(folder / _SAMPLES, parameters) as store, ProgressBar() as bar:
+    with lock_folder(folder), SampleStore(folder / _SAMPLES, parameters) as store, ProgressBar() as bar:
         kept = store.complete_among(part.key for part in todo)
         bar.begin(len(todo), len(kept), "parts")
         for part in todo:

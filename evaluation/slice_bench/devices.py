@@ -21,7 +21,7 @@ from evaluation.figure_types.slices.port import (
     transmit_live,
 )
 from evaluation.figure_types.slices.release import PacketTimes, Release
-from evaluation.live.alone import carry_alone
+from evaluation.live.isolated_request import run_isolated
 from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError
 from evaluation.slice_bench.document import DpdkSwitch, HtbSwitch, MeterDevice, SlicedSwitch, VirtualSwitch
@@ -195,7 +195,7 @@ def _iperf3(port: Port, queue: int, duration_ns: int, **how: Any) -> int | None:
     request = tcp_port.TransferRequest(
         port=port, congestion_control="cubic", seconds=seconds, queue=queue, **how
     )
-    (reply,) = carry_alone(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.carry, [request])
     bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
     return round(bytes_per_s * duration_ns / NS_PER_S)
 

@@ -77,6 +77,6 @@ def test_both_have_their_turns_before_a_program_that_began_anew(tap: ArrivalTap)
 
 def test_what_is_forgotten_is_not_paired(tap: ArrivalTap) -> None:
     arrives(b"same", at_ns=0, turn_ns=5)
-    tap.forget()
+    tap.purge()
     arrives(b"same", at_ns=1_000, turn_ns=5)
     assert [sighting.at_ns for sighting in tap.read()] == [1_010]

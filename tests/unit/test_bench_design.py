@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from evaluation.bench import campaign
-from evaluation.bench.choice import form_of
 from evaluation.bench.cost_model.cost_terms import frame_terms, trial_terms
 from evaluation.bench.cost_model.estimate import CostObservation, solve
 from evaluation.bench.cost_model.profile_document import quantities
+from evaluation.bench.device_choice import form_of
 from evaluation.bench.part import ROUNDS, Design
 from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, cp_time13, dp_time13, throughput
 from evaluation.bench.procedures.dp_time import chosen_tables
-from evaluation.bench.progress import announcement, said
+from evaluation.bench.progress import announcement, format_duration
 
 OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}
 
@@ -71,7 +71,7 @@ def test_the_extremes_of_throughput_are_in_the_reduced_design() -> None:
 
 
 def test_time_is_announced_as_people_say_it() -> None:
-    assert [said(seconds) for seconds in (0.2, 40, 300, 5400, 8000)] == [
+    assert [format_duration(seconds) for seconds in (0.2, 40, 300, 5400, 8000)] == [
         "1 s",
         "40 s",
         "5 min",

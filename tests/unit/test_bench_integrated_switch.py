@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from evaluation.bench.choice import form_of
 from evaluation.bench.cost_model.fitted import fit
+from evaluation.bench.device_choice import form_of
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import ControllerPort, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow

@@ -10,7 +10,7 @@ import yaml
 
 from evaluation.figure import LabFigure
 from evaluation.figure_types.experiments import experiments, select
-from evaluation.hardware import with_boards_at_hand
+from evaluation.hardware import select_by_boards
 from evaluation.live.real_boards import silence
 from evaluation.pictures.cabling import draw
 from loko.document import LABS, InputError
@@ -82,7 +82,7 @@ def test_without_names_those_figures_are_replayed_whose_lab_the_cabling_fits(cab
     def names(switches, lab):
         cabled(switches, lab)
         chosen = select([], experiments(), "hardware")
-        fitting = with_boards_at_hand(chosen, "hardware", tmp_path / "cabling.yml", all_or_none=False)
+        fitting = select_by_boards(chosen, "hardware", tmp_path / "cabling.yml", all_or_none=False)
         return {figure.figure for figure in fitting}
 
     assert {"fig17a", "fig15", "fig3a", "fig19b", "table2"} <= names(ONE, "two-switch")

@@ -19,8 +19,8 @@ from loko.document import LABS
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_the_help_tells_of_a_command_is_how_its_own_help_begins(name: str) -> None:
-    assert (load(name).help or "").splitlines()[0].startswith(COMMANDS[name].told)
-    assert COMMANDS[name].told.endswith(".")
+    assert (load(name).help or "").splitlines()[0].startswith(COMMANDS[name].help)
+    assert COMMANDS[name].help.endswith(".")
 
 
 def test_the_help_names_every_command_and_loads_none() -> None:

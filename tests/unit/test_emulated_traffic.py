@@ -7,10 +7,10 @@ import switch_emulator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.beside.senders import ConformingSender
-from evaluation.beside.taps import LOST_AFTER_NS, Taps
 from evaluation.emulation.boards import power_up
 from evaluation.emulation.cabled import CabledLab, cabled_network
+from evaluation.sidecars.senders import ConformingSender
+from evaluation.sidecars.taps import LOST_AFTER_NS, Taps
 from loko.controller.messages import session_segments
 from loko.document import InputError
 from loko.entries import flow_entry

@@ -22,8 +22,8 @@ from evaluation.predictability.flow_management import (
     size,
 )
 from evaluation.predictability.marks import Mark, thresholds
-from evaluation.predictability.numbered_entries import MATCHES, MatchAction, added, most, probe
-from evaluation.predictability.subject import FrameStream, evenly, opened, subject_of, transmit
+from evaluation.predictability.numbered_entries import MATCHES, MatchAction, add_message, max_entries, probe
+from evaluation.predictability.subject import FrameStream, evenly, opened, switch_under_test, transmit
 from evaluation.runner import RunError
 from loko.device import profile_text
 
@@ -31,21 +31,23 @@ from loko.device import profile_text
 @pytest.mark.parametrize("match", MATCHES)
 @pytest.mark.parametrize("action", ["output", "strip-vlan", "push-vlan"])
 def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) -> None:
-    subject, combination = subject_of("ideal-1g"), MatchAction(match=match, action=action)
-    numbers = [0, 1, 9, min(300, most(combination, subject.ports) - 1)]
+    subject, combination = switch_under_test("ideal-1g"), MatchAction(match=match, action=action)
+    numbers = [0, 1, 9, min(300, max_entries(combination, subject.ports) - 1)]
     streams = []
     for number in numbers:
         enters, data = probe(combination, number)
         streams.append(FrameStream(enters=enters, leaves=2, frame=data, instants_ns=evenly(1, 1)))
     for left_out in range(len(numbers)):
-        entries = [added(combination, number) for place, number in enumerate(numbers) if place != left_out]
+        entries = [
+            add_message(combination, number) for place, number in enumerate(numbers) if place != left_out
+        ]
         lost = [passed.lost for passed in transmit(subject, entries, streams, seed=1)]
         assert lost == [int(place == left_out) for place in range(len(numbers))]
 
 
 def test_what_is_reported_is_told_from_what_is_forwarded() -> None:
     """Section III-A.2a: at any rate as many flows as fit are forwarded, but different ones each time."""
-    subject = subject_of("pica8-p3290")
+    subject = switch_under_test("pica8-p3290")
     slow, _ = fill_at_rate(subject, 1, at_most=5_000, seed=1)
     assert slow == Fill(sent=2046, listed=2046, forwarded=2046, full=True)
     fast, there = fill_at_rate(subject, 4, at_most=5_000, seed=1)
@@ -55,13 +57,13 @@ def test_what_is_reported_is_told_from_what_is_forwarded() -> None:
 
 
 def test_a_board_uses_entries_that_it_does_not_report_and_loses_deleted_ones() -> None:
-    first, second, third = age(subject_of("zodiac-fx"), wait_s=0, runs=3, at_most=5_000, seed=1)
+    first, second, third = age(switch_under_test("zodiac-fx"), wait_s=0, runs=3, at_most=5_000, seed=1)
     assert (first.room, first.listed, first.unreported) == (128, 20, 108)
     assert (second.room, third.room) == (64, 0)
 
 
 def test_a_switch_that_stops_answering_ends_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    switch = Controlled(subject_of("ideal-1g"), seed=1)
+    switch = Controlled(switch_under_test("ideal-1g"), seed=1)
     monkeypatch.setattr(switch, "_messages", lambda *_, **__: [])
     with pytest.raises(RunError, match="stopped answering after 0 entries or more"):
         switch.add_paced(MatchAction(), pause_ns=1, at_most=10)
@@ -69,13 +71,13 @@ def test_a_switch_that_stops_answering_ends_the_part(monkeypatch: pytest.MonkeyP
 
 def test_a_table_ages_as_the_paper_found() -> None:
     """Sections III-A.2b and III-A.2c."""
-    at_once = age(subject_of("hp-e3800"), wait_s=0, runs=2, at_most=5_000, seed=1)
+    at_once = age(switch_under_test("hp-e3800"), wait_s=0, runs=2, at_most=5_000, seed=1)
     assert at_once[0].listed == pytest.approx(3_000, rel=0.02)
     assert at_once[0].forwarded == pytest.approx(2_100, rel=0.02)
     assert at_once[1].sent == 0
-    [_, later] = age(subject_of("hp-e3800"), wait_s=120, runs=2, at_most=5_000, seed=1)
+    [_, later] = age(switch_under_test("hp-e3800"), wait_s=120, runs=2, at_most=5_000, seed=1)
     assert later.listed == later.forwarded == at_once[0].listed
-    taken = alternate(subject_of("dell-s3048-on"), runs=140, at_most=5_000, seed=1)
+    taken = alternate(switch_under_test("dell-s3048-on"), runs=140, at_most=5_000, seed=1)
     assert set(taken["set-dl-src"]) == {1_000}
     assert taken["set-dl-dst"][0] == 1_000
     assert taken["set-dl-dst"][-1] == pytest.approx(739, abs=2)
@@ -83,7 +85,7 @@ def test_a_table_ages_as_the_paper_found() -> None:
 
 def test_an_agent_that_reads_no_faster_than_it_works() -> None:
     """Section III-A.2d."""
-    subject = subject_of("nec-pf5240")
+    subject = switch_under_test("nec-pf5240")
     fill, _ = fill_at_rate(subject, 85, at_most=5_000, seed=1)
     assert fill.throttled
     assert not fill.full
@@ -105,11 +107,11 @@ def test_an_agent_that_reads_no_faster_than_it_works() -> None:
 )
 def test_the_size_of_a_table_is_that_of_the_chip(match: str, action: str, entries: int) -> None:
     combination = MatchAction(match=match, action=action)
-    assert size(subject_of("hp-e3800"), combination, at_most=5_000, seed=1) == entries
+    assert size(switch_under_test("hp-e3800"), combination, at_most=5_000, seed=1) == entries
 
 
 def test_the_switch_lists_what_was_not_deleted() -> None:
-    switch = Controlled(subject_of("ideal-1g"), seed=1)
+    switch = Controlled(switch_under_test("ideal-1g"), seed=1)
     assert switch.add_at_rate(MatchAction(), per_s=85, at_most=900) == (900, False, False)
     assert switch.listed() == set(range(900))
     switch.clear()
@@ -143,11 +145,11 @@ def test_the_mark_follows_from_what_is_reported_and_forwarded(fill: Fill, mark: 
 
 @pytest.mark.parametrize("tags", [1, 6])
 def test_the_outermost_of_many_tags_is_taken_off(tags: int) -> None:
-    times_ns = tag_stack.measure(subject_of("ideal-1g"), tags, packets=100, seed=1)
+    times_ns = tag_stack.measure(switch_under_test("ideal-1g"), tags, packets=100, seed=1)
     assert times_ns is not None
     assert len(times_ns) == 100
     assert 3_000 <= times_ns.min() <= times_ns.max() <= 3_100
-    assert tag_stack.measure(subject_of("hp-2920"), tags, packets=100, seed=1) is None
+    assert tag_stack.measure(switch_under_test("hp-2920"), tags, packets=100, seed=1) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_an_agent_that_cannot_be_is_one_line(tmp_path: Path, text: str, told: st
         else line
         for line in text.splitlines()
     ]
-    subject = subject_of(mutated(tmp_path, append="\n".join(["", *lines, ""])))
+    subject = switch_under_test(mutated(tmp_path, append="\n".join(["", *lines, ""])))
     with pytest.raises(RunError, match=told) as refused:
         opened(subject, 1)
     assert "\n" not in str(refused.value)
@@ -178,4 +180,4 @@ def test_only_a_switch_with_a_chip_hands_entries_over(tmp_path: Path) -> None:
     path = tmp_path / "without_chip.toml"
     path.write_text(profile_text("open-vswitch-1g") + '\n[agent]\nbarrier = "chip"\n', encoding="utf-8")
     with pytest.raises(RunError, match=r"agent: only a switch with a \[pipeline\] has a chip"):
-        opened(subject_of(str(path)), 1)
+        opened(switch_under_test(str(path)), 1)

@@ -219,7 +219,7 @@ def senders(patch: Patch, _: Path) -> None:
 
 def judged(patch: Patch, flows: Path) -> None:
     verdict = SimpleNamespace(mark=next(iter(Mark)), reasons=["fast", "even, too"])
-    patch.setattr(predictability, "carried_out", lambda *_, **__: {})
+    patch.setattr(predictability, "run_campaign", lambda *_, **__: {})
     patch.setattr(predictability, "verdicts", lambda *_, **__: {"PT": verdict})
     patch.setattr(predictability, "document", lambda *_: {})
     patch.setattr(predictability, "page", lambda *_, **__: "")

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from sample_charts import LINES, chart_result
 
 from evaluation.chart import Chart, LinePanel
-from evaluation.evaluate import bands_beside, evaluate
+from evaluation.evaluate import bands_of, evaluate
 from evaluation.figure_types.experiments import experiments, select
 from evaluation.figure_types.senders.bands import bands
 from evaluation.figure_types.senders.compute import FIGURE_TYPE, claims_table, loss_panels, reach_of
 from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
-from evaluation.figure_types.senders.grid import GridCell, carry_out, tried
+from evaluation.figure_types.senders.grid import GridCell, carry_out, run_trials
 from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances, log_likelihood
 from evaluation.figure_types.senders.predictions import Prediction, over_x_of, predict
 from evaluation.figure_types.sweep.document import Sweep
@@ -124,7 +124,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
     options = Options(mode="virtual", seed=1, out=tmp_path)
     first, second = trial(SenderSettings()), trial(SenderSettings(offered_load=0.5))
     kept = tmp_path / "kept.jsonl"
-    before = dict(tried([first], options, kept))
+    before = dict(run_trials([first], options, kept))
     done: list[SenderSettings] = []
 
     def counted(grid_cell: GridCell) -> list[list[int]]:
@@ -132,13 +132,13 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
         return [[10, 1, 2], [10, 2, 3]]
 
     monkeypatch.setattr("evaluation.figure_types.senders.grid.carry_out", counted)
-    after = dict(tried([first, second], options, kept))
+    after = dict(run_trials([first, second], options, kept))
     assert done == [second.senders]
     assert after[0].counts.tolist() == before[0].counts.tolist()
     assert after[1].percent.tolist() == [15, 25]
     kept.write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"kept\.jsonl: damaged records; delete the file"):
-        list(tried([first], options, kept))
+        list(run_trials([first], options, kept))
 
 
 def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path) -> None:
@@ -357,15 +357,15 @@ def test_bands_are_of_the_same_version_and_in_virtual_time_alone(tmp_path: Path)
     other = band.model_copy(update={"figure": "loko/figc"})
     source = stored(tmp_path, "figa", [band, other])
     result = stored(tmp_path, "figb", [])
-    assert bands_beside(result, [source, result]) == [band]
-    assert bands_beside(source, [source, result]) == [band, other]
-    assert bands_beside(result, [result]) == []
+    assert bands_of(result, [source, result]) == [band]
+    assert bands_of(source, [source, result]) == [band, other]
+    assert bands_of(result, [result]) == []
     stale = result.model_copy(update={"bands": [band.model_copy(update={"most": [9.0]})]})
-    assert bands_beside(stale, [source, stale]) == [band]
-    assert bands_beside(stale, [stale]) == []
-    assert bands_beside(result.model_copy(update={"mode": "live"}), [source]) == []
+    assert bands_of(stale, [source, stale]) == [band]
+    assert bands_of(stale, [stale]) == []
+    assert bands_of(result.model_copy(update={"mode": "live"}), [source]) == []
     changed = stored(tmp_path, "figa", [band], commit="1" * 12)
-    assert bands_beside(result, [changed, result]) == []
+    assert bands_of(result, [changed, result]) == []
 
 
 def test_a_prediction_draws_the_figures_of_its_folder_anew(

@@ -75,7 +75,7 @@ def test_what_the_switch_does_not_carry_is_not_compared(
         asked.extend(request.port.queues[0].rate_bps for request in requests)
         return [reply_of(*reports(), idle=CPU, busy=CPU, refused=0) for _ in requests]
 
-    monkeypatch.setattr(live_transfers, "carry_alone", carry_alone)
+    monkeypatch.setattr(live_transfers, "run_isolated", carry_alone)
     options = Options(mode="live", seed=1, out=tmp_path, quick=True)
     findings = live_transfers.compute(figure, options, NoProgress())[0].findings
     assert asked == [1_000_000_000, 1_000_000, 10_000_000]
@@ -104,7 +104,7 @@ def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
     monkeypatch.setattr(live_transfers, "best_injection_method", lambda: injection)
     monkeypatch.setattr(live_transfers, "missing_for_dpdk", lambda: "a driver")
     replies = [reply_of(*reports(), idle=CPU, busy=CPU, refused=0)]
-    monkeypatch.setattr(live_transfers, "carry_alone", lambda _carry, requests: replies * len(requests))
+    monkeypatch.setattr(live_transfers, "run_isolated", lambda _carry, requests: replies * len(requests))
     outcome, _ = live_transfers.compute(
         figure, Options(mode="live", seed=1, out=tmp_path, quick=True), NoProgress()
     )

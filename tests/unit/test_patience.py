@@ -7,24 +7,24 @@ import sys
 import pytest
 
 from evaluation.live.daemon import Daemon
-from evaluation.live.patience import patient
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import RunError
 
 
 def test_a_limit_is_multiplied_by_what_the_environment_says(monkeypatch):
     monkeypatch.delenv("LOKO_PATIENCE", raising=False)
-    assert patient(30) == 30
+    assert scaled_timeout(30) == 30
     monkeypatch.setenv("LOKO_PATIENCE", "20")
-    assert patient(30) == 600
+    assert scaled_timeout(30) == 600
     monkeypatch.setenv("LOKO_PATIENCE", "0.2")
-    assert patient(30) == 6
+    assert scaled_timeout(30) == 6
 
 
 @pytest.mark.parametrize("text", ["0.05", "soon", "nan", "inf", "-3"])
 def test_what_is_no_factor_is_refused_in_one_line(text, monkeypatch):
     monkeypatch.setenv("LOKO_PATIENCE", text)
     with pytest.raises(RunError, match=f"LOKO_PATIENCE={text}: give a number from 0.1 to 1000"):
-        patient(30)
+        scaled_timeout(30)
 
 
 def test_a_program_that_is_late_is_told_with_the_limit_that_held(monkeypatch, tmp_path):

@@ -17,9 +17,9 @@ from evaluation.predictability import buffers, priority_queueing, processing_tim
 from evaluation.predictability.campaign import (
     CampaignSize,
     CampaignTask,
-    carried_out,
     measure,
     parts,
+    run_campaign,
     verdicts,
 )
 from evaluation.predictability.marks import Mark, thresholds
@@ -30,10 +30,10 @@ from evaluation.predictability.subject import (
     StreamTimes,
     SwitchUnderTest,
     evenly,
-    subject_of,
+    switch_under_test,
     transmit,
 )
-from evaluation.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, varied
+from evaluation.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, variations
 from evaluation.runner import LOST
 from loko.document import InputError
 
@@ -193,9 +193,9 @@ def test_what_is_too_weak_to_matter_turns_nothing(
 
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
-    subject = subject_of("ideal-1g")
+    subject = switch_under_test("ideal-1g")
     for dimension in ("match", "action", "priorities"):
-        for _, scenario in varied(dimension):
+        for _, scenario in variations(dimension):
             tables = flow_mods(scenario)
             assert len(tables) == 100
             times_ns = processing_time.measure(subject, scenario, packets=3, seed=1)
@@ -209,13 +209,13 @@ def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
 
 
 def test_processing_time_is_from_the_last_bit_in_to_the_first_bit_out() -> None:
-    times_ns = processing_time.measure(subject_of("ideal-1g"), TimingScenario(), packets=500, seed=1)
+    times_ns = processing_time.measure(switch_under_test("ideal-1g"), TimingScenario(), packets=500, seed=1)
     assert times_ns is not None
     assert 3_000 <= times_ns.min() < 3_010 < 3_090 < times_ns.max() <= 3_100
 
 
 def test_the_same_seed_gives_the_same_times() -> None:
-    subject = subject_of("pica8-p3290")
+    subject = switch_under_test("pica8-p3290")
     first, again, other = (
         processing_time.measure(subject, TimingScenario(), packets=50, seed=seed) for seed in (1, 1, 2)
     )
@@ -227,7 +227,7 @@ def test_what_the_table_changes_is_told_from_what_the_length_changes() -> None:
     times = {
         (dimension, value): ScenarioTimes(sent=9, lost=0, median_us=4, least_us=3.9, most_us=4.1)
         for dimension in VALUES
-        for value, _ in varied(dimension)
+        for value, _ in variations(dimension)
     }
     limits = thresholds()
     slower = ScenarioTimes(sent=9, lost=0, median_us=9, least_us=8.9, most_us=9.1)
@@ -244,13 +244,13 @@ def test_what_the_table_changes_is_told_from_what_the_length_changes() -> None:
 
 def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
     for check_ns in (0, 4_000, 9_000):
-        subject = subject_of(mutated(tmp_path, check_ns=check_ns))
+        subject = switch_under_test(mutated(tmp_path, check_ns=check_ns))
         delays = priority_queueing.measure(subject, bursts=1_000, seed=3)
         assert max(priority_queueing.excesses_us(subject, delays)) == pytest.approx(check_ns / 1e3, abs=0.7)
 
 
 def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
-    subject = subject_of(mutated(tmp_path, queues=1, limit_frames=50))
+    subject = switch_under_test(mutated(tmp_path, queues=1, limit_frames=50))
     delays = priority_queueing.measure(subject, bursts=100, seed=1)
     verdict = priority_queueing.judge(priority_queueing.summary(subject, delays), thresholds())
     assert verdict.mark is Mark.UNFIT
@@ -258,7 +258,7 @@ def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ports", [2, 4, 24, 48])
 def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: int) -> None:
-    subject = subject_of(mutated(tmp_path, ports=ports))
+    subject = switch_under_test(mutated(tmp_path, ports=ports))
     lab = throughput.shoelace(subject)
     cables = throughput.cables(lab)
     assert {*cables, *cables.values()} == set(range(2, ports))
@@ -285,7 +285,7 @@ def test_an_odd_number_of_ports_cannot_be_laced(tmp_path: Path) -> None:
 
 def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
     device = mutated(tmp_path, append=SLOW_LOOKUP.format(4_000_000))
-    highest = throughput.find(subject_of(device), 64, packets=3_000, seed=1)
+    highest = throughput.find(switch_under_test(device), 64, packets=3_000, seed=1)
     assert highest.frames_per_s == pytest.approx(4e6, rel=0.01)
     assert not highest.is_line_rate
     assert highest.lost > 0
@@ -293,12 +293,12 @@ def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
 
 def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
     """Each frame crosses the switch n/2 times: 48 ports at line rate give the 72 million of table IV."""
-    highest = throughput.find(subject_of("dell-s3048-on"), 64, packets=50, seed=1)
+    highest = throughput.find(switch_under_test("dell-s3048-on"), 64, packets=50, seed=1)
     assert highest.frames_per_s == pytest.approx(48e9 / (84 * 8))
 
 
 def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
-    subject = subject_of("ideal-1g")
+    subject = switch_under_test("ideal-1g")
     slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
     first = StreamTimes(np.array([0, 200, 400]), np.array([5_000, LOST, 400 + 5_000 + round(7 * slot_ns)]))
     other = StreamTimes(np.array([100, 300, 500]), np.array([100 + 5_000 + round(3 * slot_ns), LOST, LOST]))
@@ -309,7 +309,7 @@ def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
 
 def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
     """The last frame to arrive waits for seven frames; then for ten more slots, in which the line is idle."""
-    subject = subject_of("ideal-1g")
+    subject = switch_under_test("ideal-1g")
     slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
     sent_ns = np.arange(9) * 10
     received_ns = 5_000 + np.rint(np.arange(9) * slot_ns).astype(np.int64)
@@ -335,14 +335,14 @@ def test_a_line_that_the_machine_held_up_is_not_judged() -> None:
 @pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])
 def test_a_shared_memory_holds_as_much_as_the_paper_found(case: tuple[int, int], frames: int) -> None:
     """The test recovers the numbers of section III-B.2b, which the profile was fitted to."""
-    buffer = buffers.measure(subject_of("dell-s3048-on"), *case, seed=1)
+    buffer = buffers.measure(switch_under_test("dell-s3048-on"), *case, seed=1)
     assert buffer is not None
     assert buffer.frames == pytest.approx(frames, abs=1)
     assert buffer.most_frames - buffer.least_frames <= 2
 
 
 def test_a_buffer_that_never_overflows_is_not_judged() -> None:
-    subject = replace(subject_of("ideal-1g"), pace=Pace(longest_slots=Pace().shortest_slots))
+    subject = replace(switch_under_test("ideal-1g"), pace=Pace(longest_slots=Pace().shortest_slots))
     buffer = buffers.measure(subject, 6, 8, seed=1)
     assert buffers.judge({(6, 8): buffer}, thresholds()).mark is Mark.NOT_JUDGED
 
@@ -354,21 +354,21 @@ def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path)
     def tell(part: CampaignTask) -> None:
         told.append(part.name)
 
-    first = carried_out(todo[:3], tmp_path, jobs=1, tell=tell)
+    first = run_campaign(todo[:3], tmp_path, jobs=1, tell=tell)
     kept = tmp_path / "parts" / f"{todo[0].name}.json"
     kept.write_text(json.dumps({**first[todo[0].name], "median_us": 1.5}))
-    again = carried_out(todo, tmp_path, jobs=1, tell=tell)
+    again = run_campaign(todo, tmp_path, jobs=1, tell=tell)
     assert again[todo[0].name]["median_us"] == 1.5
     assert len(again) == len(todo)
     assert len(told) == 3 + len(todo)
     with pytest.raises(InputError, match="another profile, size, seed or version"):
-        carried_out(parts("ideal-1g", SMALL, 2), tmp_path, jobs=1, tell=tell)
+        run_campaign(parts("ideal-1g", SMALL, 2), tmp_path, jobs=1, tell=tell)
     kept.write_text("{")
     with pytest.raises(InputError, match="damaged: delete it"):
-        carried_out(todo, tmp_path, jobs=1, tell=tell)
+        run_campaign(todo, tmp_path, jobs=1, tell=tell)
     (tmp_path / "campaign.json").write_text("")
     with pytest.raises(InputError, match=r"campaign\.json: damaged: delete .* or choose another --out"):
-        carried_out(todo, tmp_path, jobs=1, tell=tell)
+        run_campaign(todo, tmp_path, jobs=1, tell=tell)
 
 
 def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
 
 
 def test_a_board_is_sent_what_its_cpu_can_handle() -> None:
-    subject = subject_of("zodiac-fx")
+    subject = switch_under_test("zodiac-fx")
     times = processing_time.summary(
         processing_time.measure(subject, TimingScenario(), packets=200, seed=1), 200
     )
@@ -413,10 +413,10 @@ def test_a_board_is_sent_what_its_cpu_can_handle() -> None:
 
 def test_other_devices_are_refused_in_one_line() -> None:
     with pytest.raises(InputError, match="only profiles of the Zodiac FX"):
-        subject_of("banana-pi-r1")
+        switch_under_test("banana-pi-r1")
 
 
 def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:
-    subject: SwitchUnderTest = subject_of("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject: SwitchUnderTest = switch_under_test("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
     assert subject.link_rate_bps == 1_000_000_000
-    assert subject_of("dell-s4048-on").link_rate_bps == 10_000_000_000
+    assert switch_under_test("dell-s4048-on").link_rate_bps == 10_000_000_000

@@ -14,7 +14,7 @@ from predictable_switches import mutated
 
 from evaluation.cli import main
 from evaluation.predictability import flow_management
-from evaluation.predictability.campaign import QUICK, carried_out, parts
+from evaluation.predictability.campaign import QUICK, parts, run_campaign
 from evaluation.runner import RunError
 from loko.document import PROFILES
 
@@ -72,7 +72,7 @@ def test_a_switch_that_stops_answering_half_way_keeps_finished_parts(
     assert len(todo) == 2
     out = tmp_path / "out"
     with pytest.raises(RunError, match="stopped answering after 0 entries or more"):
-        carried_out(todo, out, jobs=1, tell=lambda part: None)
+        run_campaign(todo, out, jobs=1, tell=lambda part: None)
     assert [path.stem for path in (out / "parts").iterdir()] == ["PT-match-port"]
 
 

@@ -16,8 +16,8 @@ import loko.schedule
 from evaluation.cli import app
 from evaluation.schedule_check.arithmetic import refutations
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
+from evaluation.schedule_check.incremental import IncrementalCheck
 from evaluation.schedule_check.replay import replay
-from evaluation.schedule_check.standing import IncrementalCheck
 from loko.lab import lab_of, load_lab
 from loko.schedule.lab_schedule import Wishes, schedule
 from loko.schedule.timed_flow import load_timed_flows

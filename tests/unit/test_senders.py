@@ -22,7 +22,7 @@ from evaluation.figure_types.sweep.document import Sweep
 from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.figure_types.versions.compute import admitted_senders
 from evaluation.figure_types.versions.document import Versions
-from evaluation.flow_figure import SendingFigure, refuse_unless_followed
+from evaluation.flow_figure import SendingFigure, refuse_unsupported_senders
 from evaluation.options import NoProgress, Options
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
@@ -107,18 +107,18 @@ def test_a_choice_that_makes_no_sense_is_refused_in_one_line(choice: SenderChoic
 
 def test_a_figure_that_cannot_follow_is_named() -> None:
     chosen = [FIGURES["loko/fig3c"], FIGURES["loko/fig6a"]]
-    refuse_unless_followed(chosen, SenderChoice(), real_time=False)
-    refuse_unless_followed(chosen[:1], SenderChoice(offered_load=0.9), real_time=True)
+    refuse_unsupported_senders(chosen, SenderChoice(), real_time=False)
+    refuse_unsupported_senders(chosen[:1], SenderChoice(offered_load=0.9), real_time=True)
     with pytest.raises(InputError, match=r"--offered-load: loko/fig6a does not .* that do: fig3c$"):
-        refuse_unless_followed(chosen, SenderChoice(offered_load=0.9), real_time=False)
+        refuse_unsupported_senders(chosen, SenderChoice(offered_load=0.9), real_time=False)
     long = SenderChoice(burst_frames=400, queue_frames=1000)
-    refuse_unless_followed(chosen[:1], long, real_time=False)
+    refuse_unsupported_senders(chosen[:1], long, real_time=False)
     with pytest.raises(
         InputError, match=r"--queue-frames: in real time the send buffer .* at about 160 frames"
     ):
-        refuse_unless_followed(chosen[:1], long, real_time=True)
+        refuse_unsupported_senders(chosen[:1], long, real_time=True)
     with pytest.raises(InputError, match=r"--shaper-latency-ns: for --mode virtual only"):
-        refuse_unless_followed(chosen[:1], SenderChoice(shaper_latency_ns=5), real_time=True)
+        refuse_unsupported_senders(chosen[:1], SenderChoice(shaper_latency_ns=5), real_time=True)
 
 
 def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:

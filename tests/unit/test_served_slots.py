@@ -13,7 +13,7 @@ from scheduling import served_schedule
 from served_boards import LAB, OPTIONS, ServedBoards, ServedSlots, flow, renamed, timed
 
 from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.standing import IncrementalCheck
+from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow

@@ -16,8 +16,8 @@ from evaluation.figure_types.slices.groups import (
     gap_seen_ns,
     group_lengths,
     longest_gap_ns,
+    max_pause_ns,
     step_lengths,
-    torn_ns,
 )
 from evaluation.figure_types.slices.htb_port import difference
 from evaluation.figure_types.slices.port import transmit_live
@@ -200,5 +200,5 @@ def test_groups_of_a_real_policer_are_found_at_any_pace_of_the_machine() -> None
         assert gap_seen_ns([received_ns]) == 2 * pace_ns
         assert group_lengths(received_ns, gap_seen_ns([received_ns])) == [5, 6, 2]
     assert gap_seen_ns([np.array([5])]) == 0
-    assert torn_ns(load_slices("trtcm"), 1518) == 24_000
-    assert torn_ns(load_slices("htb"), 1518) == 2 * longest_gap_ns(load_slices("htb"), 1518)
+    assert max_pause_ns(load_slices("trtcm"), 1518) == 24_000
+    assert max_pause_ns(load_slices("htb"), 1518) == 2 * longest_gap_ns(load_slices("htb"), 1518)

@@ -146,7 +146,7 @@ def carried_live(
             replies.append(reply(carried_bps, delay_ms=delay_ms, waited=waited, busy=share))
         return replies
 
-    monkeypatch.setattr(real_time, "carry_alone", carry_alone)
+    monkeypatch.setattr(real_time, "run_isolated", carry_alone)
     options = Options(mode="live", seed=1, out=folder, quick=True)
     return compute(live(name), options, NoProgress())[0]
 

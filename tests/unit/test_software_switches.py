@@ -91,19 +91,19 @@ def verdict(mark: Mark) -> DimensionVerdict:
 def test_what_the_machine_decides_is_not_judged() -> None:
     strict = {"PT": verdict(Mark.UNFIT), "PQ": verdict(Mark.UNFIT), "BM": verdict(Mark.FIT)}
     tolerant = strict | {"PQ": verdict(Mark.FIT)}
-    judged = host.left_open(strict, tolerant, unseen_us=50, disturbed_percent=1)
+    judged = host.reliable_verdicts(strict, tolerant, unseen_us=50, disturbed_percent=1)
     assert judged["PT"] == strict["PT"]
     assert judged["BM"] == strict["BM"]
     assert judged["PQ"].mark is Mark.NOT_JUDGED
     assert judged["PQ"].reasons[0] == "this machine decides between unfit and fit, with pauses of up to 50 us"
     assert judged["PQ"].numbers == {"spread_us": 3.0}, "what was measured is told"
-    busy = host.left_open(strict, strict, unseen_us=50, disturbed_percent=60)
+    busy = host.reliable_verdicts(strict, strict, unseen_us=50, disturbed_percent=60)
     assert busy["PT"].mark is Mark.NOT_JUDGED
     assert busy["BM"].mark is Mark.FIT
 
 
 def test_unseen_pauses_raise_the_thresholds_of_times_and_no_others() -> None:
-    raised = host.raised(thresholds(), unseen_us=50, median_us=25, repeats_us=3)
+    raised = host.raise_thresholds(thresholds(), unseen_us=50, median_us=25, repeats_us=3)
     assert raised.spread_us.value == thresholds().spread_us.value + 50
     assert raised.cpu_spread_percent.value == thresholds().cpu_spread_percent.value + 200
     assert raised.influence_us.value == thresholds().influence_us.value + 3

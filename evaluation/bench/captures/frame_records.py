@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.bench.captures.pairing import FrameFate
 from evaluation.bench.device import MISSING
-from evaluation.files import replacing
+from evaluation.files import atomic_replacement
 from evaluation.records import RecordWriter
 from evaluation.runner import LOST, RunRecords
 from loko.document import InputError
@@ -32,7 +32,7 @@ def frame_records(path: Path | None) -> Iterator[Callable[[FrameFate], None] | N
         yield None
         return
     try:
-        with replacing(path) as part, RecordWriter(part) as writer:
+        with atomic_replacement(path) as part, RecordWriter(part) as writer:
             rows = _Rows(writer)
             yield rows.add
             rows.write()

@@ -11,7 +11,6 @@ import numpy as np
 
 from evaluation.bench import campaign
 from evaluation.bench.cases import tables
-from evaluation.bench.choice import Values, form_of
 from evaluation.bench.cost_model.fitted import Fitted, fit
 from evaluation.bench.cost_model.profile_document import (
     MeasuredProfile,
@@ -21,6 +20,7 @@ from evaluation.bench.cost_model.profile_document import (
     reason,
 )
 from evaluation.bench.device import Device
+from evaluation.bench.device_choice import Values, form_of
 from evaluation.bench.part import MeasurementPart
 from evaluation.bench.procedures import EVERY_PROCEDURE, dp_time, throughput
 from evaluation.bench.procedures.buffer import SLOWEST

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from evaluation.bench.choice import Values
 from evaluation.bench.cost_model.fitted import Fitted
+from evaluation.bench.device_choice import Values
 from evaluation.bench.part import ProfileNumber
 
 _SIGMAS: Final = 3

@@ -44,10 +44,10 @@ class ArrivalTap:
                 return TappedFrame(2 * second.at_ns - first.at_ns, second.outgoing, second.data)
         return second
 
-    def forget(self) -> None:
+    def purge(self) -> None:
         """Drop all frames seen until now."""
-        self._second.forget()
-        self._first.forget()
+        self._second.purge()
+        self._first.purge()
         self._ahead.clear()
 
     def close(self) -> None:

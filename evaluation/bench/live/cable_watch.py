@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.bench.cables import named
+from evaluation.bench.cables import join_names
 from evaluation.live.programs import run_json
 from evaluation.runner import RunError
 
@@ -34,9 +34,9 @@ class CableWatch:
 
     def unplugged(self) -> str | None:
         """See `Device.unplugged`."""
-        return named(cable for cable, ends in self._cables.items() if any(map(self._was_lost, ends)))
+        return join_names(cable for cable, ends in self._cables.items() if any(map(self._lost_link, ends)))
 
-    def _was_lost(self, name: str) -> bool:
+    def _lost_link(self, name: str) -> bool:
         now = carrier(name)
         return not now.is_there or now != self._before.get(name, now)
 

@@ -20,7 +20,7 @@ from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.bench.preconditions import SAMPLES, Precondition, preconditions, reduced_parts
 from evaluation.bench.progress import measuring
 from evaluation.bench.store import SampleStore
-from evaluation.files import alone_in, output_directory
+from evaluation.files import lock_folder, output_directory
 from evaluation.provenance import commit
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
@@ -120,7 +120,7 @@ def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple
     path = folder / _SAMPLES
     parameters = {"device": inventory.model_dump(mode="json"), "samples": samples, "commit": commit()}
     todo = reduced_parts(samples=samples)
-    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(inventory) as bench:
+    with lock_folder(folder), SampleStore(path, parameters) as store, open_bench(inventory) as bench:
         self_test(bench, connect_s=CONNECT_S)
         with measuring(todo, store.complete_among(part.key for part in todo), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)

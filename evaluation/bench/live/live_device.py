@@ -184,8 +184,8 @@ class LiveDevice:
         bench = self._with
         if self._mode is not SwitchMode.WITHOUT_CPU:
             bench.controller.messages()
-        bench.in_tap.forget()
-        bench.out_tap.forget()
+        bench.in_tap.purge()
+        bench.out_tap.purge()
         line_ns = [self._line_ns(len(data)) for data in frames]
         # A frame starts no earlier than the one before allows.
         least = [0, *line_ns[:-1]]
@@ -277,7 +277,7 @@ class LiveDevice:
         bench = self._with
         bench.controller.messages()
         for tap in self._control_taps():
-            tap.forget()
+            tap.purge()
         self._note_changes(segments)
         with undisturbed(bench.core):
             # Unread replies to a long train would fill the socket.

@@ -57,7 +57,7 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
         came_out: dict[int, frozenset[int]] = {}
         for port in (IN_PORT, OUT_PORT):
             for socket in (*ends.values(), *taps.values()):
-                socket.forget()
+                socket.purge()
             let_out(bench.around.endpoint, port)
             came_out[port] = frozenset(end for end, probe in ends.items() if probes(probe.read()))
         at_exit = frozenset(tap for tap, probe in taps.items() if probes(probe.read()))

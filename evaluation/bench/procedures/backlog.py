@@ -139,7 +139,7 @@ def timers(trains: Sequence[BusyTrain]) -> PeriodicWork | None:
         costs, costs * (1 - _SAME_COST)
     )
     typical = float(costs[int(np.argmax(alike))])
-    kept = [_alike(train, typical) for train in trains]
+    kept = [_same_cost(train, typical) for train in trains]
     pairs = [
         (at, np.diff(at)) for at in (np.array([interruption.at_ns for interruption in some]) for some in kept)
     ]
@@ -167,7 +167,7 @@ def timers(trains: Sequence[BusyTrain]) -> PeriodicWork | None:
     )
 
 
-def _alike(train: BusyTrain, cost_ns: float) -> list[Interruption]:
+def _same_cost(train: BusyTrain, cost_ns: float) -> list[Interruption]:
     return [
         interruption
         for interruption in train.interruptions

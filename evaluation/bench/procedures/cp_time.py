@@ -33,8 +33,8 @@ from evaluation.bench.control_plane import (
     entry_match,
     exchange,
     gaps_ns,
+    samples_of,
     table_change,
-    taken,
 )
 from evaluation.bench.device import ACKNOWLEDGEMENT_NS, ControlFrame, Device
 from evaluation.bench.equations import LinkTiming, control_time_ns
@@ -291,7 +291,7 @@ def ask(device: Device, question: ControlQuery, *, samples: int, seed: int) -> S
             for sighting in (first, reply)
         )
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
-    return taken(device, times, disturbed, question.name)
+    return samples_of(device, times, disturbed, question.name)
 
 
 def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> SampleSet:

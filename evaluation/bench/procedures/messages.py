@@ -23,8 +23,8 @@ from evaluation.bench.control_plane import (
     entry_match,
     exchange,
     gaps_ns,
+    samples_of,
     table_change,
-    taken,
 )
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
@@ -232,7 +232,7 @@ def with_reply(device: Device, subject: MeasuredMessage, *, samples: int, seed: 
             disturbed += 1
         else:
             times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire))
-    return taken(device, times, disturbed, subject.name)
+    return samples_of(device, times, disturbed, subject.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ def without_reply(
             f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came too late"
             f" (equation 3), the earliest {shortest_ns / 1000:.0f} us behind it: use a quieter machine"
         )
-    return taken(device, times, late + disturbed, subject.name)
+    return samples_of(device, times, late + disturbed, subject.name)
 
 
 def echo_over_time(

@@ -53,11 +53,11 @@ class LinuxBridge:
         """See `OpenSwitch.control`. Each message is carried out at once, so no reply has to be awaited."""
         del board, await_reply
         if not spacing_ns:
-            return self._table.carried_out(b"".join(segments))
+            return self._table.execute(b"".join(segments))
         replies = []
         for segment in segments:
             until_ns = time.monotonic_ns() + spacing_ns
-            replies += self._table.carried_out(segment)
+            replies += self._table.execute(segment)
             time.sleep(max(0, until_ns - time.monotonic_ns()) / 1e9)
         return replies
 

@@ -164,7 +164,7 @@ class TcTable:
             run(["tc", "filter", "del", "dev", interface, "parent", "1:"], what=f"queues of {interface}")
         self._queued.clear()
 
-    def carried_out(self, segment: bytes) -> list[bytes]:
+    def execute(self, segment: bytes) -> list[bytes]:
         """Carry out OpenFlow messages in their order, and return the replies. Raises `RunError`."""
         messages, _ = whole_messages(segment)
         replies: list[bytes] = []

@@ -127,7 +127,13 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: SearchBudget
                 x=ChartAxis(label="patterns tried", low=0),
                 y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=2 * highest),
                 curves=[
-                    Curve(label=scheme.label, x=_tried(attack), y=_worst(attack), marker=False, steps=True)
+                    Curve(
+                        label=scheme.label,
+                        x=_search_curve(attack),
+                        y=_worst(attack),
+                        marker=False,
+                        steps=True,
+                    )
                     for scheme, attack in zip(figure.schemes, searches, strict=True)
                 ],
                 references=[Reference(label="guarantee", value=1.0)],
@@ -139,7 +145,7 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: SearchBudget
     )
 
 
-def _tried(attack: SearchResult) -> list[float]:
+def _search_curve(attack: SearchResult) -> list[float]:
     return [float(tried) for tried, _ in attack.history]
 
 

@@ -69,7 +69,7 @@ class Distribution:
         """Return a count in per cent of all packets of the shown flows."""
         return 100 * count / self.packets if self.packets else 0.0
 
-    def _told(self, count: int) -> str:
+    def _format_share(self, count: int) -> str:
         """Return a share as text, rounded so that it reads "none" or "all" only if that is exact."""
         if count in {0, self.packets}:
             return "all" if count else "none"
@@ -119,11 +119,13 @@ class Distribution:
             y=ChartAxis(label="packets [%]", low=0, high=high_percent),
             edges=edges,
             histograms=[
-                HistogramSeries(label=f"arrived ({self._told(self.packets - self.lost)})", counts=arrived)
+                HistogramSeries(
+                    label=f"arrived ({self._format_share(self.packets - self.lost)})", counts=arrived
+                )
             ],
-            apart=Overflow(label="lost", count=self.percent(self.lost), told=self._told(self.lost)),
+            apart=Overflow(label="lost", count=self.percent(self.lost), told=self._format_share(self.lost)),
             shares=[
-                ShareAnnotation(name=name, finding=share_finding(key, name), told=self._told(count))
+                ShareAnnotation(name=name, finding=share_finding(key, name), told=self._format_share(count))
                 for name, count in self._shares.items()
             ],
             references=[

@@ -25,8 +25,8 @@ from evaluation.figure_types.slices import tcp_port
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.policed_port import idle_share
 from evaluation.figure_types.slices.port import Transfer, transfer
-from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import missing_for_dpdk
+from evaluation.live.isolated_request import run_isolated
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, NoteResult, TableResult
@@ -126,7 +126,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
                 port=port, congestion_control=control, seconds=seconds, injection=injection
             )
         )
-    freely, *replies = carry_alone(tcp_port.carry, requests)
+    freely, *replies = run_isolated(tcp_port.carry, requests)
     progress.advance("iperf3")
     carries_bps = live_of(freely, seconds).payload_bps
     did: dict[tuple[str, int], _Both] = {}
@@ -184,7 +184,7 @@ def _polling() -> dict[str, float]:
         return {}
     port = load_slices(_POLICED)
     assert isinstance(port, TrtcmPort)
-    return {"dpdk_cpu_percent": 100 * carry_alone(idle_share, port)}
+    return {"dpdk_cpu_percent": 100 * run_isolated(idle_share, port)}
 
 
 def _findings(did: Did, carries_bps: float) -> dict[str, float]:

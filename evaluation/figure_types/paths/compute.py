@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.analysis import stalled
+from evaluation.analysis import stalled_mask
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.paths.admission import AdmittedPaths, admit_paths
@@ -91,7 +91,7 @@ def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
     """Return the largest ratio of delay to guarantee among packets that no stall of the host affected."""
     mine = (records.flow == length) & (records.received_ns != LOST)
     sent, received = records.sent_ns[mine], records.received_ns[mine]
-    delays = (received - sent)[~stalled(sent, received, records.host.stalls)]
+    delays = (received - sent)[~stalled_mask(sent, received, records.host.stalls)]
     return float(delays.max()) / guarantee_ns if delays.size else 0.0
 
 

@@ -12,7 +12,7 @@ from evaluation.figure_types.predictability.tasks import Congested, each, held
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.predictability.subject import subject_of
+from evaluation.predictability.subject import switch_under_test
 from evaluation.result import AxisLabel
 from loko.device import load_device
 
@@ -29,7 +29,7 @@ def compute_buffers(
         for device, length, congested, queues in product(
             figure.devices, measures.frame_bytes, ports, measures.queues
         )
-        if queues <= subject_of(device).queues
+        if queues <= switch_under_test(device).queues
     ]
     results = zip(tasks, each(held, tasks, options, progress), strict=True)
     capacities = {task: capacity for task, capacity in results if capacity is not None}

@@ -12,7 +12,7 @@ from evaluation.figure_types.predictability.tasks import Laced, each, highest, p
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.predictability.subject import subject_of
+from evaluation.predictability.subject import switch_under_test
 from evaluation.predictability.throughput import FRAME_BYTES
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
@@ -59,7 +59,7 @@ def compute_lace(
         findings[f"line_rate_from_{key(device)}_bytes"] = float(min(from_bytes, default=0))
         panels.append(
             LinePanel(
-                title=f"{load_device(device).title}, {subject_of(device).ports} ports",
+                title=f"{load_device(device).title}, {switch_under_test(device).ports} ports",
                 x=ChartAxis(label="sent by each source [Mbit/s]", low=0),
                 y=ChartAxis(label="received of it [Mbit/s]", low=0),
                 curves=curves,
@@ -102,7 +102,7 @@ def compute_table(
     table: list[list[str | float]] = []
     for device in figure.devices:
         short, long = (throughputs[device, length] for length in sizes)
-        ports = subject_of(device).ports
+        ports = switch_under_test(device).ports
         total = [throughput.mbps * ports / 1e3 for throughput in (short, long)]
         name = key(device)
         findings[f"forwards_{name}_mpps"] = short.frames_per_s / 1e6

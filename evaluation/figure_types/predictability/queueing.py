@@ -15,7 +15,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.priority_queueing import LOW_BYTES, PriorityDelays, excesses_us
 from evaluation.predictability.processing_time import MOST_RATE_BPS
-from evaluation.predictability.subject import SwitchUnderTest, subject_of
+from evaluation.predictability.subject import SwitchUnderTest, switch_under_test
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 from loko.units import NS_PER_MS, NS_PER_US
@@ -39,7 +39,7 @@ def compute_queueing(
         if delay.refused:
             rows.append([load_device(device).title, *["no enqueue"] * (len(LOW_BYTES) + 1)])
             continue
-        subject = subject_of(device, most_rate_bps=MOST_RATE_BPS)
+        subject = switch_under_test(device, most_rate_bps=MOST_RATE_BPS)
         excesses = excesses_us(subject, delay)
         name = key(device)
         findings |= {

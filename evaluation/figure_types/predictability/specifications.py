@@ -10,7 +10,7 @@ from evaluation.facts import fact
 from evaluation.figure_types.predictability.document import Predictability, Specifications
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.predictability.subject import subject_of
+from evaluation.predictability.subject import switch_under_test
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 
@@ -27,7 +27,7 @@ def compute_specifications(
     table: list[list[str | float]] = []
     differ = left_out = 0
     for device in figure.devices:
-        title, subject = load_device(device).title, subject_of(device)
+        title, subject = load_device(device).title, switch_under_test(device)
         printed = [str(fact(figure.paper, f"tab2/{title}/{name}").value) for name in _PRINTED.values()]
         ours = f"{subject.ports}x{subject.link_rate_bps // _GBPS}G"
         first, *uplinks = printed[-1].split(" + ")

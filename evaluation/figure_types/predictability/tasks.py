@@ -20,7 +20,7 @@ from evaluation.predictability import (
     tag_stack,
     throughput,
 )
-from evaluation.predictability.subject import subject_of
+from evaluation.predictability.subject import switch_under_test
 from evaluation.predictability.table_iii import TimingScenario
 from evaluation.replay.tasks import compute_tasks
 
@@ -95,25 +95,27 @@ def each(
 
 def times(task: Timed) -> NDArray[np.int64] | None:
     """Return processing times in ns; None if the switch refuses the entries."""
-    subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return processing_time.measure(subject, task.scenario, packets=task.packets, seed=task.seed)
 
 
 def queueing(task: Task) -> priority_queueing.PriorityDelays:
     """Return processing times of the high-priority flow; `packets` counts bursts."""
-    subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)
 
 
 def passage(task: Laced) -> throughput.RateResult:
     """Return what comes back through the shoelace."""
-    subject = subject_of(task.device)
+    subject = switch_under_test(task.device)
     return throughput.measure(subject, task.frame_bytes, task.rate_mbps, packets=task.packets, seed=task.seed)
 
 
 def highest(task: Laced) -> throughput.LosslessRate:
     """Return the highest rate without loss."""
-    return throughput.find(subject_of(task.device), task.frame_bytes, packets=task.packets, seed=task.seed)
+    return throughput.find(
+        switch_under_test(task.device), task.frame_bytes, packets=task.packets, seed=task.seed
+    )
 
 
 def part(task: campaign.CampaignTask) -> dict[str, Any]:
@@ -123,13 +125,13 @@ def part(task: campaign.CampaignTask) -> dict[str, Any]:
 
 def filled_at_rate(task: Filled) -> tuple[flow_management.Fill, list[int]]:
     """Return what became of the entries, and the numbers of those by which the switch forwards."""
-    subject = subject_of(task.device)
+    subject = switch_under_test(task.device)
     return flow_management.fill_at_rate(subject, task.per_s, at_most=task.packets, seed=task.seed)
 
 
 def aged(task: Filled) -> list[flow_management.Fill]:
     """Return what became of the entries in each run."""
-    subject = subject_of(task.device)
+    subject = switch_under_test(task.device)
     return flow_management.age(
         subject, wait_s=task.wait_s, runs=task.runs, at_most=task.packets, seed=task.seed, per_s=task.per_s
     )
@@ -137,27 +139,29 @@ def aged(task: Filled) -> list[flow_management.Fill]:
 
 def alternated(task: Filled) -> dict[str, list[int]]:
     """Return the numbers of entries accepted in each run, by action."""
-    subject = subject_of(task.device)
+    subject = switch_under_test(task.device)
     return flow_management.alternate(subject, runs=task.runs, at_most=task.packets, seed=task.seed)
 
 
 def paced(task: Filled) -> flow_management.PacedFill:
     """Return the number of entries over time."""
-    return flow_management.fill_paced(subject_of(task.device), at_most=task.packets, seed=task.seed)
+    return flow_management.fill_paced(switch_under_test(task.device), at_most=task.packets, seed=task.seed)
 
 
 def table_sizes(task: Filled) -> dict[str, int]:
     """Return the table sizes for one match, by action."""
-    return flow_management.sizes(subject_of(task.device), task.match, at_most=task.packets, seed=task.seed)
+    return flow_management.sizes(
+        switch_under_test(task.device), task.match, at_most=task.packets, seed=task.seed
+    )
 
 
 def held(task: Congested) -> buffers.QueueCapacity | None:
     """Return what the highest queue of a port holds."""
-    subject = subject_of(task.device)
+    subject = switch_under_test(task.device)
     return buffers.measure(subject, task.ports, task.queues, seed=task.seed, frame_bytes=task.frame_bytes)
 
 
 def popped(task: Stacked) -> NDArray[np.int64] | None:
     """Return processing times in ns; None if the switch refuses the entry."""
-    subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return tag_stack.measure(subject, task.tags, packets=task.packets, seed=task.seed)

@@ -22,7 +22,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.marks import thresholds
 from evaluation.predictability.processing_time import ScenarioTimes, in_hardware, summary
-from evaluation.predictability.table_iii import VALUES, TimingScenario, varied
+from evaluation.predictability.table_iii import VALUES, TimingScenario, variations
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 from loko.units import NS_PER_US
@@ -194,7 +194,7 @@ def _title(device: str) -> str:
 
 def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
     if varies != "order":
-        return list(varied(varies))  # type: ignore[arg-type]  # the others are dimensions
+        return list(variations(varies))  # type: ignore[arg-type]  # the others are dimensions
     return [
         (f"{_SHORT[priorities]}, {rule}", TimingScenario(priorities=priorities, matching_rule=rule))
         for priorities, rule in product(VALUES["priorities"], VALUES["matching_rule"])

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.figure_types.schedules.checked import refuse_refuted
+from evaluation.figure_types.schedules.check import refuse_refuted
 from loko.schedule.graph import Graph
 from loko.schedule.packing import Paths, pack, straight_only
 from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from evaluation.figure_types.schedules.checked import refuse_refuted
+from evaluation.figure_types.schedules.check import refuse_refuted
 from evaluation.figure_types.schedules.document import Topology
 from loko.document import InputError
 from loko.schedule.graph import Graph, graph_of

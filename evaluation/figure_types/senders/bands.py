@@ -28,7 +28,7 @@ def bands(figure: SendersFigure, inferred: Sequence[Prediction]) -> list[Band]:
 
 def _of_a_figure(predicted: Predicted, name: str, mine: Sequence[Prediction], source: str) -> list[Band]:
     def covers(some: Sequence[Prediction]) -> str:
-        return f"{covered(some, source)}; {runs_of(predicted.runs, predicted.seconds)} each"
+        return f"{describe_variation(some, source)}; {runs_of(predicted.runs, predicted.seconds)} each"
 
     over_x = [each.over_x[predicted.figure] for each in mine if predicted.figure in each.over_x]
     reaches = [
@@ -63,7 +63,7 @@ def _over_x(
     )
 
 
-def covered(inferred: Sequence[Prediction], source: str) -> str:
+def describe_variation(inferred: Sequence[Prediction], source: str) -> str:
     """Describe in words what these predictions vary."""
     senders = {senders.senders.model_copy(update={"shaper_latency_ns": 0}) for senders in inferred}
     factors = [1.0 if senders.capacity_factor is None else senders.capacity_factor for senders in inferred]

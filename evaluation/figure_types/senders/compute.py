@@ -15,7 +15,7 @@ from evaluation.facts import fact
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.senders.bands import bands
 from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
-from evaluation.figure_types.senders.grid import GridCell, source_of, tried
+from evaluation.figure_types.senders.grid import GridCell, run_trials, source_of
 from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances
 from evaluation.figure_types.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
@@ -57,7 +57,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     kept = options.out / f".{figure.figure}.jsonl"
     progress.begin(len(trials), 0, "senders")
     by_place: dict[int, SenderTrial] = {}
-    for place, cell in tried(trials, options, kept):
+    for place, cell in run_trials(trials, options, kept):
         by_place[place] = cell
         progress.advance(f"{figure.figure}: bursts of {cell.senders.burst_frames} frames")
     *cells, default = (by_place[place] for place in range(len(trials)))

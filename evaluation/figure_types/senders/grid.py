@@ -91,7 +91,7 @@ def hash_of(senders: SenderSettings) -> int:
     return int.from_bytes(senders.model_dump_json().encode(), "big")
 
 
-def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, SenderTrial]]:
+def run_trials(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, SenderTrial]]:
     """Yield (index, result) of each trial: first those that the file `kept` has, then the others."""
     done: dict[str, list[list[int]]] = {}
     if kept.exists():
@@ -101,7 +101,7 @@ def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[
     missing = []
     for place, trial in enumerate(trials):
         if trial.key() in done:
-            yield place, _tried(trial, done[trial.key()])
+            yield place, _trial_of(trial, done[trial.key()])
         else:
             missing.append(place)
     carried = options.workers.each_done(carry_out, [trials[place] for place in missing])
@@ -110,10 +110,10 @@ def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[
             trial = trials[missing[place]]
             file.write(json.dumps([trial.key(), counts]) + "\n")
             file.flush()
-            yield missing[place], _tried(trial, counts)
+            yield missing[place], _trial_of(trial, counts)
 
 
-def _tried(trial: GridCell, counts: list[list[int]]) -> SenderTrial:
+def _trial_of(trial: GridCell, counts: list[list[int]]) -> SenderTrial:
     return SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(counts))
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.claims import judge_beside
+from evaluation.claims import evaluate_claims
 from evaluation.figure import Figure, LabFigure
 from evaluation.figure_types import figure_type_named
 from evaluation.figure_types.experiments import experiments_named
@@ -87,7 +87,7 @@ def predict(
         over_x={name: over_x_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
-            name: judge_beside(known[result.name], result, results.values(), chosen[name])
+            name: evaluate_claims(known[result.name], result, results.values(), chosen[name])
             for name, result in results.items()
         },
     )

@@ -15,8 +15,8 @@ from evaluation.figure_types.slice_transfers.transfers import TransferMeasuremen
 from evaluation.figure_types.slices import tcp_port
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.port import Transfer, transfer, transfer_of
-from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import instead_of_dpdk
+from evaluation.live.isolated_request import run_isolated
 from evaluation.runner import RunError
 from evaluation.traffic import Tcp
 from loko.slices.document import HtbPort
@@ -59,11 +59,11 @@ def in_real_time(
         if remark is not None:
             carried.remarks.append(remark)
             carried.virtual.add(port.name)
-            _virtually(figure, port, seconds, seed, carried)
+            _transmit_virtual(figure, port, seconds, seed, carried)
         else:
             if is_htb:
                 carried.remarks.append(f"{port.label}: {injection.remark}")
-            _really(figure, live, seconds, carried, injection=injection, is_htb=is_htb)
+            _transmit_live(figure, live, seconds, carried, injection=injection, is_htb=is_htb)
         advance(figure.name)
     if not carried.did:
         raise RunError(
@@ -76,7 +76,7 @@ def _live(port: SlicedPort) -> SlicedPort:
     return port.model_copy(update={"slices": port.live_slices or port.slices})
 
 
-def _virtually(
+def _transmit_virtual(
     figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, carried: LiveTransfersResult
 ) -> None:
     assert figure.live is not None
@@ -88,7 +88,7 @@ def _virtually(
         carried.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
 
 
-def _really(
+def _transmit_live(
     figure: SliceTransfers,
     port: SlicedPort,
     seconds: float,
@@ -148,7 +148,7 @@ def _transfers(
         )
         for rate_bps in rates_bps
     ]
-    return carry_alone(tcp_port.carry, requests) if requests else []
+    return run_isolated(tcp_port.carry, requests) if requests else []
 
 
 def _measured(reply: tcp_port.TransferReply, figure: SliceTransfers, seconds: float) -> TransferMeasurement:

@@ -17,8 +17,8 @@ from evaluation.figure_types.slices.groups import (
     gap_seen_ns,
     group_lengths,
     longest_gap_ns,
+    max_pause_ns,
     step_lengths,
-    torn_ns,
 )
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.port import SENDERS, SliceTrial, transmit, transmit_live
@@ -80,7 +80,7 @@ class _BurstTimes:
         port = load_slices(figure.slices)
         self.slot_ns = on_wire(figure.frame_bytes) * 8e9 / port.link_rate_bps
         self.gap_ns = longest_gap_ns(port, figure.frame_bytes)
-        self._torn_ns = torn_ns(port, figure.frame_bytes)
+        self._torn_ns = max_pause_ns(port, figure.frame_bytes)
         self._lengths = [length for length in lengths for _ in range(repetitions)]
         pause_ns = round(figure.pause_ms * NS_PER_MS)
         # Pauses vary by up to a hundredth, so that repetitions begin at different phases of periodic

@@ -39,7 +39,7 @@ def gap_seen_ns(received_ns: Iterable[NDArray[np.int64]]) -> float:
     return _SLOTS * float(np.median(gaps_ns)) if gaps_ns.size else 0.0
 
 
-def torn_ns(port: Port, frame_bytes: int) -> float:
+def max_pause_ns(port: Port, frame_bytes: int) -> float:
     """Return the longest pause of a sender that does not tear a burst apart.
 
     Until then a class whose bucket is empty does not earn the tokens of another frame, and the next poll of

@@ -21,8 +21,8 @@ from evaluation.figure_types.slices.live_port import OTHER, SOURCE, Frames
 from evaluation.figure_types.slices.policed_port import PolicedRequest, Policer
 from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.instruments.virtual_session import install
-from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import require_dpdk
+from evaluation.live.isolated_request import run_isolated
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Releases, Sender, Tcp, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender
@@ -179,12 +179,12 @@ def transmit_live(
         )
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
-        reply = carry_alone(
+        reply = run_isolated(
             htb_port.carry, HtbRequest(injection=injection or best_injection_method(), **common)
         )
     else:
         require_dpdk()
-        reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))
+        reply = run_isolated(policed_port.carry, PolicedRequest(policer=policer, **common))
     if any((sent.sent_ns == LOST).any() for sent in reply.sent):
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
     return dict(zip(releases, reply.sent, strict=True)), reply.switch_cpu_s / reply.seconds

@@ -27,9 +27,9 @@ from evaluation.figure_types.slices.segment_tap import SegmentTap, joined
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
-from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
 from evaluation.live.shaping import replace_discipline
+from evaluation.live.timeouts import scaled_timeout
 from evaluation.runner import LOST, RunError
 from loko.slices.document import HtbPort, HtbQueue, Port
 
@@ -151,7 +151,7 @@ def _carry(request: TransferRequest, folder: Path) -> TransferReply:
         )
         busy = _shares(before, _cpu_times(switch))
         try:
-            server.wait(patient(_START_S))
+            server.wait(scaled_timeout(_START_S))
         except subprocess.TimeoutExpired:
             raise RunError("iperf3's server does not end after its only transfer") from None
         refused = _refused()
@@ -275,7 +275,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for(server: subprocess.Popen[bytes], prefix: list[str]) -> None:
-    deadline = time.monotonic() + patient(_START_S)
+    deadline = time.monotonic() + scaled_timeout(_START_S)
     while f":{_PORT} " not in run(["ss", "-ltnH"], what="iperf3's server", prefix=prefix):
         if server.poll() is not None:
             raise RunError(f"iperf3's server ended (exit status {server.returncode})")

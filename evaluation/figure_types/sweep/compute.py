@@ -18,7 +18,7 @@ from evaluation.figure import notes_of
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.sweep.document import Sweep
 from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
-from evaluation.files import replacing
+from evaluation.files import atomic_replacement
 from evaluation.folder import figure_file
 from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
@@ -182,7 +182,7 @@ def _recorded(plan: ChosenSweep, runs: Iterable[ReplayedRun]) -> dict[float, Tal
     The runs come in order, and are no longer kept afterwards.
     """
     tallied: dict[float, TalliedPoint] = {}
-    with replacing(plan.records) as part, RecordWriter(part) as writer:
+    with atomic_replacement(plan.records) as part, RecordWriter(part) as writer:
         for point, of_point in groupby(runs, key=attrgetter("point")):
             tally = Tally(point.guarantees_ns)
             for run in of_point:

@@ -1,10 +1,10 @@
 """A case in real time: hosts are ends of veths, switches are bridges, one program sends and receives.
 
-Everything is in network namespaces of a tree of its own (`evaluation.live.alone`): the sources' ends and the
-bridges in one, the destinations' ends in another, so that no frame takes a short cut in the kernel. A veth
-has no rate and a bridge no queue, so frames never wait for each other there: only the hosts are measured. For
-cases in which frames shall wait, the cable between the bridges gets a rate and, with cross traffic, two
-priorities.
+Everything is in network namespaces of a tree of its own (`evaluation.live.isolated_request`): the sources'
+ends and the bridges in one, the destinations' ends in another, so that no frame takes a short cut in the
+kernel. A veth has no rate and a bridge no queue, so frames never wait for each other there: only the hosts
+are measured. For cases in which frames shall wait, the cable between the bridges gets a rate and, with cross
+traffic, two priorities.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from evaluation.figure_types.time_triggered.trial import (
     hosts_of,
     offset_ns,
 )
-from evaluation.live.alone import carry_alone
 from evaluation.live.cores import CorePlan
 from evaluation.live.generator import Generator, open_sink
+from evaluation.live.isolated_request import run_isolated
 from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.programs import emulator, require, run, run_json
 from evaluation.live.shaping import udp_to_class
@@ -74,7 +74,7 @@ def transmit_live(sending: SlotTrial) -> SlotFrameTimes:
                 f"{lab.path}: {host.name}: in real time each host of this figure has one interface;"
                 f" make hosts of the interfaces of {host.machine}, or choose --mode virtual"
             )
-    return carry_alone(_carry, sending)
+    return run_isolated(_carry, sending)
 
 
 def _carry(sending: SlotTrial, folder: Path) -> SlotFrameTimes:

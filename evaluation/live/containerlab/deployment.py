@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from evaluation.live.afterwards import CleanupProcess
+from evaluation.live.cleanup_process import CleanupProcess
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import EMULATOR_IMAGE, HOST_IMAGE, container, topology
-from evaluation.live.patience import VARIABLE, patient
 from evaluation.live.programs import locate
+from evaluation.live.timeouts import VARIABLE, scaled_timeout
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
 
@@ -63,14 +63,14 @@ def refuse(lab: Lab) -> None:
     """Raise `RunError` if the lab cannot be built in containers, or is there already."""
     if any(switch.backend is not Backend.FIRMWARE for switch in lab.switches.values()):
         raise RunError(f"{lab.path}: in containers every switch is an emulated board: leave the backend out")
-    if names := left(lab):
+    if names := remaining_containers(lab):
         raise RunError(
             f"containers of an earlier lab are there ({', '.join(names)}): remove them with "
             f"'loko lab down {lab.name} --builder containerlab'"
         )
 
 
-def left(lab: Lab) -> list[str]:
+def remaining_containers(lab: Lab) -> list[str]:
     """Return the names of a lab's containers, running or not. Raises `RunError`."""
     wanted = f"label=containerlab={lab.name}"
     return sorted(_docker("ps", "--all", "--filter", wanted, "--format", "{{.Names}}").split())
@@ -88,7 +88,10 @@ def deploy(lab: Lab, folder: Path) -> CleanupProcess:
     timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.machines))
     removal = CleanupProcess("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
     try:
-        limit = ("--timeout", f"{patient(timeout_s):.0f}s")  # containerlab's own, for each answer of Docker
+        limit = (
+            "--timeout",
+            f"{scaled_timeout(timeout_s):.0f}s",
+        )  # containerlab's own, for each answer of Docker
         _containerlab("deploy", "--topo", str(file), *limit, timeout_s=timeout_s)
     except BaseException:
         removal.wait()
@@ -96,7 +99,7 @@ def deploy(lab: Lab, folder: Path) -> CleanupProcess:
     return removal
 
 
-def found(lab: Lab, nodes: Sequence[str]) -> Containers:
+def running_containers(lab: Lab, nodes: Sequence[str]) -> Containers:
     """Return the containers of the nodes. Raises `RunError` if one does not run."""
     names = {container(lab, node): node for node in nodes}
     shown = json.loads(_docker("inspect", *names))
@@ -111,7 +114,7 @@ def found(lab: Lab, nodes: Sequence[str]) -> Containers:
 
 def remove(lab: Lab, folder: Path) -> list[str]:
     """Remove the containers of a lab, such as a killed run's, and return their names. Raises `RunError`."""
-    names = left(lab)
+    names = remaining_containers(lab)
     if names:
         _docker("rm", "--force", "--volumes", *names)
     (folder / f"{lab.name}.clab.yml").unlink(missing_ok=True)
@@ -137,7 +140,7 @@ def _docker(*arguments: str) -> str:
 
 def _run(command: Sequence[str], *, timeout_s: float) -> str:
     what = f"'{Path(command[0]).name} {command[1]}'"
-    limit_s = patient(timeout_s)
+    limit_s = scaled_timeout(timeout_s)
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
     except subprocess.TimeoutExpired:

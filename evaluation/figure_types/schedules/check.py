@@ -21,7 +21,7 @@ def refuse_refuted(
             hosts=graph.hosts,
             links=[(link.tail, link.head) for link in graph.links],
             flows={demand.id: (demand.source, demand.destination) for demand in problem.demands},
-            allowed=_drawn(problem, paths) if scheme is SchedulingScheme.FIXED else None,
+            allowed=_as_document(problem, paths) if scheme is SchedulingScheme.FIXED else None,
             is_shortest=scheme is not SchedulingScheme.UNCONSTRAINED,
             slots=problem.slots,
             bound=solution.bound,
@@ -38,7 +38,7 @@ def refuse_refuted(
         )
 
 
-def _drawn(problem: Problem, paths: Paths | None) -> dict[str, Sequence[tuple[str, ...]]]:
+def _as_document(problem: Problem, paths: Paths | None) -> dict[str, Sequence[tuple[str, ...]]]:
     assert paths is not None, "they are drawn before"
     return {
         demand.id: [_nodes(problem.graph, path) for path in own]

@@ -1,4 +1,4 @@
-"""What programs that run beside `loko serve` share: they listen to it, and end when it does."""
+"""Main loop of a sidecar of `loko serve`: it listens to the service, and ends when that does."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from evaluation.beside.senders import SendSlots
+from evaluation.sidecars.senders import SendSlots
 from loko.flow import Flow
 from loko.serve.delays import Observation, encode_observations
 
 _LINE_BYTES: Final = 2**24
 
-Told = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
+FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
 """Called with the flows that are in place, and with the turn of each flow that has a slot, by flow id."""
 
 
-async def run_beside(work: Coroutine[Any, Any, None], told: Told | None = None) -> None:
+async def run_sidecar(work: Coroutine[Any, Any, None], on_flows: FlowHandler | None = None) -> None:
     """Work until the parent process ends, which closes the standard input.
 
-    `told` is called whenever the service says which flows are in place.
+    `on_flows` is called whenever the service says which flows are in place.
     """
-    tasks = [asyncio.create_task(work), asyncio.create_task(_listen(told))]
+    tasks = [asyncio.create_task(work), asyncio.create_task(_listen(on_flows))]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:
         task.cancel()
@@ -31,16 +31,16 @@ async def run_beside(work: Coroutine[Any, Any, None], told: Told | None = None) 
         task.result()
 
 
-async def _listen(told: Told | None) -> None:
+async def _listen(on_flows: FlowHandler | None) -> None:
     reader = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while line := await reader.readline():
-        if told is not None:
+        if on_flows is not None:
             values = json.loads(line)
             turns = {name: SendSlots(**turn) for name, turn in values["turns"].items() if turn is not None}
-            told([Flow(**flow) for flow in values["flows"]], turns)
+            on_flows([Flow(**flow) for flow in values["flows"]], turns)
 
 
 def report(observations: Sequence[Observation]) -> None:

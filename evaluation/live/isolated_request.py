@@ -1,7 +1,7 @@
 """Carries out one request in a process tree of its own, which the kernel removes with all its interfaces.
 
-``python -m evaluation.live.alone`` is the first process of the tree: it reads the request and writes the
-reply.
+``python -m evaluation.live.isolated_request`` is the first process of the tree: it reads the request and
+writes the reply.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
 
-def carry_alone(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
+def run_isolated(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
     """Call a module-level function in such a tree, with a request and a folder for files; return its result.
 
     Raises `RunError` without the permission, while another live lab runs, and if the function raises it.
@@ -66,7 +66,7 @@ def main() -> None:
     sys.stdout.buffer.flush()
 
 
-_NAME: Final = "evaluation.live.alone"
+_NAME: Final = "evaluation.live.isolated_request"
 
 if __name__ == "__main__":
     main()

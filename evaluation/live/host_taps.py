@@ -22,17 +22,17 @@ from typing import Annotated, Final
 
 import typer
 
-from evaluation.beside.program import report, run_beside
-from evaluation.beside.senders import ConformingSender, SendSlots
-from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from evaluation.live.generator import open_sink
 from evaluation.live.interfaces import device_of
 from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.live.shaping import FCS_BYTES
-from evaluation.live.slot_source import Outlet, SlotProgram, told
+from evaluation.live.slot_source import Outlet, SlotProgram, slot_configuration
 from evaluation.runner import RunError
+from evaluation.sidecars.program import report, run_sidecar
+from evaluation.sidecars.senders import ConformingSender, SendSlots
+from evaluation.sidecars.taps import Taps
 from evaluation.traffic import Sender, TimeTriggered
 from evaluation.virtual import SEQUENCE_OFFSET
 from loko.commands.choices import wrong_input_ends
@@ -140,7 +140,7 @@ class HostTaps:
         self._joined = Taps()
         self._flows: dict[FiveTuple, Flow] = {}
 
-    def told(self, flows: Sequence[Flow]) -> None:
+    def set_flows(self, flows: Sequence[Flow]) -> None:
         """Watch these flows from now on."""
         self._flows = {self._key(flow): flow for flow in flows}
         self._joined.watch({flow.id for flow in flows})
@@ -160,7 +160,7 @@ class HostTaps:
             missed = sum(tap.missed() for tap in self._taps.values())
             if missed:  # they must not count as lost
                 print(f"the taps missed {missed} frames: the machine is too busy", file=sys.stderr)
-                self._joined.forget()
+                self._joined.purge()
             report(list(self._joined.observations(settled_ns)))
 
     def _take(self, sighting: _Seen) -> None:
@@ -192,7 +192,7 @@ class SlotSenders:
         self._sending: Sequence[tuple[Flow, SendSlots]] = ()
         self._program: SlotProgram | None = None
 
-    def told(self, wanted: Sequence[tuple[Flow, SendSlots]]) -> None:
+    def set_flows(self, wanted: Sequence[tuple[Flow, SendSlots]]) -> None:
         """Let these flows send from now on, and no others. This restarts the source, which takes 0.2 s."""
         if wanted == self._sending:
             return
@@ -218,7 +218,7 @@ class SlotSenders:
             host: Outlet(device_of(self._lab.hosts[host], self._lab), namespace)
             for host, namespace in self._namespaces.items()
         }
-        return told(self._lab, traffic, outlets)
+        return slot_configuration(self._lab, traffic, outlets)
 
 
 class HostSenders:
@@ -233,12 +233,12 @@ class HostSenders:
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def told(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
+    def set_flows(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
         """Let these flows send from now on, and no others."""
         slotted = [(flow, turns[flow.id]) for flow in flows if flow.id in turns]
         for flow, _ in slotted:
             self._sink(flow.destination, flow.udp_destination)
-        self._slots.told(slotted)
+        self._slots.set_flows(slotted)
         wanted = {flow.id: flow for flow in flows if flow.id not in turns}
         for name, (flow, task) in list(self._running.items()):
             if wanted.get(name) != flow:
@@ -289,12 +289,12 @@ async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> No
         watch, senders = HostTaps(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
         def hear(flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
-            watch.told(flows)
+            watch.set_flows(flows)
             if traffic:
-                senders.told(flows, turns)
+                senders.set_flows(flows, turns)
 
         try:
-            await run_beside(watch.run(), hear)
+            await run_sidecar(watch.run(), hear)
         finally:
             senders.end()
 

@@ -18,7 +18,7 @@ _LEAST: Final = 0.1
 _LARGEST: Final = 1000.0
 
 
-def patient(seconds: float) -> float:
+def scaled_timeout(seconds: float) -> float:
     """Return the time limit on this machine for what an ordinary one does in so many seconds.
 
     Raises `RunError` if `LOKO_PATIENCE` is not a valid factor.

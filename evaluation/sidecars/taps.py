@@ -51,7 +51,7 @@ class Taps:
         if not began:
             del flow.under_way[frame]
 
-    def forget(self) -> None:
+    def purge(self) -> None:
         """Forget the frames under way: they count neither as received nor as lost."""
         for flow in self._flows.values():
             flow.under_way.clear()

@@ -1,7 +1,7 @@
 """The first process of a confined tree: it serves requests until no client is left.
 
-``python -m evaluation.live.inside DESCRIPTOR ...``, started by `evaluation.live.confinement` alone. It never
-ends a process or removes an interface: when it ends, the kernel does.
+``python -m evaluation.live.lab_server DESCRIPTOR ...``, started by `evaluation.live.confinement` alone. It
+never ends a process or removes an interface: when it ends, the kernel does.
 """
 
 from __future__ import annotations

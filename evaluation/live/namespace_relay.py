@@ -1,9 +1,10 @@
 """The way from the boards of a confined tree to a controller outside of it.
 
-``python -m evaluation.live.way_out``, a process of the tree. It listens where the boards look for their
-controller. For each connection of a board it opens one to the real controller, from the network outside, and
-copies both ways. It passes on how either side ends, because a board distinguishes an end from a reset (quirks
-16 and 200). What one side writes in one segment may reach the other in several, as through any TCP proxy.
+``python -m evaluation.live.namespace_relay``, a process of the tree. It listens where the boards look for
+their controller. For each connection of a board it opens one to the real controller, from the network
+outside, and copies both ways. It passes on how either side ends, because a board distinguishes an end from a
+reset (quirks 16 and 200). What one side writes in one segment may reach the other in several, as through any
+TCP proxy.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class DeviceChoice:
     """Whether it is a simulated switch of another kind than the board."""
 
     @contextmanager
-    def opened(self, seed: int) -> Iterator[Device]:
+    def open(self, seed: int) -> Iterator[Device]:
         """Open the switch, ready to be measured. Raises `InputError` or `RunError`."""
         if self.inventory is None:
             yield virtual_device(self.form, seed=seed)

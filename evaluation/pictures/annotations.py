@@ -17,7 +17,7 @@ class Annotations:
     printed: Mapping[str, Printed] = field(default_factory=dict)
     bands: Mapping[str, Band] = field(default_factory=dict)
 
-    def told(self, finding: str, here: str) -> str | None:
+    def annotate(self, finding: str, here: str) -> str | None:
         """Return a share's text `here` with the paper's value and the band; None if there is neither."""
         paper, band = self.printed.get(finding), self.bands.get(finding)
         if paper is None and band is None:
@@ -26,10 +26,10 @@ class Annotations:
         return ", ".join(filter(None, parts))
 
 
-NOTHING_BESIDE: Final = Annotations()
+NO_ANNOTATIONS: Final = Annotations()
 
 
-def beside(result: FigureResult) -> Annotations:
+def annotations_of(result: FigureResult) -> Annotations:
     """Collect what is to be shown beside a result."""
     return Annotations(
         printed={printed.finding: printed for printed in result.printed},
