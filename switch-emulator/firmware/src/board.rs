@@ -34,7 +34,7 @@ const MIN_RECEIVED_BYTES: usize = 14;
 /// Longest frame that the CPU's MAC receives, without FCS: 1536 bytes with FCS and tail tag.
 const MAX_RECEIVED_BYTES: usize = 1_531;
 
-/// What a board is made of.
+/// Everything needed to boot a board.
 #[derive(Clone, Debug)]
 struct Blueprint {
     profile: Profile,
@@ -42,15 +42,15 @@ struct Blueprint {
     seed: u64,
 }
 
-/// What the CPU will do, and when.
+/// Next event of the CPU.
 #[derive(Debug)]
 struct NextEvent {
-    /// When the next work other than a frame comes.
+    /// When the next work other than a frame is due.
     other_at: Instant,
-    /// When the pass of what comes next begins.
+    /// When the loop iteration of the next event begins.
     begins_at: Instant,
     other: Work,
-    /// Whether the pass under way has left `otherwise` as it was.
+    /// Whether the current iteration leaves `other` unchanged.
     other_unchanged: bool,
     work: Work,
 }
@@ -69,10 +69,10 @@ impl NextEvent {
 
 /// A Zodiac FX.
 ///
-/// Calls take non-decreasing instants; the board is powered up at the instant of the first one. After each call take
-/// the outputs with [`poll_output`](Self::poll_output) and call [`advance`](Self::advance) at
-/// [`poll_at`](Self::poll_at). Frames and segments are handled by passes of the main loop, so what they cause comes
-/// out of a later `advance`, not of the call that brought them.
+/// Calls take non-decreasing instants; the board is powered up at the instant of the first one. After each call drain
+/// the outputs with [`poll_output`](Self::poll_output), and call [`advance`](Self::advance) at
+/// [`poll_at`](Self::poll_at). Frames and segments are handled by iterations of the main loop, so their outputs come
+/// from a later `advance`.
 #[derive(Debug)]
 #[repr(C)] // what each frame needs comes first: few lines of the processor's cache, one behind the other
 pub struct Board {
@@ -94,7 +94,7 @@ pub struct Board {
     controls: VecDeque<(Instant, FromController)>,
     learning: LearningSwitch,
     console: Box<Console>,
-    /// What it was made of, to make it anew when it restarts.
+    /// Kept for restarts.
     blueprint: Box<Blueprint>,
 }
 
@@ -176,7 +176,7 @@ impl Board {
         self.schedule_next();
     }
 
-    /// What the EEPROM holds; [`with_eeprom`](Self::with_eeprom) takes it. Changes with [`OutputKind::Eeprom`].
+    /// Returns the EEPROM's contents, for [`with_eeprom`](Self::with_eeprom). They change with [`OutputKind::Eeprom`].
     #[must_use]
     pub const fn eeprom(&self) -> &EepromImage {
         self.console.eeprom()
@@ -252,7 +252,7 @@ impl Board {
         self.receive(now, port, data, frame.len());
     }
 
-    /// The same as [`frame`](Self::frame) without copying: takes the memory over.
+    /// As [`frame`](Self::frame), without a copy: takes the buffer over.
     #[inline]
     pub fn frame_owned(&mut self, now: Instant, port: PortNumber, mut frame: Vec<u8>) {
         let bytes = frame.len();
@@ -279,7 +279,7 @@ impl Board {
         due.min(self.main_loop.iteration_for(in_ring))
     }
 
-    /// Memory of a frame that the driver no longer needs, for frames to come.
+    /// Recycles the buffer of a frame that the driver no longer needs.
     pub fn recycle(&mut self, frame: Vec<u8>) {
         self.out.pool.recycle(frame);
     }
@@ -290,7 +290,7 @@ impl Board {
         self.agent.set_link(port, up, &mut self.out);
     }
 
-    /// Does all that is due until `now`, in order of time.
+    /// Processes all events that are due by `now`, in order of time.
     #[inline]
     pub fn advance(&mut self, now: Instant) {
         if !self.booted {
@@ -343,7 +343,7 @@ impl Board {
         *self = fresh;
     }
 
-    /// Returns when [`advance`](Self::advance) has next something to do.
+    /// Returns when [`advance`](Self::advance) has work next.
     #[must_use]
     #[inline]
     pub fn poll_at(&self) -> Option<Instant> {
@@ -401,7 +401,7 @@ impl Board {
         self.agent.is_established()
     }
 
-    /// What has happened to frames since power-up.
+    /// Returns the counters of frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters {
@@ -473,7 +473,7 @@ impl Board {
         }
     }
 
-    /// Finds what has arrived first and which pass of the main loop finds it.
+    /// Finds the earliest pending work and the loop iteration that will find it.
     fn schedule_next(&mut self) {
         let mut arrival = self.tick_at;
         let mut work = Work::Tick;
@@ -498,7 +498,7 @@ impl Board {
         self.schedule_frames();
     }
 
-    /// As [`schedule_next`](Self::schedule_next), if nothing has changed but frames.
+    /// As [`schedule_next`](Self::schedule_next), if only frames have changed.
     #[inline]
     fn schedule_frames(&mut self) {
         match self.next_frame_at() {
@@ -516,7 +516,7 @@ impl Board {
     #[inline(always)]
     fn schedule_iteration(&mut self, arrival: Instant, work: Work) {
         let begins_at = match work {
-            // A clock of milliseconds does not tell one idle pass from the next.
+            // A clock of milliseconds does not tell one idle iteration from the next.
             Work::Tick => self.main_loop.free_from(arrival),
             Work::Frame | Work::Control | Work::Stack | Work::Console => {
                 self.main_loop.iteration_for(arrival)
@@ -545,7 +545,7 @@ impl Board {
         })
     }
 
-    /// A pass of the main loop.
+    /// Runs one iteration of the main loop.
     #[inline]
     fn run_iteration(&mut self, begins_at: Instant, work: Work) {
         self.fill_ring(begins_at);
@@ -597,7 +597,7 @@ impl Board {
         self.main_loop.charge(begins_at, busy);
     }
 
-    /// Lets the frames that have arrived until `now` into the ring. The MAC answers a lost one with a pause frame.
+    /// Moves the frames that have arrived by `now` into the ring. The MAC answers a lost frame with a pause frame.
     #[inline]
     fn fill_ring(&mut self, now: Instant) {
         while let Some(frame) = self.ingress.arrived(now) {

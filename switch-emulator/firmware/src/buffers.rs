@@ -16,7 +16,7 @@ pub(crate) struct ReceivedFrame {
     pub(crate) data: Vec<u8>,
 }
 
-/// The receive ring: a frame occupies whole units from its arrival until a pass of the main loop copies it.
+/// The receive ring: a frame occupies whole units from its arrival until an iteration of the main loop copies it.
 #[derive(Debug)]
 pub(crate) struct ReceiveRing {
     units: u32,
@@ -70,7 +70,7 @@ impl ReceiveRing {
         self.held.is_empty()
     }
 
-    /// A frame has passed in one step, while it and those behind it used `units` units.
+    /// Records the peak of a frame on the fast path: it and those behind it occupied `units` units.
     #[inline]
     pub(crate) fn record_peak(&mut self, units: u32) {
         self.peak = self.peak.max(units);

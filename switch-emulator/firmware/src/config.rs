@@ -35,7 +35,7 @@ pub struct Config {
     pub openflow_ports: Vec<PortNumber>,
     /// Front ports that carry management traffic, never a target of flooding: the second VLAN, as the factory's VLAN 200.
     pub native_ports: Vec<PortNumber>,
-    /// What happens to flows and frames while the controller is away.
+    /// Treatment of flows and frames while the controller is away.
     pub fail_state: FailState,
     /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers). If the profile has no costs of
     /// 1.3, a session that speaks it is reported in an event, has nothing but ECHO answered, and ends after 3 s.
@@ -54,8 +54,8 @@ pub struct Config {
     /// Where the pool of the flow table lies in the board's memory, a multiple of 4. Flow timeouts depend on it, and it
     /// depends on how the firmware was linked; the default is that of a rebuild.
     pub flow_memory_address: u32,
-    /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
-    /// with different seeds poll at different phases.
+    /// Instant of the first main-loop iteration after power-up. Without it, drawn from the seed: then boards with
+    /// different seeds poll at different phases.
     pub loop_phase_ns: Option<u64>,
     /// Instant after power-up when the timers of the IP stack first run. Without it, drawn from the seed.
     pub timer_phase_ns: Option<u64>,
@@ -72,7 +72,7 @@ pub enum ControlCarrier {
     Network,
 }
 
-/// What happens to flows and frames while the controller is away.
+/// Treatment of flows and frames while the controller is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailState {

@@ -1,4 +1,4 @@
-//! How long the CPU works on what a pass of the main loop found.
+//! CPU time of the work that a main-loop iteration finds.
 //!
 //! Costs are summed in picoseconds and rounded to nanoseconds once. `p_CPU` of a frame (equation 7 of the Loko
 //! paper) contains both transits of the integrated switch and the mean wait for the main loop; both are taken out
@@ -17,7 +17,7 @@ const VLAN_TAG_BYTES: usize = 4;
 pub(crate) struct Costs {
     base_ps: i64,
     per_byte_ps: i64,
-    /// What `p_CPU` contains beside the CPU's own work.
+    /// Part of `p_CPU` that is not the CPU's own work.
     elsewhere_ps: i64,
     capacity_factor: f64,
     entry: EntryCosts,
@@ -26,12 +26,12 @@ pub(crate) struct Costs {
     housekeeping: Housekeeping,
 }
 
-/// What a frame takes of the CPU.
+/// CPU time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameTime {
     /// From the pass's beginning until the frame is handed to the MAC.
     pub(crate) work: Duration,
-    /// From the pass's beginning until the next pass begins.
+    /// From the beginning of the iteration until the next one begins.
     pub(crate) busy: Duration,
 }
 
@@ -153,17 +153,17 @@ impl Costs {
         }
     }
 
-    /// What the actions of an entry cost.
+    /// Returns the costs of an entry's actions.
     pub(crate) const fn action(&self) -> &ActionCosts {
         &self.action
     }
 
-    /// What messages of the controller cost.
+    /// Returns the costs of the controller's messages.
     pub(crate) const fn control(&self) -> &ControlCosts {
         &self.control
     }
 
-    /// What housekeeping costs.
+    /// Returns the costs of housekeeping.
     pub(crate) const fn housekeeping(&self) -> &Housekeeping {
         &self.housekeeping
     }

@@ -1,4 +1,4 @@
-//! What the board reports beside frames and bytes.
+//! Events that the board reports beside frames and bytes.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Event {
         message_type: u8,
         /// Length in its header.
         length_bytes: u16,
-        /// What the segment still held.
+        /// Bytes left in the segment.
         available_bytes: u16,
     },
     /// Bytes that are no OpenFlow header: the rest of the segment is lost.
@@ -41,7 +41,7 @@ pub enum Event {
         /// Length in the header.
         length_bytes: u16,
     },
-    /// The controller's HELLO gives no version that the board speaks.
+    /// The controller's HELLO names no version that the board speaks.
     VersionUnusable {
         /// Version byte of the HELLO.
         version: u8,
@@ -163,7 +163,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What is said of the session's version and of the memory for its replies.
+    /// Formats events of the session's version and of the memory for its replies.
     fn of_session(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NewerVersionForced => f.write_str(
@@ -345,7 +345,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// What has happened to frames since power-up.
+/// Counters of frames since power-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Frames that came in on a port.
@@ -380,7 +380,7 @@ pub struct Counters {
     pub searches: u64,
     /// Entries that were compared with frames, in all searches.
     pub entries_examined: u64,
-    /// Frames that the integrated switch passed from port to port by itself. Broadcasts of native ports may go to the IP stack
+    /// Frames that the integrated switch bridged from port to port. Broadcasts of native ports may go to the IP stack
     /// as well.
     pub bridged: u64,
     /// Frames that came in on native ports of a board with an IP stack; not among those received.

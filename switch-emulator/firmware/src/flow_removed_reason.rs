@@ -1,11 +1,11 @@
-//! Why an entry has gone.
+//! Reason of a removal.
 
-/// As `FLOW_REMOVED` says it, in both versions.
+/// Reason in `FLOW_REMOVED` messages, in both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowRemovedReason {
-    /// No frame has used it for too long.
+    /// Idle timeout.
     Idle = 0,
-    /// It is too old.
+    /// Hard timeout.
     Hard = 1,
     Delete = 2,
     /// Of 1.3: the group that it used was deleted.

@@ -1,8 +1,8 @@
-//! What a Zodiac FX does with frames and OpenFlow messages, as a state machine.
+//! State machine of a Zodiac FX: frames and OpenFlow messages.
 //!
-//! The crate does no I/O, reads no clock and starts no thread. A driver hands in frames, TCP segments and
-//! the passing of time, each with its [`Instant`], and takes out frames, bytes for the controller and
-//! [`Event`]s, each with its instant. The same calls give the same outputs on every machine.
+//! The crate does no I/O, reads no clock and starts no thread. A driver passes in frames, TCP segments and the time,
+//! each with its [`Instant`], and drains frames, bytes for the controller and [`Event`]s, each with its instant. The
+//! same calls return the same outputs on every machine.
 //!
 //! | module | what it is on the board |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | `settings` | the configuration that the console changes, and its image in the EEPROM |
 //! | [`Profile`], [`Config`] | numbers of the device, settings of one board |
 //!
-//! Frames take the time that the [`Profile`] gives them: the integrated switch, the link to the CPU, the wait for
-//! the main loop, the table search by the entries that it visits, the actions, and the way out.
+//! Frames take the time that the [`Profile`] says: the integrated switch, the link to the CPU, the wait for the main
+//! loop, the table search by the entries that it visits, the actions, and the way out.
 //!
 //! Messages of the controller take time on the same CPU, so that frames wait for them and they for frames. The
 //! firmware deviates from OpenFlow 1.0.1 in 96 numbered ways, and from 1.3 in 106 more; [`Quirks`] says whether a board

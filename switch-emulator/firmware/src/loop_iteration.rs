@@ -1,17 +1,17 @@
-//! One pass of the main loop.
+//! One iteration of the main loop.
 
 use crate::outbox::Outbox;
 use crate::time::{Duration, Instant};
 
-/// What the CPU does in one pass of the main loop, handed through all that takes part in it.
+/// State of one main-loop iteration, passed to all who take part in it.
 pub(crate) struct LoopIteration<'a> {
     /// When it began.
     pub(crate) began: Instant,
-    /// What the work since then has cost so far.
+    /// Cost of the work so far.
     pub(crate) cost_ps: i64,
-    /// A segment is being handled: what is written leaves when that is done.
+    /// A segment is being handled: its replies leave at the end.
     pub(crate) in_segment: bool,
-    /// Whether it has done nothing but forward a frame by a known way, which leaves the agent nothing to do later.
+    /// Whether it has only forwarded a frame by a cached action, which leaves the agent no further work.
     pub(crate) only_forwarded: bool,
     pub(crate) out: &'a mut Outbox,
 }

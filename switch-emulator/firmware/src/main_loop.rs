@@ -1,7 +1,7 @@
-//! When the CPU looks for work: the passes of the main loop.
+//! Main loop: when the CPU looks for work.
 //!
-//! An idle CPU begins a pass every `loop`. A pass that finds a frame works on it and begins the next one when it
-//! is done. The timers of the IP stack take time between two passes.
+//! An idle CPU begins an iteration every `loop`. One that finds a frame works on it and begins the next one when it is
+//! done. The timers of the IP stack take time between two iterations.
 
 use crate::profile::Cpu;
 use crate::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct MainLoop {
-    /// The arrival for which a pass was looked for last, and that pass; until the CPU works again.
+    /// Cached result: an arrival and its iteration, until the CPU works again.
     cached: (Instant, Instant),
-    /// When the CPU is or was last free: from then on it begins idle passes.
+    /// When the CPU is or was last free: from then on it begins idle iterations.
     free_at: Instant,
     timer_at: Instant,
     loop_ps: u64,
@@ -20,11 +20,11 @@ pub(crate) struct MainLoop {
     timer_cost: Duration,
 }
 
-/// What never arrives is never found.
+/// Empty cache.
 const EMPTY: (Instant, Instant) = (Instant::NEVER, Instant::NEVER);
 
 impl MainLoop {
-    /// The first pass begins `loop_phase` after power-up, the timers first run `timer_phase` after it.
+    /// The first iteration begins `loop_phase` after power-up, the timers first run `timer_phase` after it.
     pub(crate) fn new(cpu: &Cpu, loop_phase: Duration, timer_phase: Duration) -> Self {
         Self {
             loop_ps: cpu.loop_ps.unsigned_abs(),
@@ -44,9 +44,9 @@ impl MainLoop {
         self.cached = EMPTY;
     }
 
-    /// Begin of the pass that finds work which has arrived at `arrival`, if nothing else comes before.
+    /// Returns the begin of the iteration that finds work which arrives at `arrival`, if nothing else comes before.
     ///
-    /// A driver asks when a frame is due, and the frame's pass then asks again whether that is now.
+    /// The driver asks when a frame is due, and the fast path then asks again, so the last result is cached.
     #[inline(always)]
     pub(crate) fn iteration_for(&mut self, arrival: Instant) -> Instant {
         match self.cached {
@@ -72,7 +72,7 @@ impl MainLoop {
         self.free_at.max(at)
     }
 
-    /// A pass has begun at `iteration_at` and keeps the CPU busy for `busy`.
+    /// Charges an iteration that began at `iteration_at` with `busy` of CPU time.
     #[inline(always)]
     pub(crate) fn charge(&mut self, iteration_at: Instant, busy: Duration) {
         if self.timer_at <= iteration_at {
@@ -89,7 +89,7 @@ impl MainLoop {
         self.timer_at + Duration::from_nanos(periods * self.timer_period.as_nanos())
     }
 
-    /// Runs the timers that are due at a pass until `now`.
+    /// Runs the timers that are due at an iteration until `now`.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         self.cached = EMPTY;
         while self.timer_at <= now {
@@ -102,7 +102,8 @@ impl MainLoop {
         }
     }
 
-    /// Returns the first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
+    /// Returns the first iteration not before `arrival`: a whole number of idle iterations later, rounded up to a
+    /// nanosecond.
     #[inline]
     fn poll(&self, arrival: Instant) -> Instant {
         if arrival <= self.free_at {

@@ -171,7 +171,7 @@ fn digest(words: [u64; 4], mask: [u64; 4]) -> u32 {
     ((mixed(0) ^ mixed(1) ^ mixed(2) ^ mixed(3)) >> 32) as u32
 }
 
-/// What a search found and did.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The entry that is used.
@@ -180,14 +180,14 @@ pub(crate) struct Found {
     pub(crate) examined: usize,
     /// Entries passed over because of their priority.
     pub(crate) skipped: usize,
-    /// What that cost.
+    /// Cost of the search.
     pub(crate) cost_ps: i64,
 }
 
-/// What a search knows when it comes to an entry.
+/// State of a search at an entry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
-    /// What examining the entries before it costs.
+    /// Cost of examining the entries before it.
     cost_before: i64,
     priority: u16,
     /// Highest priority from this entry on.
@@ -242,7 +242,7 @@ impl Search {
         }
     }
 
-    /// What a search cost that examined every entry and found the one at `index`.
+    /// Returns the result of a search that examined every entry and found the one at `index`.
     pub(crate) fn all_examined(&self, index: Option<usize>) -> Found {
         let all = self.rules.len();
         Found {

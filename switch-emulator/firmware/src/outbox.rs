@@ -1,4 +1,4 @@
-//! What the board gives out.
+//! Outputs of the board.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
 
-/// Something that the board gives out, and when.
+/// Output of the board, with its instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// When it happens. A frame's instant is its departure and may lie in the future: the driver holds it until
     /// then.
     pub at: Instant,
-    /// What happens.
+    /// Kind of the output.
     pub kind: OutputKind,
 }
 
-/// What the board gives out.
+/// Kind of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputKind {
     /// The first bit of a frame's preamble leaves by these ports.
@@ -67,7 +67,7 @@ const LOOK_UP: u8 = 0x80;
 /// Ethernet, IP and TCP header of a segment from or to the controller.
 pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
 
-/// Collects what the board gives out until the driver takes it.
+/// Collects the board's outputs until the driver drains them.
 #[derive(Debug)]
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Outbox {
@@ -84,7 +84,7 @@ pub(crate) struct Outbox {
     pub(crate) counters: Counters,
     /// Frames that the CPU sent by each port.
     pub(crate) transmitted: [u64; PORTS],
-    /// What the integrated switch has counted since the firmware last read it.
+    /// Counters of the integrated switch since the firmware last read them.
     pub(crate) hardware: [HardwareCounters; PORTS],
 }
 
@@ -181,9 +181,9 @@ impl Outbox {
         self.send_back(now, ports, frame, false);
     }
 
-    /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits
-    /// to go back and room is certain; the agent counts it later. Returns the instant at which it departs, if the MAC
-    /// takes it; otherwise nothing has changed.
+    /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while no frame waits
+    /// to go back and room is certain; its counters are deferred. Returns its departure, or `None` and changes nothing
+    /// if the MAC refuses it.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,
@@ -267,7 +267,7 @@ impl Outbox {
         self.leave(ready, ports, frame);
     }
 
-    /// A frame that has arrived on `from` at `now` crosses the integrated switch to `ports`, without having been to the CPU.
+    /// Bridges a frame that has arrived on `from` at `now` to `ports`, without the CPU.
     pub(crate) fn bridge(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What the firmware reads from a frame before it searches the table.
+//! Header fields that the firmware reads before it searches the table.
 
 use crate::bytes::{be16, be32, be48};
 

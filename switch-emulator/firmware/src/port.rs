@@ -146,7 +146,7 @@ impl FromIterator<PortNumber> for PortMask {
     }
 }
 
-/// What the integrated switch counts of a port.
+/// Hardware counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HardwareCounters {
     pub(crate) received_bytes: u64,

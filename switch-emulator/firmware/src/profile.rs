@@ -33,7 +33,7 @@ pub enum ProfileError {
         column: usize,
         /// The line itself; it holds the key.
         text: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A value that the emulator cannot work with.
@@ -41,7 +41,7 @@ pub enum ProfileError {
     Value {
         /// Dotted key.
         key: &'static str,
-        /// What would be right.
+        /// The remedy.
         reason: &'static str,
     },
 }
@@ -82,7 +82,7 @@ pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
     Ok(head.kind)
 }
 
-/// What a device costs and holds.
+/// Costs and capacities of a device.
 ///
 /// Lengths count the frame with its FCS, without preamble; units are in the names.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -107,11 +107,11 @@ pub struct Profile {
     pub table: Table,
     /// Time that the CPU spends.
     pub cpu: Cpu,
-    /// What promises allow for beyond these numbers. The emulator only reads it.
+    /// Tolerances of guarantees beyond these numbers. The emulator does not use them.
     pub tolerance: Option<Tolerance>,
 }
 
-/// What promises about a device allow for: here clocks are exact, and cables as long as a network says.
+/// Tolerances of guarantees: here clocks are exact, and cables as long as a network says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
@@ -130,7 +130,7 @@ pub struct Tolerance {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
-    /// What was measured.
+    /// Measured device.
     pub device: String,
     /// When the campaign began, as in `2026-11-21`.
     pub date: String,
@@ -247,10 +247,10 @@ pub struct Cpu {
     /// Each frame: part that grows with its length.
     #[serde(deserialize_with = "number")]
     pub per_byte_ps: i64,
-    /// One idle pass of the main loop.
+    /// One idle iteration of the main loop.
     #[serde(deserialize_with = "number")]
     pub loop_ps: i64,
-    /// True capacity of the busy CPU over the one that equation 6 gives.
+    /// True capacity of the busy CPU, divided by that of equation 6.
     #[serde(deserialize_with = "number")]
     pub capacity_factor: f64,
     /// Table search.
@@ -308,7 +308,7 @@ pub struct EntryCosts {
     pub after_hit_ps: i64,
 }
 
-/// What the actions cost.
+/// Costs of actions.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionCosts {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quirks {
-    /// What the firmware 0.84 does.
+    /// Behaviour of firmware 0.84.
     #[default]
     Firmware,
-    /// What OpenFlow 1.0.1 asks, and 1.3.4.
+    /// Behaviour by OpenFlow 1.0.1 and 1.3.4.
     Spec,
 }
 

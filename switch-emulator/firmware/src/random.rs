@@ -1,4 +1,4 @@
-//! What is random about a board: the phases that nobody sets, and the numbers with which its connections begin.
+//! Random numbers of a board: unset phases, and initial sequence numbers.
 
 /// A small generator of random numbers.
 pub(crate) struct SplitMix(u64);

@@ -1,8 +1,8 @@
-//! What waits for the CPU.
+//! Work that waits for the CPU.
 
 use crate::time::Instant;
 
-/// What came by the TCP session with the controller.
+/// Input from the TCP session with the controller.
 #[derive(Debug)]
 pub(crate) enum FromController {
     Connected,
@@ -16,7 +16,7 @@ pub(crate) enum FromController {
     },
 }
 
-/// What the main loop finds next.
+/// Kind of the work that the main loop finds next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Frame,
@@ -28,7 +28,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// What the console's trace calls it, if it logs such work.
+    /// Returns its name in the console's trace, or `None` if it is not logged.
     pub(crate) const fn traced(self) -> Option<&'static str> {
         match self {
             Self::Frame => Some("frame"),

@@ -1,5 +1,5 @@
-//! A driver that defers frames until the board has something to do with them, as the simulator does, and a board that
-//! knows the ways of frames, beside one that gets each frame in time and has forgotten all ways.
+//! A driver that defers frames as long as the board allows, as the simulator does, and a board with a flow cache,
+//! beside a board that gets each frame in time with an empty cache.
 
 mod testbed;
 
@@ -540,9 +540,9 @@ fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
     assert_eq!(driver.sent(), 4);
 }
 
-/// So is this: all but the first frame of a kind pass in one step, those that find others before them, too.
+/// All but the first frame of a flow take the fast path, those that find others before them, too.
 #[test]
-fn frames_like_one_before_pass_in_one_step() {
+fn all_but_the_first_frame_of_a_flow_take_the_fast_path() {
     for config in configs() {
         let (board, now) = board(&config, 1);
         let mut driver = DeferringDriver::new(board, true, true);
@@ -558,8 +558,8 @@ fn frames_like_one_before_pass_in_one_step() {
     }
 }
 
-/// Returns how many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow
-/// 1.3, as firmware and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
+/// Returns how many of eight frames take the fast path by these entries, each of a table and instructions in OpenFlow
+/// 1.3, by firmware and specification. There is a group that sends to port 3, and a meter that lets all pass.
 fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     let bucket = of13::bucket(3, 0, &[of13::output(3)]);
     let mut messages = vec![
@@ -613,9 +613,9 @@ fn only_what_a_head_decides_passes_in_one_step() {
     }
 }
 
-/// A board that hangs forwards nothing any more, whichever ways it has known.
+/// A board that hangs forwards nothing, whatever is cached.
 #[test]
-fn a_board_that_hangs_knows_no_ways() {
+fn a_board_that_hangs_caches_nothing() {
     let instructions = [(1, of13::apply(&[of13::output(3)])), (2, HANG.to_vec())];
     let entries = instructions.map(|(number, instructions)| {
         Message::only13(Flow::new(&of13::in_port(number), &instructions).message())

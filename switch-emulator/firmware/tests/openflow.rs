@@ -462,7 +462,7 @@ fn power_comes_on_with_the_first_call() {
     assert_eq!(board.poll_at(), Some(late + Duration::from_millis(501)));
 }
 
-/// The agent knows the ways of frames that came before; whatever changes the table must make it look again.
+/// The flow cache must be invalidated by whatever changes the table.
 #[test]
 fn a_frame_that_came_before_goes_by_the_table_as_it_is_now() {
     let mut bed = Testbed::connected(&quiet_profile(), quiet_config());

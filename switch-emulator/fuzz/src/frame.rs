@@ -7,11 +7,11 @@ use crate::testbed::udp;
 /// Flows that frames and entries share.
 pub(crate) const FLOWS: u16 = 40;
 
-/// What types a likely frame has.
+/// EtherTypes of likely frames.
 const TYPES: [u16; 8] = [
     0x0800, 0x0806, 0x8100, 0x86dd, 0x88cc, 0x8847, 0x0026, 0x9100,
 ];
-/// What the IP protocol field of a likely frame holds.
+/// IP protocols of likely frames.
 const PROTOCOLS: [u8; 4] = [17, 6, 1, 2];
 
 /// Returns a frame without FCS.

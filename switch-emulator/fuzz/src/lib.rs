@@ -1,4 +1,4 @@
-//! What the fuzz targets share: how bytes become what a driver does with a board, and what must hold meanwhile.
+//! Shared code of the fuzz targets: decodes bytes into a driver's calls, and checks invariants after each.
 //!
 //! An input is read from front to back: first a [`Start`] (settings of the board), then [`Step`]s until it ends. So
 //! libFuzzer's edits (insert, erase, copy a range) insert, erase and copy steps.

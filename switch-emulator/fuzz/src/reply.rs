@@ -1,4 +1,4 @@
-//! What the board may send to its controller: messages that parse to their last byte.
+//! Checker of the board's messages: they parse to their last byte.
 
 /// Reads a big-endian number at `at`.
 fn be16(bytes: &[u8], at: usize) -> usize {
@@ -37,8 +37,8 @@ pub(crate) fn check(message: &[u8], specification: bool) {
     assert!(fits, "type {kind}: {message:02x?}");
 }
 
-/// Checks what a board sends that has spoken OpenFlow 1.3. Its firmware sends replies whose lengths do not fit (quirks 89, 96, 111,
-/// 112), so only a message that says its own length is known to be one.
+/// Checks a message of a board that has spoken OpenFlow 1.3. Its firmware sends replies whose lengths do not fit
+/// (quirks 89, 96, 111, 112), so only a message with its own length in the header is known to be one.
 ///
 /// # Panics
 /// When such a message is too short for its type, or something is longer than all that the board may write.

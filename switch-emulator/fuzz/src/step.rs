@@ -1,4 +1,4 @@
-//! What a driver does with a board, read from bytes.
+//! Steps of a driver, decoded from bytes.
 
 use arbitrary::{Result, Unstructured};
 use zodiac_firmware::{Duration, PortNumber};
@@ -44,7 +44,7 @@ pub enum Steps {
     Frames,
     /// Also what a controller does.
     OpenFlow,
-    /// The same with messages of OpenFlow 1.3.
+    /// Also messages of OpenFlow 1.3.
     OpenFlow13,
     /// Also what someone types at the serial console.
     Console,

@@ -1,4 +1,4 @@
-//! What is typed at the serial console: commands with parameters that fit and that do not, and any bytes.
+//! Input of the serial console: commands with valid and invalid parameters, and any bytes.
 
 use arbitrary::{Result, Unstructured};
 
@@ -101,7 +101,7 @@ const MAC_ADDRESSES: [&str; 4] = [
 /// Size of a block of the upload of `update`, without its head and its sum.
 const DATA_BYTES: usize = 128;
 
-/// What is typed in one go.
+/// Decodes one input.
 pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, value]: [u8; 2] = input.arbitrary()?;
     Ok(match form % 8 {

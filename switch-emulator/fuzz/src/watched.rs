@@ -28,32 +28,32 @@ const MOST_IN_FLIGHT: u64 = RING_UNITS + 65_536 / 85 + 2 + HELD_FRAMES;
 const MOST_CALLS: u32 = 4_000;
 /// Time that one input may take on the board's clock.
 const LONGEST: Duration = Duration::from_millis(4 * 3_600_000);
-/// What a board at rest may hold: its table, its pool of frames, its queues.
+/// Memory limit of a board at rest: its table, its pool of frames, its queues.
 const MOST_BYTES_AT_REST: usize = 2_000_000;
-/// What it may hold besides for each character typed. Queues keep the room that the longest backlog needed, at most twice
-/// as much: for a character with its instant, and for what was printed for it.
+/// Memory limit for each character typed. Queues keep the capacity of the longest backlog, at most twice as much: for a
+/// character with its instant, and for what was printed for it.
 const MOST_BYTES_TYPED: usize = 2 * (size_of::<(Instant, u8)>() + size_of::<Output>());
 /// Time between ticks when the CPU is idle.
 const TICK_NS: u64 = 501_000_000;
 
 /// A board, and what must hold for it after every call.
 ///
-/// A second board gets the same in another manner: advanced to each instant that it names, with early calls between,
-/// and memory handed over instead of copied. Both must give the same.
+/// A second board gets the same input in another manner: advanced to each instant that it names, with early calls
+/// between, and buffers handed over instead of copied. Both must return the same outputs.
 pub struct WatchedBoard {
     board: Board,
     other: Board,
     start: Start,
     now: Instant,
     boot: Instant,
-    /// What the controller has written and not sent.
+    /// Bytes that the controller has written and not sent.
     written: Vec<u8>,
     last: Option<Step>,
     calls: u32,
     connected: bool,
     /// Characters typed so far. They may change what ports are for, and restart the board.
     typed: u64,
-    /// What the last call has saved.
+    /// EEPROM image saved by the last call.
     saved: Option<Box<EepromImage>>,
     /// Whether the board is on the USB bus.
     attached: bool,
@@ -111,7 +111,7 @@ impl WatchedBoard {
         watched
     }
 
-    /// Returns whether the input has had its share.
+    /// Returns whether the input has used up its budget of calls or time.
     #[must_use]
     pub fn is_tired(&self) -> bool {
         self.calls > MOST_CALLS || self.now.saturating_since(self.boot) > LONGEST

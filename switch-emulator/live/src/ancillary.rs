@@ -1,4 +1,4 @@
-//! What the kernel tells beside a frame: control messages, as `cmsg(3)` lays them out.
+//! Ancillary data of received frames: control messages, as `cmsg(3)` lays them out.
 
 use std::mem::{offset_of, size_of};
 
@@ -11,7 +11,7 @@ pub enum Checksum {
     Partial,
 }
 
-/// What came beside a frame.
+/// Ancillary data of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancillary {
     /// `CLOCK_REALTIME` nanoseconds at which the kernel saw the frame; 0 if it did not say.

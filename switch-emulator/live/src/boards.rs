@@ -185,7 +185,7 @@ impl Boards {
         self.slots[board].board.recycle(frame);
     }
 
-    /// What has happened to the board's frames.
+    /// Returns the counters of the board's frames.
     #[must_use]
     pub fn counters(&self, board: usize) -> Counters {
         self.slots[board].board.counters()

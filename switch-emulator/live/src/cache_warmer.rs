@@ -1,4 +1,4 @@
-//! Keeps the kernel's send path in the caches: after a pause, a *warm-up frame* is sent before a departure. It reaches
+//! Cache warming of the kernel's send path: after a pause, a *warm-up frame* is sent before a departure. It reaches
 //! nobody.
 //!
 //! A frame that leaves after milliseconds without any takes three to four times as long through the kernel as one right
@@ -11,7 +11,7 @@ use zodiac_firmware::{Duration, Instant};
 
 use crate::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
 
-/// After a shorter pause the way is still in the caches.
+/// After a shorter pause the send path is still in the caches.
 const COLD_AFTER: Duration = Duration::from_micros(300);
 /// Longest time that sending a warm-up frame may take.
 const MAX_SEND_TIME: Duration = Duration::from_micros(28);

@@ -23,7 +23,7 @@ use crate::waker::Waker;
 /// Pieces of text and of input that fit in the channels.
 const CHANNEL_MESSAGES: usize = 1024;
 const READ_BYTES: usize = 256;
-/// What waits for a program that reads slowly; what goes beyond is dropped, as by a full USB endpoint.
+/// Output buffered for a slow reader; the rest is dropped, as by a full USB endpoint.
 const MAX_UNREAD_BYTES: usize = 1 << 17;
 /// Text that nobody has read for so long is dropped.
 const UNREAD_TIMEOUT: Timeout = Timeout::from_secs(1);
@@ -65,7 +65,7 @@ impl ConsolePort {
         result
     }
 
-    /// What was typed next, if anything.
+    /// Returns the next input, if any.
     pub fn typed(&mut self) -> Option<Vec<u8>> {
         self.typed.pop().ok()
     }
@@ -197,7 +197,7 @@ struct Unread {
     since: Option<Deadline>,
     /// Dropped since the start.
     dropped: usize,
-    /// Whether dropping was told since somebody read last.
+    /// Whether dropping was logged since somebody last read.
     told: bool,
 }
 

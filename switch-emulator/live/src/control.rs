@@ -28,7 +28,7 @@ const READ_BYTES: usize = 1 << 16;
 /// How soon the thread tries again when the data thread has not taken its notices.
 const RETRY: Timeout = Timeout::from_millis(2);
 
-/// Numbers a board's connections, so that what belongs to an old one can be told apart.
+/// Number of a board's connection, which identifies late notices of an old one.
 pub type SessionNumber = u64;
 
 /// From the data thread.
@@ -215,7 +215,7 @@ struct BoardConnection {
     commands: Consumer<ControlCommand>,
     outlet: Outlet,
     session: Option<Session>,
-    /// Why the last attempts failed; told once, not with each attempt.
+    /// Why the last attempts failed; logged once, not with each attempt.
     refusal: Option<ErrorKind>,
 }
 
@@ -225,7 +225,7 @@ struct Session {
     socket: Socket,
     stage: Stage,
     cutter: StreamCutter,
-    /// What of the stream has been read, and how many segments were counted by then.
+    /// Bytes of the stream read so far, and the segments counted by then.
     taken: TcpInfo,
     unsent: Vec<u8>,
 }
@@ -247,7 +247,7 @@ enum Stage {
 #[derive(Debug)]
 struct Outlet {
     board: usize,
-    /// Whether messages are lost with what a remark tells of, as the firmware loses them.
+    /// Whether messages are lost with the remarks, as the firmware loses them.
     quirks: Quirks,
     notices: Producer<Notice>,
     pending: PendingFlag,

@@ -22,8 +22,8 @@ use crate::stall::StallWatch;
 use crate::telemetry::{Note, Telemetry, TelemetryMessage, TraceRecord};
 use crate::timer_queue::TimerQueue;
 
-/// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
-/// take less.
+/// A departure so near is waited for in a tight loop; the kernel's send path and one iteration of the outer loop
+/// together take less.
 const SPIN: Duration = Duration::from_micros(16);
 /// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
 /// kernel's own threads there, and with them other programs. Whatever arrives meanwhile is stamped by the kernel, and no
@@ -50,14 +50,14 @@ struct BoardSession {
     was_connected: bool,
 }
 
-/// What the data thread hears from other threads and tells them.
+/// Channels between the data thread and the other threads.
 #[derive(Debug)]
 pub struct Channels {
     /// Ends of the boards' connections, one a board.
     pub controls: Vec<ControlPort>,
     /// Ends of the boards' consoles, one a board.
     pub consoles: Vec<ConsolePort>,
-    /// What becomes of the links of the data ports.
+    /// Link changes of the data ports.
     pub links: Receiver<LinkChange>,
     /// Whether any of them has something.
     pub pending: PendingFlag,
@@ -83,7 +83,7 @@ pub struct DataPlane {
     pending: PendingFlag,
     /// Boards on a network of their own.
     networked: Vec<usize>,
-    /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
+    /// Pending outputs of boards: frames, messages, connects, closes and console text.
     outgoing: TimerQueue<(usize, OutputKind)>,
     departure_lead: DepartureLead,
     longest_rest: Duration,
@@ -156,7 +156,7 @@ impl DataPlane {
         }
     }
 
-    /// Runs until asked to stop. Tells after the first pass that it runs, and how it is scheduled.
+    /// Runs until asked to stop. Reports after the first iteration that it runs, and how it is scheduled.
     pub fn run(mut self, scheduling: String) {
         let mut pass_began = self.read_clock();
         self.pass(pass_began);
@@ -179,7 +179,7 @@ impl DataPlane {
         self.send_counters();
     }
 
-    /// Lets others have the core for a moment if nothing is due soon. Returns the instant after it.
+    /// Sleeps briefly if nothing is due soon. Returns the time afterwards.
     fn rest(&mut self, now: Instant) -> Instant {
         let quiet_until = now + QUIET;
         let next_at = self.outgoing.next_at();
@@ -200,7 +200,7 @@ impl DataPlane {
         self.read_clock()
     }
 
-    /// Everything that is due at `now`. Interfaces come first: what arrived until `now` is then known.
+    /// Does all work due at `now`. Interfaces come first, so all frames that arrived by `now` are known.
     fn pass(&mut self, now: Instant) {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
@@ -227,7 +227,7 @@ impl DataPlane {
         self.watch.caught_up(now);
     }
 
-    /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
+    /// Sends due frames between pieces of work, so that long work does not delay known departures.
     fn send_due_frames(&mut self) {
         let now = self.read_clock();
         if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
@@ -235,7 +235,7 @@ impl DataPlane {
         }
     }
 
-    /// Tells when a board on a network of its own has gained or lost its connection.
+    /// Reports when a board on a network of its own has gained or lost its connection.
     fn report_connections(&mut self, now: Instant) {
         for &board in &self.networked {
             let session = &mut self.sessions[board];
@@ -253,7 +253,7 @@ impl DataPlane {
         }
     }
 
-    /// Reads the clock under the eyes of the stall watch.
+    /// Reads the clock and checks for a stall.
     fn read_clock(&mut self) -> Instant {
         let now = self.clock.now();
         if let Some(stall) = self.watch.observe(now) {
@@ -409,7 +409,7 @@ impl DataPlane {
         }
     }
 
-    /// Lets everything leave that is due, and waits for what is due at once.
+    /// Sends all outputs that are due, spinning for those due at once.
     fn depart(&mut self) {
         loop {
             let now = self.read_clock();

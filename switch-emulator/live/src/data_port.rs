@@ -24,11 +24,11 @@ pub struct DataPort {
     pub native: bool,
     /// Whether its link is up; what leaves by it otherwise is gone.
     pub is_up: bool,
-    /// Troubles that were told already.
+    /// Errors already reported.
     reported: Vec<PortError>,
 }
 
-/// What can go wrong with an interface; each is told once a port.
+/// Error of an interface; each is reported once a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortError {
     /// A frame that no link carries.
@@ -62,7 +62,7 @@ impl DataPort {
         }
     }
 
-    /// Returns whether this trouble is new on this port; it counts as reported from now on.
+    /// Returns whether this error is new on this port; it counts as reported from then on.
     pub fn is_new(&mut self, error: PortError) -> bool {
         let new = !self.reported.contains(&error);
         if new {

@@ -1,9 +1,9 @@
-//! Gives each frame of a software switch the departure that a device would have given it.
+//! Departure scheduler (delay line): frames of a software switch leave when a modelled device would send them.
 //!
-//! The switch, such as Open vSwitch, forwards at once; the holder stands at all of its ports. A frame that arrives from the
-//! network goes on to the switch, and its departure is computed from its arrival ([`delay_model`]). When the switch gives it
-//! back by a port, it waits there for that instant. A frame that the switch gives back after it leaves at once: it is *late*.
-//! A frame that is not known leaves at once too: the switch, or its controller, has made it.
+//! The switch, such as Open vSwitch, forwards at once; the delay line stands at all of its ports. A frame from the
+//! network goes on to the switch, and its departure is computed from its arrival ([`delay_model`]). When the switch
+//! emits it, it waits for that instant. If the instant is over, it leaves at once: it is *late*. An unknown frame, made
+//! by the switch or its controller, leaves at once, too.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -69,7 +69,7 @@ struct DelayedSwitch {
     counters: Counters,
 }
 
-/// What arrived in a pass, from all ports.
+/// A frame that arrived in this iteration, from any port.
 #[derive(Debug)]
 struct ArrivedFrame {
     at: Instant,
@@ -77,7 +77,7 @@ struct ArrivedFrame {
     data: Vec<u8>,
 }
 
-/// The thread that holds frames.
+/// Thread that delays frames.
 #[derive(Debug)]
 struct DelayLine {
     clock: Clock,
@@ -99,7 +99,7 @@ struct DelayLine {
     buffer: ReceiveBuffer,
 }
 
-/// Holds frames until a signal ends it.
+/// Delays frames until a signal ends it.
 ///
 /// # Errors
 /// `Start` for whatever keeps it from running, `Ended` if it stops by itself.
@@ -257,7 +257,7 @@ impl DelayLine {
         self.send_counters();
     }
 
-    /// Everything that is due at `now`.
+    /// Does all work due at `now`.
     fn pass(&mut self, now: Instant) {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
@@ -347,7 +347,7 @@ impl DelayLine {
         }
     }
 
-    /// Hands to the switches what has come, in order of arrival.
+    /// Hands arrived frames to the switches, in order of arrival.
     fn forward_to_switches(&mut self) {
         let mut arrived = core::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| Reverse(one.at));
@@ -373,7 +373,7 @@ impl DelayLine {
         self.arrived = arrived;
     }
 
-    /// The switch gives a frame back by this port.
+    /// Schedules a frame that the switch emits by this port.
     fn match_departure(&mut self, place: usize, data: Vec<u8>) {
         let now = self.clock.now();
         let port = &mut self.ports[place];
@@ -389,7 +389,7 @@ impl DelayLine {
         self.outgoing.add(leaves_at, (place, data));
     }
 
-    /// Lets everything leave that is due, and waits for what is due at once.
+    /// Sends all frames that are due, spinning for those due at once.
     fn depart(&mut self) {
         loop {
             let now = self.read_clock();
@@ -460,7 +460,7 @@ impl DelayLine {
             }));
     }
 
-    /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
+    /// Sends due frames between pieces of work, so that long work does not delay known departures.
     fn send_due_frames(&mut self) {
         let now = self.read_clock();
         if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
@@ -468,7 +468,7 @@ impl DelayLine {
         }
     }
 
-    /// Lets others have the core for a moment if nothing is due soon. Returns the instant after it.
+    /// Sleeps briefly if nothing is due soon. Returns the time afterwards.
     fn rest(&mut self, now: Instant) -> Instant {
         if self.outgoing.next_at().is_some_and(|at| at < now + QUIET) {
             return now;
@@ -482,7 +482,7 @@ impl DelayLine {
         self.read_clock()
     }
 
-    /// Reads the clock under the eyes of the stall watch.
+    /// Reads the clock and checks for a stall.
     fn read_clock(&mut self) -> Instant {
         let now = self.clock.now();
         if let Some(stall) = self.watch.observe(now) {

@@ -1,4 +1,5 @@
-//! How much before its departure each frame is handed to the kernel: by its kind of port, and by what went before.
+//! Lead of departures: how long before its departure a frame is handed to the kernel, by the kind of port and the
+//! preceding frame.
 
 use zodiac_firmware::{Duration, Instant};
 
@@ -7,13 +8,13 @@ use crate::clock::{Clock, ClockPair};
 use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::send_lead::{Preceding, SendLead};
 
-/// The kernel is asked when a frame left only if nothing else leaves for this long: asking takes a microsecond.
+/// Departure stamps are requested only if nothing else leaves for this long: reading one takes a microsecond.
 const STAMP_GAP: Duration = Duration::from_micros(30);
 
-/// The leads, and what they depend on: when the kernel's send path was last used, and by what.
+/// Leads, and the last use of the kernel's send path that they depend on.
 #[derive(Debug)]
 pub struct DepartureLead {
-    /// Those of data ports, and those of native ports: behind these is this machine's own TCP, to which the way is longer.
+    /// Leads of data ports and of native ports: behind the latter is this machine's own TCP, with a longer path.
     leads: [SendLead; 2],
     /// `None` if no warm-up frames are sent.
     cache_warmer: Option<CacheWarmer>,
@@ -23,20 +24,20 @@ pub struct DepartureLead {
     warmed: Instant,
 }
 
-/// The head start that a departure is given.
+/// Lead of one departure.
 #[derive(Debug, Clone, Copy)]
 pub struct Lead {
-    /// How much sooner the call to the kernel begins.
+    /// Time between the call to the kernel and the departure.
     pub time: Duration,
-    /// Whether the kernel is to be asked when the frame left.
+    /// Whether to request a departure stamp.
     pub is_stamped: bool,
     native: usize,
     preceding: Preceding,
 }
 
 impl DepartureLead {
-    /// Begins as if something had left at `now`. Warm-up frames are sent only for a lone board: of several boards another
-    /// one's departure would have to wait for them.
+    /// Starts as if a frame had left at `now`. Warm-up frames are sent only for a lone board: with several, they would
+    /// delay another one's departure.
     #[must_use]
     pub fn new(lead: SendLead, one_board: bool, now: Instant) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl DepartureLead {
         self.leads[0].initial()
     }
 
-    /// To be called again and again: sends a warm-up frame before the next departure, at `next_at`, when it is time to.
+    /// Sends a warm-up frame before the next departure, at `next_at`, when it is time to. Call it in every iteration.
     pub fn warm_cache(&mut self, next_at: Instant, clock: Clock) {
         if let Some(cache_warmer) = &self.cache_warmer {
             let now = clock.now();

@@ -1,8 +1,8 @@
-//! What keeps the program from starting.
+//! Errors that end the program.
 
 use std::fmt;
 
-/// Why the program cannot start: one line that says what, where and how to mend it. Exit status 2.
+/// Reason why the program cannot start: one line that names the fault, its place and its remedy. Exit status 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(String);

@@ -1,4 +1,4 @@
-//! How often this host keeps a data thread from running: measured without boards, in the way the data thread polls.
+//! Host noise: how often this host keeps a data thread from running, measured without boards by the same polling.
 
 use serde::Serialize;
 use zodiac_firmware::{Duration, Instant};
@@ -16,7 +16,7 @@ const BUSY: Duration = Duration::from_millis(1);
 /// Length of a rest, so that the kernel's own threads on the core are not starved; as in the data thread.
 const REST: std::time::Duration = std::time::Duration::from_micros(10);
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct HostNoise {
     /// How the thread was scheduled, as far as the kernel permitted.
@@ -39,7 +39,8 @@ pub struct HostNoise {
     pub list: Vec<(u64, u64)>,
 }
 
-/// Polls for so long and tells every stall. The machine's limit for real-time threads is lifted meanwhile, as in a run.
+/// Polls for so long and records every stall. The machine's limit for real-time threads is lifted meanwhile, as in a
+/// run.
 ///
 /// # Errors
 /// The core does not exist or cannot be used.

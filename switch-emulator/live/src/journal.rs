@@ -1,4 +1,4 @@
-//! What happened: the log on standard error, the report, the trace, the ready file.
+//! Journal of a run: the log on standard error, the report, the trace, the ready file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -22,7 +22,7 @@ use crate::report::{
 use crate::stall::Stall;
 use crate::telemetry::{Note, Shared, TelemetryMessage, TraceRecord};
 
-/// Gathers what the other threads tell.
+/// Collects the messages of the other threads.
 #[derive(Debug)]
 pub struct Journal {
     names: Vec<String>,
@@ -90,7 +90,7 @@ impl Journal {
         })
     }
 
-    /// Takes everything that has been told so far.
+    /// Takes all messages so far.
     pub fn collect(&mut self) {
         let pair = self.clock.pair();
         while let Ok(line) = self.lines.try_recv() {
@@ -109,7 +109,7 @@ impl Journal {
         }
     }
 
-    /// Forgets the counters, so that [`has_counters`](Self::has_counters) tells when new ones have come.
+    /// Clears the counters, so that [`has_counters`](Self::has_counters) shows when new ones have come.
     pub fn expect_counters(&mut self) {
         self.counters.fill(None);
     }

@@ -1,7 +1,7 @@
-//! The links of the data ports, as the carriers of their interfaces make them: followed while the boards run.
+//! Link state of the data ports, from the carriers of their interfaces.
 //!
-//! The kernel tells by netlink that something has changed; then every interface is asked for its state. So nothing is
-//! missed when many changes come at once.
+//! Netlink signals a change; then every interface is asked for its state. So nothing is missed when many changes come
+//! at once.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ const LINK_GROUP: u32 = 1;
 pub struct LinkChange {
     /// Whose.
     pub address: PortAddress,
-    /// What it is now.
+    /// New state.
     pub link: LinkState,
 }
 
@@ -44,8 +44,8 @@ struct WatchedPort {
 }
 
 impl LinkWatch {
-    /// Watches these ports, all of which count as up at first. What changes comes out of the receiver; `pending` tells that
-    /// there is something.
+    /// Watches these ports, all of which count as up at first. Changes come from the receiver; `pending` is set when
+    /// there are any.
     ///
     /// # Errors
     /// The kernel refuses the netlink socket.

@@ -1,6 +1,6 @@
 //! Frames in memory that the kernel shares: a ring of an `AF_PACKET` socket (`PACKET_MMAP`), to send or to receive.
 //!
-//! What is sent passes no queueing discipline, and what is received is seen without a system call.
+//! Sent frames bypass queueing disciplines, and received frames are read without a system call.
 #![allow(unsafe_code)]
 // The C library's types of constants differ from system call to system call; all values are small.
 #![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -153,7 +153,7 @@ impl PacketRing {
         true
     }
 
-    /// Returns the status word of the next place: whose turn it is.
+    /// Returns the status word of the next slot: whose turn it is.
     fn status(&self) -> &AtomicU32 {
         let slot = self.at(0).cast::<u32>();
         // SAFETY: a live, aligned word of the ring, which both sides change as a whole.

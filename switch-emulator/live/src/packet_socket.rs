@@ -27,7 +27,7 @@ const CONTROL_BYTES: usize = 256;
 /// Value of an option that is switched on.
 const ON: libc::c_int = 1;
 
-/// What an interface delivered.
+/// Packet received from an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedPacket {
     /// The frame without FCS, its VLAN tag put back.
@@ -308,7 +308,7 @@ impl Carrier {
     }
 }
 
-/// Returns whether an error only says that the interface is down or gone, which [`Carrier`] tells.
+/// Returns whether an error only means that the interface is down or gone, which [`Carrier`] reports.
 #[must_use]
 pub fn is_link_down(error: &io::Error) -> bool {
     matches!(

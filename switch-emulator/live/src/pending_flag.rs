@@ -1,4 +1,4 @@
-//! Tells the data thread that something waits for it.
+//! Flag for the data thread that other threads have work for it.
 
 use std::sync::atomic::{
     AtomicBool,
@@ -11,12 +11,12 @@ use std::sync::Arc;
 pub struct PendingFlag(Arc<AtomicBool>);
 
 impl PendingFlag {
-    /// Something was put into a channel.
+    /// Sets the flag after something was put into a channel.
     pub fn set(&self) {
         self.0.store(true, Release);
     }
 
-    /// Returns whether there may be something that had not come at the last call.
+    /// Clears the flag. Returns whether it was set.
     #[must_use]
     pub fn take(&self) -> bool {
         // A plain load first: it costs nothing as long as nothing comes.

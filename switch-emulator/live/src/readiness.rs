@@ -1,4 +1,4 @@
-//! Which of many interfaces have frames: one question to the kernel for all of them.
+//! Readiness of many interfaces: one `epoll` call for all of them.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
 
-/// How many interfaces the kernel names at a time; it goes round, so the others come with the next question.
+/// Maximum number of interfaces per call; the kernel goes round, so the others come with the next call.
 const MAX_EVENTS: usize = 64;
 const NO_WAIT: Timespec = Timespec {
     tv_sec: 0,
@@ -31,7 +31,7 @@ impl Readiness {
         })
     }
 
-    /// Adds a socket; `number` is what tells of it later.
+    /// Adds a socket; `number` identifies it in later results.
     ///
     /// # Errors
     /// The system's limit of watched sockets is reached.

@@ -22,7 +22,7 @@ pub struct Report {
     pub boards: BTreeMap<String, BoardReport>,
     /// Intended against actual departure of frames that no stall delayed.
     pub lateness_ns: Quantiles,
-    /// The same for those that a stall delayed.
+    /// Lateness of departures that a stall delayed.
     pub lateness_in_stalls_ns: Quantiles,
     /// When the data thread did not run or did not get its frames.
     pub stalls: StallReport,
@@ -30,11 +30,11 @@ pub struct Report {
     pub loop_ns: Quantiles,
     /// How the data thread was scheduled, as far as the kernel permitted.
     pub scheduling: String,
-    /// What was subtracted from departures.
+    /// Lead of departures.
     pub send_lead_ns: u64,
     /// Frames that came to an interface and were lost because the data thread did not fetch them in time.
     pub interface_losses: BTreeMap<String, u64>,
-    /// What went wrong, in order.
+    /// Events, in order.
     pub events: Vec<EventReport>,
     /// Events that did not fit in the list, and messages lost on the way to this report.
     pub events_lost: u64,
@@ -43,7 +43,7 @@ pub struct Report {
 /// One board.
 #[derive(Debug, Default, Serialize)]
 pub struct BoardReport {
-    /// What happened to its frames.
+    /// Counters of its frames.
     pub counters: Counters,
     /// Whether its controller's connection stands.
     pub connected: bool,

@@ -34,10 +34,10 @@ const PRECEDING_CLASSES: usize = PAUSES.len() + 2;
 const REST_OF_THE_WAY: (u64, u64) = (1, 5);
 /// The lead is the median of this many newest frames, so that one that an interrupt hit does not count.
 const MEDIAN_OF: usize = 9;
-/// What takes longer was interrupted on its way through the kernel, and is ignored.
+/// A longer time means that the kernel was interrupted; it is ignored.
 const LONGEST: Duration = Duration::from_micros(30);
 
-/// What was sent through the kernel before a frame.
+/// Frame that the kernel sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preceding {
     /// Another frame, this long ago.
@@ -115,8 +115,8 @@ impl SendLead {
         self.learns
     }
 
-    /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: that of
-    /// `frame`, which a call at the instant `called` has sent, after what `preceding` says.
+    /// Learns from the departure stamp of `frame`, which a call at the instant `called` has sent behind `preceding`.
+    /// The kernel returns the stamp at once where the link is virtual.
     pub fn observe(
         &mut self,
         socket: &PacketSocket,

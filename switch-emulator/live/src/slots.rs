@@ -53,27 +53,27 @@ const PAYLOAD_BYTES: usize = 12;
 const LEAD_NS: u64 = 200_000_000;
 /// From the last slot until the destination ends.
 const DRAIN: Span = Span::from_millis(200);
-/// How long the destination waits at a time.
+/// Receive timeout of the destination.
 const RX_TIMEOUT: Span = Span::from_millis(50);
 /// Highest priority of an ordinary thread.
 const HIGHEST_NICE: i32 = -20;
 /// A system call, or a wake-up, that takes longer than this is a stall.
 const MAX_CALL_TIME: Duration = Duration::from_millis(1);
-/// In place of an instant: it never came.
+/// Stands for an instant that never came.
 const NEVER: u64 = u64::MAX;
 /// Maximum number of frames of a run that keeps a row of each.
 const MAX_FRAMES: u64 = 20_000_000;
 const MAX_PERIOD_NS: u64 = 1_000 * NS_PER_S;
-/// How long the source sleeps at a time before it looks whether it shall end.
+/// Longest sleep before the source checks for its end.
 const SLEEP_SLICE_NS: u64 = NS_PER_S / 10;
 
-/// What a run is told (TOML).
+/// Configuration of a run (TOML).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotsConfig {
     /// How frames get to the network, and from it.
     pub path: FramePath,
-    /// From one frame of a flow to the next, unless the flow says otherwise.
+    /// Default period of a flow.
     pub period_ns: u64,
     /// How many such periods a run has; without them it goes on until SIGTERM or SIGINT.
     pub periods: Option<u64>,
@@ -92,7 +92,7 @@ pub struct SlotsConfig {
     pub rows: Option<PathBuf>,
     /// Network namespace of the destinations, as a file; without it the source's own.
     pub destination_namespace: Option<PathBuf>,
-    /// What is sent.
+    /// Flows to send.
     #[serde(rename = "flow", default)]
     pub flows: Vec<FlowConfig>,
 }
@@ -103,8 +103,8 @@ pub struct SlotsConfig {
 pub enum FramePath {
     /// UDP sockets of the kernel; the destination waits for what comes.
     Sockets,
-    /// The same with a time for each frame (`SO_TXTIME`, `CLOCK_TAI`): the interface's queue ETF holds it until then. The
-    /// program hands it over when it wakes up.
+    /// UDP sockets with a transmission time for each frame (`SO_TXTIME`, `CLOCK_TAI`): the interface's queue ETF holds
+    /// the frame until then. The program hands it over when it wakes up.
     TimedSockets,
     /// Rings of packet sockets; the destination looks all the time.
     PacketRing,
@@ -124,13 +124,13 @@ pub struct FlowConfig {
     pub offset_ns: u64,
     /// From one of its frames to the next, if not as the others'.
     pub period_ns: Option<u64>,
-    /// What its frames carry as the number of their flow, from 0; without it its place in this list.
+    /// Flow number in its frames, from 0; by default its index in this list.
     pub number: Option<u32>,
     /// The frame without FCS, in hexadecimal digits: Ethernet, IPv4, UDP.
     pub frame: String,
 }
 
-/// What became of a frame; nanoseconds since 1970. Written as little-endian 64-bit words, this order, -1 for never.
+/// Timestamps of a frame in nanoseconds since 1970. Written as little-endian 64-bit words, this order, -1 for never.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// Its slot begins.
@@ -146,7 +146,7 @@ struct Row {
 /// Beginnings since 1970, and durations.
 type Spans = Vec<(u64, u64)>;
 
-/// What a run was like (JSON on standard output).
+/// Summary of a run (JSON on standard output).
 #[derive(Debug, Serialize)]
 pub struct RunSummary {
     /// How the source was scheduled, as far as the kernel permitted.
@@ -159,7 +159,7 @@ pub struct RunSummary {
     pub refused: u64,
     /// Beginning since 1970, and duration: the source was kept from running.
     pub stalls: Spans,
-    /// The same of a destination that looks all the time.
+    /// Stalls of a destination that polls.
     pub destination_stalls: Spans,
 }
 
@@ -265,7 +265,7 @@ impl SlotsConfig {
     }
 }
 
-/// Sends and receives, writes the rows, and tells what the run was like.
+/// Sends and receives, and writes the rows. Returns a summary.
 ///
 /// # Errors
 /// Interfaces or memory cannot be had, or a thread failed.
@@ -353,7 +353,7 @@ fn ended_by_signal() -> io::Result<Arc<AtomicBool>> {
     Ok(ended)
 }
 
-/// What is to be sent when, in order of time.
+/// Slots of all flows, in order of time.
 #[derive(Debug)]
 struct SlotSchedule {
     /// For each flow: when its next slot begins, its index, and the sequence number.
@@ -415,7 +415,7 @@ impl Iterator for SlotSchedule {
     }
 }
 
-/// Where a flow's frames leave.
+/// Transmit path of a flow.
 #[derive(Debug)]
 enum TxPath {
     Socket(Socket),
@@ -579,7 +579,7 @@ impl Source {
     }
 }
 
-/// Where all flows' frames arrive.
+/// Receiver of all flows' frames.
 #[derive(Debug)]
 struct Destination {
     endpoints: RxEndpoints,
@@ -650,7 +650,7 @@ impl Destination {
         })
     }
 
-    /// Leaves the source its core, where there is another.
+    /// Keeps off the source's core if there is another one.
     fn avoid_source_core(&self) {
         let (Some(taken), Ok(cores)) = (self.cpu, thread::available_parallelism()) else {
             return;
@@ -718,7 +718,7 @@ impl Destination {
     }
 }
 
-/// How long the kernel let this thread wait although it could have run (`/proc/thread-self/schedstat`).
+/// Run delay: how long this thread was runnable but did not run (`/proc/thread-self/schedstat`).
 #[derive(Debug)]
 struct RunDelay(Option<fs::File>);
 
@@ -741,7 +741,7 @@ impl RunDelay {
     }
 }
 
-/// Does something in another network namespace, if one is given: what is opened there stays there.
+/// Runs `work` in another network namespace, if one is given. Sockets opened there stay there.
 fn in_namespace<T: Send>(
     namespace: Option<&Path>,
     work: impl FnOnce() -> Result<T, StartError> + Send,

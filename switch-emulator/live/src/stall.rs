@@ -20,7 +20,7 @@ pub struct StallWatch {
     /// Beginning and end of the newest stalls, from which the thread has not caught up in between.
     stalled_since: Instant,
     stalled_until: Instant,
-    /// What was due during the stall has not all left yet.
+    /// Whether outputs that were due during the stall are still pending.
     recovering: bool,
 }
 

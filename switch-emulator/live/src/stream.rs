@@ -21,7 +21,7 @@ pub const PATIENCE: Duration = Duration::from_millis(250);
 const HEADER_BYTES: usize = 8;
 const HIGHEST_VERSION: u8 = 6;
 
-/// What the cutter has to say about the stream.
+/// Remark of the cutter about the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remark {
     /// A message came in several reads. Said once a connection.
@@ -78,12 +78,12 @@ pub struct StreamCutter {
     said: Vec<Remark>,
 }
 
-/// What one read yielded.
+/// Result of one read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Segments in order, none empty or longer than [`SEGMENT_BYTES`].
     pub segments: Vec<Vec<u8>>,
-    /// What is worth a line in the log.
+    /// Remarks for the log.
     pub remarks: Vec<Remark>,
 }
 

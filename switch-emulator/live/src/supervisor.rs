@@ -30,7 +30,7 @@ use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
 const POLL_INTERVAL: Pause = Pause::from_millis(5);
-/// The same while somebody waits for a report.
+/// Interval while somebody waits for a report.
 const REPORT_POLL_INTERVAL: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
 const COUNTERS_WAIT: Pause = Pause::from_secs(1);
@@ -153,8 +153,8 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Writes it as soon as the data thread has told its counters, or without them if that takes long. Returns the
-    /// pause until the next turn.
+    /// Writes it as soon as the data thread has sent its counters, or without them if that takes long. Returns the
+    /// pause until the next call.
     pub(crate) fn poll(
         &mut self,
         signals: &Signals,
@@ -252,7 +252,7 @@ fn link_timing(profile: &Profile) -> LinkTiming {
     }
 }
 
-/// What the data thread takes with it.
+/// Parts that move to the data thread.
 struct DataParts {
     clock: Clock,
     boards: Boards,

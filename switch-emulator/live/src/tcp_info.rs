@@ -1,4 +1,4 @@
-//! What the kernel has counted of a TCP connection: how many segments brought the bytes that were read.
+//! `TCP_INFO` of a connection: how many segments brought the bytes that were read.
 //!
 //! One system call is unsafe code: no safe crate offers `TCP_INFO` of `tcp(7)`.
 #![allow(unsafe_code)]
@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 
 use socket2::Socket;
 
-/// What has arrived on a connection since it began.
+/// Counters of a connection since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Bytes of the stream; the sender's FIN counts as one.
@@ -20,7 +20,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// What has arrived on this connection, read or not.
+    /// Reads the counters of this connection; they include unread data.
     ///
     /// # Errors
     /// The kernel does not tell.

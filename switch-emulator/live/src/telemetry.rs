@@ -1,4 +1,4 @@
-//! What the data thread tells the other threads: one bounded, wait-free channel and a few atomic numbers.
+//! Telemetry of the data thread: one bounded, wait-free channel and a few atomic numbers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub enum TelemetryMessage {
     Running {
         /// How the data thread is scheduled.
         scheduling: String,
-        /// What is subtracted from departures.
+        /// Lead of departures.
         send_lead_ns: u64,
     },
     /// Something for the log and the report.
@@ -44,7 +44,7 @@ pub enum TelemetryMessage {
     Stall {
         /// Since when.
         start_ns: u64,
-        /// What the watch saw.
+        /// The stall.
         stall: Stall,
     },
     /// A frame left; only with a trace.
@@ -58,7 +58,7 @@ pub enum TelemetryMessage {
     },
 }
 
-/// What a note says. Events are formatted by the reader.
+/// Text of a note. Events are formatted by the reader.
 #[derive(Debug)]
 pub enum Note {
     /// From the firmware.
@@ -91,7 +91,7 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Intended against actual departure, outside stalls.
     pub lateness: Histogram,
-    /// The same for departures that a stall delayed.
+    /// Lateness of departures that a stall delayed.
     pub lateness_in_stalls: Histogram,
     /// Durations of the data thread's passes.
     pub passes: Histogram,
@@ -140,7 +140,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts and tells a stall.
+    /// Counts and reports a stall.
     pub fn stall(&mut self, start_ns: u64, stall: Stall) {
         self.shared.stalls.fetch_add(1, Relaxed);
         self.shared

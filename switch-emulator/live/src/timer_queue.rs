@@ -1,11 +1,11 @@
-//! Things in order of the instants at which they are due.
+//! Timer queue: items in order of the instants at which they are due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use zodiac_firmware::Instant;
 
-/// Things in order of their instants; those of one instant in the order in which they came.
+/// Items in order of their instants; those of one instant in order of insertion.
 #[derive(Debug)]
 pub struct TimerQueue<T> {
     heap: BinaryHeap<Reverse<QueuedTimer<T>>>,
@@ -20,7 +20,7 @@ struct QueuedTimer<T> {
 }
 
 impl<T> TimerQueue<T> {
-    /// Nothing to do.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -29,20 +29,20 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Adds something that is due at `at`.
+    /// Adds an item that is due at `at`.
     pub fn add(&mut self, at: Instant, item: T) {
         let order = self.next_order;
         self.next_order += 1;
         self.heap.push(Reverse(QueuedTimer { at, order, item }));
     }
 
-    /// Returns when the first thing is due.
+    /// Returns when the first item is due.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Takes the first thing.
+    /// Removes the first item.
     pub fn pop(&mut self) -> Option<(Instant, T)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.item))
     }

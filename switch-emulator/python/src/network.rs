@@ -395,7 +395,7 @@ impl Event {
     }
 }
 
-/// What a transfer over TCP did.
+/// Results of a transfer over TCP.
 #[pyclass(frozen, get_all, module = "switch_emulator")]
 pub(crate) struct TcpResult {
     segment_bytes: u64,

@@ -10,7 +10,7 @@ const BACKSPACE: u8 = 8;
 const DELETE: u8 = 127;
 const ESCAPE: u8 = 27;
 
-/// What a key has come to.
+/// Effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     Going,

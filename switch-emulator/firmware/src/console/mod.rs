@@ -60,7 +60,7 @@ enum Mode {
     Upload(Upload),
 }
 
-/// What a pass for the console comes to.
+/// Outcome of a console iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The CPU was busy for so long.
@@ -73,7 +73,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Console {
     costs: ConsoleCosts,
-    /// What was typed and not yet read.
+    /// Characters typed and not yet read.
     typed: VecDeque<(Instant, u8)>,
     line: LineEditor,
     context: Context,

@@ -13,7 +13,7 @@ const CPU_UID: [u32; 4] = [1_212_763_215, 538_976_288, 538_976_288, 811_081_777]
 const CPU_TEMPERATURE_C: u8 = 42;
 /// Checksum of the flash, which is not emulated.
 const FLASH_CRC: u32 = 0;
-/// First bytes of the MAC addresses that production gives.
+/// First bytes of MAC addresses assigned in production.
 const PRODUCTION_MAC: [u8; 4] = [0x70, 0xb3, 0xd5, 0x6c];
 
 impl Console {
@@ -95,7 +95,7 @@ impl Console {
         turn.rule();
     }
 
-    /// What production does with a new board: factory values with a MAC address whose last two bytes are `suffix`.
+    /// Sets up a new board in production: factory values with a MAC address whose last two bytes are `suffix`.
     fn production_setup(&mut self, suffix: &str, turn: &mut Turn) {
         let digits = |pair: &str| {
             u8::from_str_radix(pair, 16)

@@ -1,4 +1,4 @@
-//! The console's share of one pass of the main loop.
+//! The console's share of one main-loop iteration.
 
 use crate::openflow::Agent;
 use crate::outbox::{Outbox, OutputKind};
@@ -10,7 +10,7 @@ use super::Outcome;
 /// Width of the rules in tables.
 const RULE_CHARACTERS: usize = 61;
 
-/// What a pass prints, costs and leaves to the board.
+/// Output, cost and result of one console iteration.
 pub(super) struct Turn<'a> {
     iteration: Instant,
     costs: ConsoleCosts,

@@ -29,7 +29,7 @@ pub(crate) struct Egress {
     next: u32,
     /// When each of the last frames has left the CPU's MAC; a ring.
     sent_at: [Instant; TRANSMIT_DESCRIPTORS],
-    /// What the frame memory holds, as time on a front link.
+    /// Size of the frame memory, as time on a front link.
     longest_wait: Duration,
 }
 

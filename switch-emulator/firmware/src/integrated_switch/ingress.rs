@@ -14,7 +14,7 @@ pub(crate) struct Ingress {
     /// Frames on their way to the ring, with the instants at which they will arrive there, in order.
     under_way: VecDeque<ReceivedFrame>,
     inner: Link,
-    /// What the frame memory holds, as time on the link to the CPU.
+    /// Size of the frame memory, as time on the link to the CPU.
     longest_wait: Duration,
     /// Until when the last pause lasts that the CPU's MAC has asked for.
     paused_until: Instant,
@@ -84,13 +84,13 @@ impl Ingress {
         (at + self.wire.transit()).max(self.inner.free_at) + self.wire.inner(length)
     }
 
-    /// The link to the CPU as it is, to look ahead with.
+    /// Returns a copy of the link to the CPU, for predictions.
     #[inline]
     pub(crate) const fn link(&self) -> Link {
         self.inner
     }
 
-    /// Returns when a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`, or
+    /// Returns when a frame of `length` bytes that arrives at its port at `at` is in the ring, over `link`. Returns
     /// `None` if it may be lost or held.
     #[inline(always)]
     pub(crate) fn predict_arrival(
@@ -106,7 +106,7 @@ impl Ingress {
         is_free.then(|| link.send(ready, duration, self.wire.gap()) + duration)
     }
 
-    /// Frames have passed as was foreseen, which leaves the link to the CPU as `link` is.
+    /// Commits predicted arrivals: the link to the CPU is then in state `link`.
     #[inline]
     pub(crate) fn commit_link(&mut self, link: Link) {
         self.inner = link;

@@ -15,7 +15,7 @@ pub(crate) struct Wire {
     byte_ns: u32,
     /// Sending what a front link carries beside a frame: the preamble.
     beside_front_ns: u32,
-    /// The same of the link to or from the CPU, where the frame carries a tail tag.
+    /// Overhead on the link to or from the CPU, where the frame carries a tail tag.
     beside_inner_ns: u32,
     gap_ns: u32,
     transit_ns: u32,

@@ -22,7 +22,7 @@ fn search(entries: &[(Match, u16)]) -> Search {
     search
 }
 
-/// What the firmware reads from a frame, written plainly.
+/// Header fields that the firmware reads, by a plain parser.
 struct Headers {
     tagged: bool,
     dl_type: u16,

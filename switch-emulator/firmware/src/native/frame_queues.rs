@@ -9,7 +9,7 @@ use smoltcp::time::Instant;
 pub(super) const MTU_BYTES: usize = 1_500;
 pub(super) const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// What an IP stack of the crate `smoltcp` receives and has sent: Ethernet frames without FCS.
+/// Frame queues of a `smoltcp` interface: received and sent Ethernet frames without FCS.
 #[derive(Debug, Default)]
 pub struct FrameQueues {
     /// For the stack, the oldest first.

@@ -33,7 +33,7 @@ const FIRST_PORT: u16 = 49_153;
 /// Between the initial sequence numbers of two connections.
 const SEQUENCE_STEP: usize = 64_000;
 
-/// What a frame was, and what it means to the agent.
+/// A received frame and its meaning for the agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) kind: ArrivalKind,
@@ -42,7 +42,7 @@ pub(crate) struct Arrival {
     pub(crate) change: Option<Change>,
 }
 
-/// What a frame was; what the CPU does with it depends on that.
+/// Kind of a received frame; the CPU's work depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ArrivalKind {
     /// Nothing for the board.

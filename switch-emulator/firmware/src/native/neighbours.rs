@@ -19,7 +19,7 @@ const RENEWED_AGE: Duration = Duration::from_millis(1_140_000);
 const RENEWAL: Duration = Duration::from_millis(10_000);
 const ARP_BYTES: usize = 28;
 
-/// What is known of a neighbour.
+/// Entry of the neighbour cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     pub(super) mac: Option<EthernetAddress>,
@@ -60,7 +60,7 @@ impl Neighbours {
         }
     }
 
-    /// What to do with a packet for `address`.
+    /// Looks up the neighbour for a packet to `address`.
     pub(super) fn find(&mut self, now: Instant, address: Ipv4Addr) -> Neighbour {
         let unknown = Neighbour {
             mac: None,

@@ -1,4 +1,4 @@
-//! What a TCP connection has yet to send, and which of it reaches the controller.
+//! Send queue of a TCP connection: unsent messages, and which of them reach the controller.
 //!
 //! The firmware's link driver sends only the first buffer of a TCP segment (quirks 14 and 15). A reply that is
 //! appended to a segment whose last buffer has no room left makes a second buffer: the receiver discards the
@@ -20,7 +20,7 @@ const FIRST_WINDOW_BYTES: usize = 2 * MSS;
 
 /// Memory that the unacknowledged messages of all connections share: the heap of the IP stack.
 const HEAP_BYTES: usize = 6 * 1_024;
-/// What the heap and the buffer keep of each block.
+/// Overhead of each block in heap and buffer.
 const BLOCK_BYTES: usize = 8 + 16;
 /// Room for the headers of Ethernet, IP and TCP before the first buffer of a segment.
 const HEADERS_BYTES: usize = 56;
@@ -30,7 +30,7 @@ const fn block(bytes: usize) -> usize {
     BLOCK_BYTES + bytes.next_multiple_of(4)
 }
 
-/// What memory a message gets.
+/// Memory class of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
     /// A whole segment's, so that later messages find room behind it.
@@ -39,7 +39,7 @@ pub(crate) enum Buffer {
     Exact,
 }
 
-/// What bounds the messages that wait for acknowledgement.
+/// Limit on unacknowledged messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// Bytes and buffers of one connection.
@@ -68,7 +68,7 @@ pub(crate) struct Segment {
     /// Whether it ends the stream.
     pub(crate) is_last: bool,
     buffers: usize,
-    /// What its last buffer has free.
+    /// Free bytes of its last buffer.
     room: usize,
     /// Heap that its buffers take.
     heap_bytes: usize,
@@ -105,8 +105,8 @@ pub(crate) struct SendQueue {
     truncation: Option<(u16, u16)>,
     /// Acknowledgements since they were asked for last.
     acknowledgements: usize,
-    /// What a message has found no room in since the last acknowledgement. If it was the heap, later messages are lost,
-    /// too.
+    /// The limit that a message has exceeded since the last acknowledgement. If it was the heap, later messages are
+    /// lost, too.
     lost: Option<Room>,
 }
 
@@ -223,7 +223,7 @@ impl SendQueue {
         self.written += 1;
     }
 
-    /// What a message of `bytes` bytes finds no room in.
+    /// Returns the limit that a message of `bytes` bytes exceeds.
     fn lacks(&self, bytes: usize, roomy: bool, elsewhere_bytes: usize) -> Option<Room> {
         if !self.faithful {
             return None;

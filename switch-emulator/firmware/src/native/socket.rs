@@ -44,7 +44,7 @@ enum Acknowledge {
     Now,
 }
 
-/// What a segment means to the agent.
+/// Meaning of a segment for the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The connection is established.
@@ -55,7 +55,7 @@ pub(crate) enum Change {
     Reset,
 }
 
-/// What a segment brought.
+/// Data delivered by a segment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Delivery<'a> {
     pub(super) payload: &'a [u8],

@@ -4,14 +4,14 @@ use crate::openflow13::Clock;
 use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
 
-/// How the agent tells the time.
+/// Clock of the agent.
 #[derive(Debug)]
 pub(super) struct Timekeeping {
     /// Seconds are two ticks.
     by_ticks: bool,
     /// When the power came on.
     pub(super) powered_up: Instant,
-    /// Begin of the latest pass that found work.
+    /// Begin of the latest iteration that found work.
     pub(super) iteration_began: Instant,
     /// Housekeeping ticks since power-up.
     pub(super) ticks: u32,
@@ -30,7 +30,7 @@ impl Timekeeping {
         }
     }
 
-    /// Time of the agent, from which the ages of flows are computed. The firmware counts seconds of two ticks.
+    /// Returns the agent's time, from which the ages of flows are computed. The firmware counts seconds of two ticks.
     #[inline]
     pub(super) const fn now(&self) -> Instant {
         if self.by_ticks {

@@ -50,7 +50,7 @@ impl AgentConfig {
 /// Flags and length that hold until a session's first `SET_CONFIG`.
 pub(super) const FIRST_SWITCH_CONFIG: [u8; 4] = [0, 0, 0, 128];
 
-/// What the controller has asked of the agent; of the specification only.
+/// Settings of the controller's session; by the specification only.
 #[derive(Debug)]
 pub(super) struct SessionConfig {
     /// In this session of OpenFlow 1.3.

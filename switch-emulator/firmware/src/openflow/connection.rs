@@ -1,4 +1,4 @@
-//! The connection to the controller: when to connect, when to ask for a sign of life, when to give up.
+//! Connection to the controller: when to connect, when to probe, when to give up.
 
 use crate::quirks::{Quirk, Quirks};
 
@@ -13,7 +13,7 @@ enum State {
     Up,
 }
 
-/// What a housekeeping tick demands, in this order.
+/// Demands of a housekeeping tick, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demands {
     /// Send an `ECHO_REQUEST`.
@@ -124,8 +124,8 @@ impl Connection {
         demands
     }
 
-    /// Returns whether to begin a connection now. The firmware does so in the next pass of the main loop and, the
-    /// session not being established yet, waits again from the one after that.
+    /// Returns whether to begin a connection now. The firmware does so in the next main-loop iteration and, the session
+    /// not being established yet, waits again from the one after that.
     pub(super) fn attempt(&mut self) -> bool {
         let begins = self.enabled && self.state == State::Due;
         if begins {

@@ -1,4 +1,4 @@
-//! What the serial console reads and changes of the agent.
+//! Access of the serial console to the agent.
 
 use std::net::SocketAddrV4;
 
@@ -53,7 +53,7 @@ impl Agent {
         self.ports.received[port.get() as usize - 1]
     }
 
-    /// What the firmware has read of the hardware's counters of a port.
+    /// Returns the hardware counters of a port as far as the firmware has read them.
     pub(crate) const fn totals(&self, port: PortNumber) -> HardwareCounters {
         self.ports.totals[port.get() as usize - 1]
     }

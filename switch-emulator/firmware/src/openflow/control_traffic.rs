@@ -1,4 +1,4 @@
-//! What comes to the agent by its TCP session: from the driver that keeps it, or as frames of the native ports.
+//! Control traffic of the agent: segments from the driver, or frames of the native ports.
 
 use super::agent::Agent;
 use super::session::Session;
@@ -44,8 +44,7 @@ impl Agent {
         self.session.restart();
     }
 
-    /// Returns the payload of a TCP segment, which had arrived at `arrived`, is handled in this pass. Returns how long
-    /// the CPU is busy.
+    /// Handles the payload of a TCP segment that had arrived at `arrived`. Returns how long the CPU is busy.
     pub(crate) fn session_segment(
         &mut self,
         arrived: Instant,
@@ -100,7 +99,7 @@ impl Agent {
         matches!(self.config.control, ControlCarrier::Network)
     }
 
-    /// Handles a frame of a native port in this pass. Returns how long the CPU is busy.
+    /// Handles a frame of a native port. Returns how long the CPU is busy.
     pub(crate) fn native_frame(
         &mut self,
         frame: ReceivedFrame,
@@ -153,7 +152,7 @@ impl Agent {
         busy
     }
 
-    /// The agent looks at its connection in each pass of the main loop.
+    /// The agent checks its connection in each main-loop iteration.
     fn watch_session(&mut self) {
         if !self.is_established() {
             self.give_up_session();

@@ -3,19 +3,19 @@
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::random::RandomBytes;
 
-/// What the agent knows of its ports.
+/// Ports as the agent knows them.
 #[derive(Debug)]
 pub(super) struct Ports {
-    /// What `PORT_MOD` has set; of the specification only.
+    /// Configuration set by `PORT_MOD`; by the specification only.
     pub(super) config: [u32; PORTS],
     pub(super) link_up: PortMask,
     pub(super) link_seen: PortMask,
     addresses: RandomBytes,
     /// Frames that the CPU received by each port.
     pub(super) received: [u64; PORTS],
-    /// What the firmware has read of the hardware's counters.
+    /// Hardware counters as far as the firmware has read them.
     pub(super) totals: [HardwareCounters; PORTS],
-    /// The same while OpenFlow 1.3 is spoken.
+    /// Hardware counters as far as read in OpenFlow 1.3 sessions.
     pub(super) totals13: [HardwareCounters; PORTS],
     /// Port whose counters are read next; from 0.
     pub(super) counted: usize,
@@ -45,7 +45,7 @@ impl Ports {
         self.link_up = if up { others.with(port) } else { others };
     }
 
-    /// The ports of `ports` whose configuration has none of `bits`.
+    /// Returns the ports of `ports` whose configuration has none of `bits`.
     pub(super) fn without(&self, ports: PortMask, bits: u32) -> PortMask {
         if self.config == [0; PORTS] {
             return ports; // as always on the board
@@ -56,13 +56,13 @@ impl Ports {
             .collect()
     }
 
-    /// A port's configuration changes where `mask` has bits.
+    /// Changes a port's configuration where `mask` has bits.
     pub(super) fn configure(&mut self, port: PortNumber, config: u32, mask: u32) {
         let held = &mut self.config[port.index()];
         *held = *held & !mask | config & mask;
     }
 
-    /// An address that the board makes up anew (quirk 19).
+    /// Returns a random address (quirk 19).
     pub(super) fn made_up_address(&mut self) -> [u8; 6] {
         core::array::from_fn(|_| self.addresses.next_byte())
     }

@@ -3,16 +3,16 @@
 /// Memory for the segment that is handled.
 const BUFFER_BYTES: usize = 1_536;
 
-/// Memory in which messages are read.
+/// Memory in which messages are parsed.
 #[derive(Debug)]
 pub(super) struct RxBuffer {
-    /// What has come of a message that is not complete; of the specification only.
+    /// Bytes of an incomplete message; by the specification only.
     pub(super) stream: Vec<u8>,
-    /// Where the firmware has the segment that it handles, and behind it what is left of longer ones before.
+    /// The segment that the firmware handles, and behind it the rest of longer ones before.
     pub(super) buffer: Vec<u8>,
     /// Bytes at the end of that buffer that the segment has not written.
     pub(super) stale_bytes: usize,
-    /// What a `PACKET_OUT` has written behind its end in that buffer.
+    /// Bytes that a `PACKET_OUT` has written behind its end in that buffer.
     pub(super) pushed_out: Vec<u8>,
 }
 

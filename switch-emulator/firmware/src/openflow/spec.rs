@@ -182,8 +182,8 @@ impl Agent {
         hello.u16(VERSION_BITMAP).u16(8).u32(bits)
     }
 
-    /// What comes of the controller's HELLO: the highest version that both name, or else the lower of both headers, if
-    /// the board speaks it.
+    /// Returns the negotiated version: the highest one that both sides name, or else the lower of both headers, if the
+    /// board speaks it.
     fn agreed_version(&self, hello: &[u8]) -> Option<u8> {
         let highest = self.highest_version();
         let names = self.tables.spec13.is_some() && highest == VERSION_1_3;

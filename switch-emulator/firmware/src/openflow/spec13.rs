@@ -38,7 +38,7 @@ mod role {
     pub(super) const SLAVE: u32 = 3;
 }
 
-/// What the controller of a session has asked for.
+/// Settings of a session by its controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session13 {
     role: u32,
@@ -389,7 +389,7 @@ impl Agent {
         }
     }
 
-    /// Handles a frame from a port in this pass. Returns how long the CPU is busy with it.
+    /// Handles a frame from a port. Returns how long the CPU is busy with it.
     pub(super) fn frame_spec13(
         &mut self,
         data: Vec<u8>,

@@ -180,14 +180,14 @@ impl Agent {
 
 /// An action as flow statistics read it from the slots.
 struct StoredAction<'a> {
-    /// What it says of itself, which may be more than a slot holds.
+    /// Length by its own header, which may be more than a slot holds.
     length: usize,
     /// Its slot and what lies behind it.
     memory: &'a [u8],
 }
 
-/// What flow statistics of the firmware read from the slots of an entry: an action that is longer than its slot reaches
-/// over those behind it, which are not read again. Empty slots are passed over.
+/// Parses the actions of an entry as the firmware's flow statistics do: an action that is longer than its slot covers
+/// those behind it, which are not read again. Empty slots are skipped.
 fn read_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = StoredAction<'a>> {
     let (memory, mut slot) = (entry.memory, 0);
     core::iter::from_fn(move || {
@@ -220,9 +220,9 @@ pub(super) fn description(reply: Message) -> Message {
         .text("World's smallest OpenFlow switch!", 256)
 }
 
-/// What flow statistics show for a priority or timeout: not the value, but the two bytes of flash memory at the
-/// address that it makes. What a board's boot loader holds there is unknown: all erased here, but for the first two
-/// bytes, the low half of the initial stack pointer.
+/// Returns what flow statistics show for a priority or timeout: the two bytes of flash memory at that address. A
+/// board's boot loader is unknown: here all is erased but the first two bytes, the low half of the initial stack
+/// pointer.
 const fn boot_flash(value: u16) -> u16 {
     if value == 0 {
         0x0000

@@ -20,7 +20,7 @@ pub(super) struct Tables {
     pub(super) table: FlowTable,
     /// The firmware's tables of OpenFlow 1.3, on boards that speak it.
     pub(super) switch13: Option<Box<Switch>>,
-    /// The tables of the correct 1.3 switch instead, on boards that do as the specification asks.
+    /// The 1.3 tables by the specification, on boards that follow it.
     pub(super) spec13: Option<Box<SpecSwitch>>,
     /// Whether 1.3 is the version that was agreed on last; before that, whether it is the configured one.
     is_13: bool,
@@ -65,8 +65,8 @@ impl Tables {
         self.spec13.is_some() && self.is_13
     }
 
-    /// Counts a frame of `bytes` bytes for which searches find these entries. It is kept apart because it would slow down
-    /// frames that pass in one step on boards that search only the first kind of table.
+    /// Counts a frame of `bytes` bytes that matches these entries. A cold function, since boards with the firmware's
+    /// OpenFlow 1.0 table skip it on the fast path.
     #[cold]
     #[inline(never)]
     pub(super) fn record_match(
@@ -95,7 +95,7 @@ impl Tables {
         }
     }
 
-    /// Both sides have agreed on a version: entries of the other one go.
+    /// Switches to the negotiated version: removes the entries of the other one.
     pub(super) fn agree_on(&mut self, version: u8) {
         self.is_13 = version == VERSION_1_3;
         if let Some(switch) = &mut self.spec13 {
@@ -108,7 +108,7 @@ impl Tables {
     }
 }
 
-/// What OpenFlow 1.3 costs, if a board of this profile speaks it and behaves like `quirks`.
+/// Returns the costs of OpenFlow 1.3 if a board of this profile speaks it and has this set of quirks.
 fn costs_of_13(profile: &Profile, config: &Config, quirks: Quirks) -> Option<OpenFlow13Costs> {
     let costs = profile.cpu.openflow13.clone()?;
     (config.quirks == quirks).then_some(costs)

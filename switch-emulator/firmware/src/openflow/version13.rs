@@ -24,7 +24,7 @@ use crate::time::{Duration, Instant};
 const ROLE_BYTES: usize = 24;
 /// Where the role and the generation stand.
 const ROLE_AT: usize = 8;
-/// What `GET_CONFIG_REPLY` says of frames for the controller (quirk 95).
+/// Value of `miss_send_len` in `GET_CONFIG_REPLY` (quirk 95).
 const MISS_SEND_BYTES: u16 = 256;
 /// Bytes of an offending message that an error repeats.
 const ERROR_DATA_BYTES: usize = 64;
@@ -279,7 +279,7 @@ impl Agent {
         cost_ps
     }
 
-    /// Handles a frame from a port in this pass. Returns how long the CPU is busy with it.
+    /// Handles a frame from a port. Returns how long the CPU is busy with it.
     pub(super) fn frame_13(
         &mut self,
         mut data: Vec<u8>,

@@ -2,7 +2,7 @@
 
 /// Length of a message's header.
 pub(super) const HEADER_BYTES: usize = 8;
-/// What stands for memory that the firmware sends without having written it.
+/// Stands for memory that the firmware sends without having written it.
 pub(super) const UNINITIALISED: u8 = 0;
 
 /// Where the actions of a `PACKET_OUT` of 1.3 begin.

@@ -1,4 +1,4 @@
-//! What the search of OpenFlow 1.3 costs, field by field.
+//! Cost of the OpenFlow 1.3 search, field by field.
 
 use super::matching::Test;
 use crate::profile::{FieldCost, OpenFlow13Costs};

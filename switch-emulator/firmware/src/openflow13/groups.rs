@@ -5,7 +5,7 @@ use crate::bytes::{be16, be32};
 
 /// Groups, with identifiers from 1.
 const GROUPS: usize = 4;
-/// What a group keeps of its buckets.
+/// Bytes that a group keeps of its buckets.
 const AREA_BYTES: usize = 64;
 /// Head of a `GROUP_MOD`.
 const GROUP_MOD_BYTES: usize = 16;
@@ -76,8 +76,8 @@ impl Groups {
         }
     }
 
-    /// Carries out a `GROUP_MOD` of `length` bytes at the beginning of `bytes`. Gives type and code of the error if it is
-    /// refused.
+    /// Carries out a `GROUP_MOD` of `length` bytes at the beginning of `bytes`. Returns type and code of the error if
+    /// it is refused.
     pub(super) fn modify(
         &mut self,
         bytes: &[u8],
@@ -144,8 +144,8 @@ impl Groups {
             })
     }
 
-    /// What a frame that is sent to a group undergoes: the actions of its first bucket, of an inactive group, too. Nothing
-    /// if the group never had a bucket (quirk 173).
+    /// Returns the actions for a frame that is sent to a group: those of its first bucket, of an inactive group, too.
+    /// Returns `None` if the group never had a bucket (quirk 173).
     pub(super) fn actions(&self, id: u32) -> Option<Vec<Action>> {
         let group = self.groups.get((id as usize).checked_sub(1)?)?;
         let bytes = &self.areas[group.area?].bytes;

@@ -1,4 +1,4 @@
-//! What the firmware reads of a frame before it searches the first table, and keeps from table to table (quirk 156).
+//! Header fields that the firmware reads before it searches the first table, and keeps from table to table (quirk 156).
 
 use crate::bytes::{be16, be32};
 

@@ -96,7 +96,7 @@ pub(super) fn read_actions(memory: &[u8], length: usize) -> Vec<Action> {
     actions
 }
 
-/// What an entry does with a frame.
+/// Instructions of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) meter: Option<u32>,

@@ -96,7 +96,7 @@ pub(super) fn fields(match_bytes: &[u8]) -> (Vec<Oxm<'_>>, bool) {
     (fields, rest.is_empty())
 }
 
-/// What one field asks of a frame.
+/// Test of one match field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     InPort(u32),

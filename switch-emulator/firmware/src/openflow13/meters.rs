@@ -9,7 +9,7 @@ pub(super) const METERS: usize = 8;
 pub(super) const BANDS: usize = 3;
 /// In messages: every meter.
 pub(super) const ALL: u32 = u32::MAX;
-/// What a meter takes of its block beside its bands.
+/// Bytes of a meter's block beside its bands.
 const METER_BYTES: usize = 40;
 /// A band in a message, and in a block.
 const BAND_BYTES: usize = 16;
@@ -80,7 +80,7 @@ struct Window {
 }
 
 impl Window {
-    /// What the window amounts to at `now_ms`, in the unit of the bands' rates.
+    /// Returns the rate of the window at `now_ms`, in the unit of the bands' rates.
     fn rate(&self, flags: u16, now_ms: u64) -> u64 {
         let sum = |count: fn(&Sample) -> u16| {
             self.samples
@@ -116,7 +116,7 @@ impl Window {
     }
 }
 
-/// What a meter does with a frame.
+/// Verdict of a meter on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metered {
     LoopIteration,
@@ -146,8 +146,8 @@ impl Meters {
         self.list.iter().position(|meter| meter.id == id)
     }
 
-    /// Carries out a `METER_MOD` of `length` bytes at the beginning of `bytes`. Gives type and code of the error if it is
-    /// refused.
+    /// Carries out a `METER_MOD` of `length` bytes at the beginning of `bytes`. Returns type and code of the error if
+    /// it is refused.
     pub(super) fn modify(
         &mut self,
         pool: &mut Pool,

@@ -36,7 +36,7 @@ mod kind {
     pub(super) const PORT_DESC: u16 = 13;
 }
 
-/// What a request needs to know of the board beside tables, groups and meters.
+/// Board state that a request reads beside tables, groups and meters.
 pub(crate) trait Surroundings {
     /// Body of the answer to `DESC`.
     fn description(&self) -> Vec<u8>;
@@ -46,19 +46,19 @@ pub(crate) trait Surroundings {
     fn port_counters(&self) -> Vec<PortCounters>;
 }
 
-/// What is told of a port.
+/// Description of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortDescription {
     pub(crate) number: u8,
     pub(crate) address: [u8; 6],
     pub(crate) up: bool,
-    /// What `PORT_MOD` has set; the firmware knows none.
+    /// Configuration set by `PORT_MOD`; the firmware has none.
     pub(crate) config: u32,
     /// The firmware tells 0.
     pub(crate) speed_kbps: u32,
 }
 
-/// What was counted of a port.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortCounters {
     pub(crate) number: u8,
@@ -183,7 +183,7 @@ impl Switch {
         (answer, cost_ps)
     }
 
-    /// What answering costs; a reply with counters of ports tells `ports` of them.
+    /// Returns the cost of a reply; one with counters of ports has `ports` of them.
     fn multipart_ps(&self, kind: u16, ports: i64) -> i64 {
         let costs = &self.costs;
         let entries = self.entries.len() as i64;

@@ -1,4 +1,4 @@
-//! What a frame undergoes: tables, meters, instructions, actions, groups (quirks 150 to 158).
+//! Pipeline of OpenFlow 1.3: tables, meters, instructions, actions, groups (quirks 150 to 158).
 
 use super::header::Header;
 use super::instructions::{ports, Action};
@@ -13,7 +13,7 @@ use crate::event::Hang;
 use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 
-/// What a frame causes, in order.
+/// Effect of a frame, in order.
 #[derive(Debug)]
 pub(crate) struct Effect {
     pub(crate) kind: EffectKind,
@@ -21,7 +21,7 @@ pub(crate) struct Effect {
     pub(crate) frame: Option<Vec<u8>>,
 }
 
-/// What a frame causes.
+/// Kind of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectKind {
     /// It leaves with this tail tag.
@@ -35,7 +35,7 @@ pub(crate) enum EffectKind {
     },
 }
 
-/// What became of a frame.
+/// Result of the pipeline for a frame.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) effects: Vec<Effect>,
@@ -83,7 +83,7 @@ enum Flow {
     Hangs,
 }
 
-/// What the actions of an entry need to know beside the frame.
+/// Context of an entry's actions.
 struct Context<'a> {
     table: u8,
     cookie: u64,

@@ -48,12 +48,12 @@ impl Pool {
         None
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     pub(super) fn free(&mut self, block: Block) {
         self.used[block.index] = false;
     }
 
-    /// Gives all blocks back.
+    /// Frees all blocks.
     pub(super) fn free_all(&mut self) {
         self.used.fill(false);
     }

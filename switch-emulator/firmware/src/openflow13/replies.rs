@@ -3,9 +3,9 @@
 
 use crate::bytes::{be16, be32};
 
-/// What the firmware reserves for replies.
+/// Bytes that the firmware reserves for replies.
 pub(super) const REPLY_BYTES: usize = 2_048;
-/// What a reply may take beyond that here; on the board it overwrites what lies there (quirk 88).
+/// Bytes that a reply may take beyond that here; on the board it overwrites what lies there (quirk 88).
 const BEYOND_BYTES: usize = 2_048;
 /// Bytes of an offending message that an error repeats.
 const ERROR_DATA_BYTES: usize = 64;
@@ -16,7 +16,7 @@ const PACKET_IN_BYTES: usize = 42;
 #[derive(Debug)]
 pub(super) struct Replies {
     memory: Vec<u8>,
-    /// What the segment has collected so far.
+    /// Bytes collected for the segment so far.
     used: usize,
 }
 

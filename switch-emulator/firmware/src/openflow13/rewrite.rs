@@ -1,4 +1,4 @@
-//! What actions do to the bytes of a frame (quirks 159 to 165).
+//! Rewriting of frames by actions (quirks 159 to 165).
 
 use super::header::{is_mpls, is_vlan, Header, ARP, IPV4};
 use super::matching::field;

@@ -4,7 +4,7 @@ use super::matching::{field, fields, Oxm, OXM_HEADER_BYTES};
 use super::pool::Pool;
 use super::table::Entry;
 
-/// What a field says of the packet in the frame.
+/// Network protocol that a field implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     /// IPv4 and IPv6 count as one.
@@ -14,7 +14,7 @@ enum Network {
     Pbb,
 }
 
-/// What a field says of the transport protocol.
+/// Transport protocol that a field implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Tcp,

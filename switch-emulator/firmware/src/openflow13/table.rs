@@ -13,7 +13,7 @@ use crate::profile::OpenFlow13Costs;
 pub(super) const TABLES: usize = 10;
 /// Entries that all tables together hold at most.
 pub(super) const MAX_ENTRIES: usize = 512;
-/// What an entry keeps of its `FLOW_MOD`: everything up to the first four bytes of the match's fields.
+/// Bytes that an entry keeps of its `FLOW_MOD`: up to the first four bytes of the match's fields.
 pub(super) const HEAD_BYTES: usize = 56;
 /// In the messages that delete: entries of every table.
 const ALL_TABLES: u8 = 0xff;
@@ -40,7 +40,7 @@ pub(super) mod field {
 /// Flags of a `FLOW_MOD`.
 mod flag {
     pub(super) const SEND_FLOW_REMOVED: u16 = 1;
-    /// What the firmware takes for the check of overlaps, and for the one that counters begin anew (quirk 126).
+    /// Flags that the firmware takes for the overlap check, and for resetting counters (quirk 126).
     pub(super) const CHECK_OVERLAP: u16 = 0x0200;
     pub(super) const RESET_COUNTS: u16 = 0x0400;
 }
@@ -99,7 +99,7 @@ impl<'a> FlowMod<'a> {
         usize::from(be16(self.bytes, field::MATCH + 2))
     }
 
-    /// What lies where the fields of the match begin, up to the end of the firmware's memory of the segment.
+    /// Returns the bytes from the match's fields up to the end of the firmware's memory of the segment.
     fn oxm_area(&self) -> &'a [u8] {
         self.bytes.get(field::OXMS..).unwrap_or(&[])
     }
@@ -118,7 +118,7 @@ impl<'a> FlowMod<'a> {
     }
 }
 
-/// What frames have used of a position of the list. Positions that no entry has keep what they had (quirks 123, 127).
+/// Hits of a position in the list. Positions without an entry keep theirs (quirks 123, 127).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Used {
     packets: u16,
@@ -176,7 +176,7 @@ pub(super) struct EntryView<'a> {
     pub(super) bytes: i32,
 }
 
-/// What a `FLOW_MOD` did.
+/// Outcome of a `FLOW_MOD`.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Error with this type and code.
@@ -188,14 +188,14 @@ pub(crate) struct Outcome {
     pub(crate) ignored: Option<u8>,
 }
 
-/// What a table has done.
+/// Counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableCounters {
     pub(super) lookups: i32,
     pub(super) matches: i32,
 }
 
-/// What the search of a table found.
+/// Result of a table search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) position: Option<usize>,

@@ -1,4 +1,4 @@
-//! What the serial console costs.
+//! Costs of the serial console.
 
 use serde::Deserialize;
 

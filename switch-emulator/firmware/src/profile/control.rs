@@ -1,4 +1,4 @@
-//! What messages of the controller and housekeeping cost.
+//! Costs of the controller's messages and of housekeeping.
 
 use serde::Deserialize;
 

@@ -43,7 +43,7 @@ struct Sourced<T> {
     procedure: String,
 }
 
-/// What a number of a profile can be.
+/// Type of a number in a profile.
 pub trait Number: Sized + PartialOrd + fmt::Display {
     /// Returns the number, if it is in the type's range.
     fn from_i64(value: i64) -> Option<Self>;

@@ -1,4 +1,4 @@
-//! What OpenFlow 1.3 costs where it differs from 1.0.
+//! Costs of OpenFlow 1.3 where it differs from 1.0.
 
 use serde::Deserialize;
 

@@ -24,7 +24,7 @@ use crate::port::PortMask;
 /// Length of the image.
 pub const EEPROM_BYTES: usize = 197;
 
-/// What the EEPROM holds.
+/// Contents of the EEPROM.
 pub type EepromImage = [u8; EEPROM_BYTES];
 
 /// An image that no board has saved. Its `Display` is one line.
@@ -95,7 +95,7 @@ impl Settings {
         core::array::from_fn(|index| bytes[index])
     }
 
-    /// What an image holds.
+    /// Parses an image.
     pub(crate) fn read(image: &[u8]) -> Result<Self, EepromError> {
         if image.len() != EEPROM_BYTES {
             return Err(EepromError::Length(image.len()));

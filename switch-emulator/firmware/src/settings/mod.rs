@@ -13,7 +13,7 @@ pub(crate) use vlan::{Vlan, VlanError, VlanKind, Vlans};
 
 /// Longest device name and VLAN name.
 pub(crate) const NAME_BYTES: usize = 15;
-/// What the factory calls its VLANs.
+/// Factory VLANs: number and name.
 const OPENFLOW_VLAN: (u16, &str) = (100, "Openflow");
 const NATIVE_VLAN: (u16, &str) = (200, "Controller");
 
@@ -38,7 +38,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// What a board with these settings would have in its EEPROM: its ports in the factory's two VLANs.
+    /// Returns the EEPROM settings of a board with this configuration: its ports in the factory's two VLANs.
     pub(crate) fn of(config: &Config) -> Self {
         let openflow_ports: PortMask = config.openflow_ports.iter().copied().collect();
         let native_ports: PortMask = config.native_ports.iter().copied().collect();
@@ -80,7 +80,7 @@ impl Settings {
         })
     }
 
-    /// What the boot does with the VLANs: their ports become OpenFlow ports or not. Returns the native ports.
+    /// Applies the VLANs at boot: their ports become OpenFlow ports or not. Returns the native ports.
     pub(crate) fn boot(&mut self) -> PortMask {
         let mut native = PortMask::EMPTY;
         for vlan in self.vlans.active() {

@@ -5,7 +5,7 @@ use crate::port::{PortMask, PortNumber};
 /// VLANs that a board holds.
 pub(super) const SLOTS: usize = 4;
 
-/// What a VLAN's ports are for.
+/// Use of a VLAN's ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum VlanKind {
     /// Not said yet.

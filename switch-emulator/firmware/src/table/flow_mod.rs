@@ -13,7 +13,7 @@ use crate::time::Instant;
 struct ActionCopier<'a> {
     message: FlowMod<'a>,
     at: usize,
-    /// What the lengths of the actions read add up to.
+    /// Sum of the lengths of the actions read.
     read_bytes: usize,
 }
 
@@ -177,7 +177,7 @@ impl FlowTable {
         }
     }
 
-    /// What appending an entry costs: it grows with the actions and not with the entries.
+    /// Returns the cost of appending an entry: it grows with the actions and not with the entries.
     fn adding_ps(&self, message: FlowMod) -> i64 {
         let costs = self.costs.control();
         let actions = ActionCopier::new(message).count();

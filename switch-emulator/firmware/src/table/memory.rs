@@ -53,12 +53,12 @@ impl Memory {
         Some(Block(index))
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     pub(super) fn free(&mut self, block: Block) {
         self.used[block.0] = false;
     }
 
-    /// Gives all blocks back.
+    /// Frees all blocks.
     pub(super) fn free_all(&mut self) {
         self.used.fill(false);
     }

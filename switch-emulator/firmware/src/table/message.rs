@@ -39,12 +39,12 @@ impl Refusal {
     }
 }
 
-/// What a `FLOW_MOD` has done.
+/// Outcome of a `FLOW_MOD`.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The entries that a DELETE removed, or why nothing was installed.
     pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
-    /// What it cost.
+    /// Cost.
     pub(crate) cost_ps: i64,
     /// Entries that a DELETE has left without their actions.
     pub(crate) lost_actions: usize,
@@ -74,7 +74,7 @@ impl RemovedFlow {
 pub(crate) struct FlowMod<'a> {
     /// From its header to the end of the segment.
     pub(super) bytes: &'a [u8],
-    /// What the header says.
+    /// Length by the header.
     pub(super) length: usize,
     head: [u8; FLOW_MOD_BYTES],
 }

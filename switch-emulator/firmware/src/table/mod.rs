@@ -46,7 +46,7 @@ pub(crate) mod field {
 /// An entry of the flow table, as a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flow {
-    /// What it matches.
+    /// Match fields.
     pub fields: Match,
     /// Its priority; higher wins.
     pub priority: u16,
@@ -82,7 +82,7 @@ pub(crate) struct Entry {
     matched: Instant,
 }
 
-/// What statistics and notices say of an entry.
+/// View of an entry for statistics and FLOW_REMOVED messages.
 pub(crate) struct EntryView<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) slots: &'a [u8],
@@ -93,7 +93,7 @@ pub(crate) struct EntryView<'a> {
     pub(crate) installed: Instant,
 }
 
-/// Frames of one length that used an entry.
+/// Hits of an entry by frames of one length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HitCount {
     /// Index of the entry.
@@ -104,7 +104,7 @@ pub(crate) struct HitCount {
 }
 
 impl HitCount {
-    /// Counts them as the firmware does: packets in 16 bits, bytes in 31 bits and a sign.
+    /// Adds them as the firmware does: packets in 16 bits, bytes in 31 bits and a sign.
     pub(crate) fn add_to(self, packets: &mut u64, bytes: &mut i64) {
         *packets = u64::from((*packets as u16).wrapping_add(self.frames as u16));
         let more = self.frames.wrapping_mul(self.frame_bytes as u32);
@@ -186,12 +186,12 @@ impl FlowTable {
         self.matched
     }
 
-    /// Counts a frame that finds no entry, or for which no search is made because the count of entries is -1.
+    /// Counts a table miss, or a frame that is not looked up because the count of entries is -1.
     pub(crate) fn count_lookup(&mut self) {
         self.lookups += 1;
     }
 
-    /// Searches for a frame of `bytes` bytes (without FCS) and counts it.
+    /// Looks up a frame of `bytes` bytes (without FCS) and counts it.
     pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now: Instant) -> Found {
         let found = self.search.find(key);
         match found.index {
@@ -201,7 +201,7 @@ impl FlowTable {
         found
     }
 
-    /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
+    /// Counts a frame of `bytes` bytes (without FCS) that matches this entry.
     pub(crate) fn record_match(&mut self, entry: usize, bytes: usize, now: Instant) {
         let hits = HitCount {
             entry,
@@ -211,7 +211,7 @@ impl FlowTable {
         self.record_hits(hits, now);
     }
 
-    /// Counts frames for which searches have found the same entry, the last one at `now`.
+    /// Counts frames that match the same entry, the last one at `now`.
     pub(crate) fn record_hits(&mut self, hits: HitCount, now: Instant) {
         count(&mut self.lookups, hits.frames.into());
         count(&mut self.matched, hits.frames.into());
@@ -221,7 +221,7 @@ impl FlowTable {
         }
     }
 
-    /// Counts a frame of `bytes` bytes for which a search by the specification finds this entry: its counters do not wrap.
+    /// Counts a frame of `bytes` bytes that matches this entry by the specification: its counters do not wrap.
     pub(crate) fn record_match_by_spec(&mut self, index: usize, bytes: usize, now: Instant) {
         self.lookups += 1;
         self.matched += 1;

@@ -65,7 +65,7 @@ pub(crate) fn check_actions(
     Ok(slots)
 }
 
-/// What a `FLOW_MOD` has done.
+/// Outcome of a `FLOW_MOD` by the specification.
 #[derive(Debug)]
 pub(super) struct Spec {
     /// The entries that a DELETE removed.
@@ -87,7 +87,7 @@ impl Spec {
     }
 }
 
-/// What an ADD has done.
+/// Outcome of an ADD.
 impl From<Result<(), Refusal>> for Spec {
     fn from(done: Result<(), Refusal>) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl From<Result<(), Refusal>> for Spec {
     }
 }
 
-/// What a DELETE has done.
+/// Outcome of a DELETE.
 impl From<Vec<RemovedFlow>> for Spec {
     fn from(gone: Vec<RemovedFlow>) -> Self {
         Self {

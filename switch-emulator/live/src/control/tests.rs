@@ -10,7 +10,7 @@ const PATIENCE: Timeout = Timeout::from_secs(60);
 
 struct Bench {
     listener: TcpListener,
-    /// Keeps the port when nobody listens: bound, so that the system gives it to nobody else.
+    /// Reserves the port while nobody listens: bound, so that the system assigns it to nobody else.
     _port: Socket,
     port: ControlPort,
     lines: mpsc::Receiver<Line>,
@@ -263,7 +263,7 @@ fn the_board_closes_behind_what_it_has_sent() {
     assert!(bench.line().starts_with("board closed the connection"));
 }
 
-/// What the controller sends to a board that has closed is lost; its own end is not.
+/// Data that the controller sends to a board that has closed is lost; its own end is not.
 #[test]
 fn the_controller_ends_behind_the_board() {
     for resets in [false, true] {

@@ -10,7 +10,7 @@ use zodiac_firmware::PortNumber;
 use crate::config::{syntax_error, Process};
 use crate::error::StartError;
 
-/// What it is told (TOML).
+/// Configuration (TOML).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayLineConfig {
@@ -53,13 +53,13 @@ pub struct DelayModelConfig {
     pub preamble_bytes: u64,
     /// Interframe gap.
     pub gap_bytes: u64,
-    /// What a frame on the inner link has more.
+    /// Extra bytes of a frame on the inner link.
     pub tag_bytes: u64,
     /// `p_IS`.
     pub transit_ps: u64,
     /// `p_CPU` of a frame of no length.
     pub cpu_base_ps: u64,
-    /// What each byte, FCS included, adds to it.
+    /// CPU time for each byte, FCS included.
     pub cpu_byte_ps: u64,
     /// Units of the receive ring.
     pub units: u64,

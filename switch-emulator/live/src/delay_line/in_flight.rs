@@ -1,4 +1,4 @@
-//! Frames that were handed to the switch, which may give them back, changed or not, by one port, several or none.
+//! Frames inside the switch, which may emit each, changed or not, by one port, several or none.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use zodiac_firmware::{Duration, Instant};
 
 /// Longest header that a switch rewrites: Ethernet, VLAN tag, IPv4, TCP without options.
 const HEADERS_BYTES: usize = 14 + 4 + 20 + 20;
-/// The same of UDP without a tag, whose payload tells frames apart that are short.
+/// Headers of UDP without a tag; the payload distinguishes short frames.
 const SHORT_HEADERS_BYTES: usize = 14 + 20 + 8;
 const VLAN_TAG_BYTES: usize = 4;
-/// A frame that has not come back this long after it was to leave never will.
+/// A frame that has not come back this long after its departure never will.
 const RETURN_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct InFlight {
     entries: VecDeque<Entry>,
 }
 
-/// How far a frame that comes back is like one that went in.
+/// Similarity of a frame that comes back to one that went in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Similarity {
     Rewritten,

@@ -51,7 +51,7 @@ fn messages_that_came_in_segments_of_their_own_stay_apart() {
     }
 }
 
-/// What a controller writes at once leaves in as many segments as it takes.
+/// A single write of a controller leaves in as many segments as it takes.
 #[test]
 fn a_long_write_is_cut_between_its_messages() {
     let bytes = vec![message(80); 20].concat();

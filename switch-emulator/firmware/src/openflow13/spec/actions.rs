@@ -33,7 +33,7 @@ pub(super) enum Action {
     PopPbb,
 }
 
-/// What a list of actions may refer to.
+/// Scope of a list of actions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     pub(super) ports: Ports,
@@ -171,7 +171,7 @@ fn follow(action: Action, known: &mut Known) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What an action has left of a frame.
+/// State of a frame after an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     Frame,

@@ -24,7 +24,7 @@ pub(super) const VLAN_PRESENT: u128 = 0x1000;
 const SOLICITATION: u128 = 135;
 const ADVERTISEMENT: u128 = 136;
 
-/// What a field is.
+/// Kind of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     /// Bytes of its value in an OXM.
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// What the field with this number is; tunnels, of which the board has none, are no field of it.
+/// Returns the kind of the field with this number; the board has no tunnel fields.
 pub(super) const fn kind(number: u8) -> Option<Kind> {
     let (bytes, bits, maskable, settable) = match number {
         field::IN_PORT | field::IN_PHY_PORT => (4, 32, false, false),
@@ -84,7 +84,7 @@ pub(super) fn known() -> impl Iterator<Item = (u8, Kind)> {
     (0..=field::IPV6_EXTHDR).filter_map(|number| Some((number, kind(number)?)))
 }
 
-/// What is known of a frame from what matched it: which fields there are.
+/// Fields known to exist in a frame that has matched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     pub(super) eth_type: Option<u16>,
@@ -210,7 +210,7 @@ impl Match {
         self.wanted.iter().find(|wanted| wanted.number == number)
     }
 
-    /// What it says of the frames that it matches.
+    /// Returns the fields known to exist in the frames that it matches.
     pub(super) fn known(&self) -> Known {
         let mut known = Known::default();
         for wanted in &self.wanted {

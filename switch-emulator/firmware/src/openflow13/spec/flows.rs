@@ -142,7 +142,7 @@ pub(super) fn put_match(body: &mut Vec<u8>, oxms: &[u8]) {
     body.resize(end, 0);
 }
 
-/// What a `FLOW_MOD` did.
+/// Outcome of a `FLOW_MOD`.
 #[derive(Debug)]
 pub(crate) struct FlowModOutcome {
     pub(crate) done: Result<Vec<Removed>, Refusal>,
@@ -196,7 +196,7 @@ impl Filter {
     }
 }
 
-/// What a table has done.
+/// Counters of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableCounters {
     pub(super) lookups: u64,
@@ -210,7 +210,7 @@ pub(super) struct Flows {
     pub(super) tables: [TableCounters; TABLES],
 }
 
-/// What the entries of a message may refer to.
+/// References that the entries of a message may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) ports: Ports,
@@ -550,7 +550,8 @@ fn examine(fields: &Match, packet: &Packet, costs: &OpenFlow13Costs) -> (bool, i
     (true, cost_ps + costs.hit_ps)
 }
 
-/// What testing a field costs. Those that the firmware does not know cost as much as a like one that it knows.
+/// Returns the cost of testing a field. Fields that the firmware does not know cost as much as a similar one that it
+/// knows.
 fn field_cost(wanted: &Wanted, costs: &OpenFlow13Costs) -> FieldCost {
     let masked = super::fields::kind(wanted.number).is_some_and(|kind| wanted.mask != kind.all());
     match wanted.number {

@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 /// Groups of the board.
 pub(super) const GROUPS: usize = 4;
-/// What a group keeps of its buckets.
+/// Bytes that a group keeps of its buckets.
 const AREA_BYTES: usize = 64;
 const GROUP_MOD_BYTES: usize = 16;
 const BUCKET_BYTES: usize = 16;
@@ -100,8 +100,8 @@ impl Groups {
         }
     }
 
-    /// A frame of `bytes` bytes is sent to a group: gives the action sets that copies of it undergo. `draw` is the same for
-    /// all frames of a flow.
+    /// Sends a frame of `bytes` bytes to a group. Returns the action sets for its copies. `draw` is the same for all
+    /// frames of a flow.
     pub(super) fn choose(
         &mut self,
         id: u32,

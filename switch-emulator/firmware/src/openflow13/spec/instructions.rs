@@ -7,7 +7,7 @@ use super::meters::Meters;
 use super::{error, Refusal};
 use crate::bytes::{be16, be32, be64};
 
-/// What an entry does with a frame.
+/// Instructions of an entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     pub(super) meter: Option<u32>,

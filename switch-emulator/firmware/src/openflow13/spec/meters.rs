@@ -6,13 +6,13 @@ use super::{error, Refusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
-/// What a meter, and each of its bands, takes of the board's memory.
+/// Bytes of board memory for a meter, and for each of its bands.
 const METER_BYTES: usize = 40;
 const BAND_BYTES: usize = 16;
 const METER_MOD_BYTES: usize = 16;
 /// Highest identifier of a meter; those above are for meters of the switch itself, of which there are none.
 const LAST_ID: u32 = 0xffff_0000;
-/// Without a burst size a band lets pass what its rate gives in this time, and a frame of full length in any case.
+/// Default burst: the rate over this time, and a frame of full length in any case.
 const DEFAULT_BURST_NS: u128 = 100_000_000;
 const LONGEST_FRAME_BITS: u128 = 1_518 * 8;
 const NS_PER_S: u128 = 1_000_000_000;
@@ -167,7 +167,7 @@ impl Band {
         u128::from(self.rate) * if flags & flag::KBPS != 0 { 1_000 } else { 1 }
     }
 
-    /// What it holds at most, times 10⁹.
+    /// Returns its depth, times 10⁹.
     fn depth(&self, flags: u16) -> u128 {
         let kilobits = flags & flag::KBPS != 0;
         let least = if kilobits { LONGEST_FRAME_BITS } else { 1 } * NS_PER_S;

@@ -2,7 +2,7 @@
 //! firmware's. Ten tables whose entries share the same block pool, four groups of 64 bytes of buckets, eight meters of three
 //! bands. No session and no clock.
 //!
-//! What 1.3 leaves to the switch and this one has not is refused with the error that 1.3 names: queues, tunnels, groups of
+//! Optional features that this switch lacks are refused with the error that 1.3 names: queues, tunnels, groups of
 //! groups, ports NORMAL and LOCAL, experimenters, tables that a controller shapes.
 
 mod actions;
@@ -31,7 +31,7 @@ pub(crate) use pipeline::{Effect, PacketInReason, Run};
 /// Type and code of an error message.
 pub(crate) type Refusal = (u16, u16);
 
-/// The errors of 1.3 that this switch gives (section 7.4.4): type and code.
+/// The errors of 1.3 that this switch sends (section 7.4.4): type and code.
 pub(crate) mod error {
     use super::Refusal;
 

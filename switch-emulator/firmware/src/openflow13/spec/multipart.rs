@@ -333,7 +333,7 @@ fn meter_features() -> Vec<u8> {
     record
 }
 
-/// What a table can do: all can do the same, but that frames only go on to later ones.
+/// Returns the features of a table: the same for all, except that frames only go on to later ones.
 fn table_features(table: u8) -> Vec<u8> {
     let mut record = vec![0, 0, table, 0, 0, 0, 0, 0];
     let mut name = format!("table_{table}").into_bytes();

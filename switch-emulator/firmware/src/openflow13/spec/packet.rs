@@ -196,7 +196,7 @@ impl Packet {
         MPLS.contains(&self.layout.eth_type)
     }
 
-    /// Gives a field another value; a frame without it stays as it is.
+    /// Sets a field; a frame without it stays as it is.
     pub(super) fn set(&mut self, number: u8, value: u128) {
         let Some(place) = self.place(number) else {
             return;
@@ -420,7 +420,7 @@ impl Packet {
         true
     }
 
-    /// What lies behind the outermost label entry: its type and where it begins.
+    /// Returns type and offset of the payload behind the outermost label entry.
     fn behind_label(&self) -> Option<(u16, usize)> {
         if !self.is_mpls() {
             return None;

@@ -1,4 +1,4 @@
-//! What a frame undergoes (OpenFlow 1.3.4, section 5.1): tables, meters, instructions, the action set, groups.
+//! Pipeline by the specification (OpenFlow 1.3.4, section 5.1): tables, meters, instructions, the action set, groups.
 
 use super::super::instructions::ports;
 use super::super::meters::Metered;
@@ -28,7 +28,7 @@ pub(crate) enum PacketInReason {
     InvalidTtl = 2,
 }
 
-/// What a frame causes.
+/// Effect of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It leaves by these ports.
@@ -42,7 +42,7 @@ pub(crate) enum Effect {
     },
 }
 
-/// What became of a frame.
+/// Result of the pipeline for a frame.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) effects: Vec<Effect>,
@@ -66,7 +66,7 @@ impl Run {
     }
 }
 
-/// What actions need to know beside the frame.
+/// Context of actions.
 #[derive(Clone, Copy, Debug)]
 struct Context<'a> {
     table: u8,

@@ -296,7 +296,7 @@ impl Table {
         self.model.entries
     }
 
-    /// Returns the way of its entries to the chip.
+    /// Returns the installation of its entries in the chip.
     pub(super) const fn handover(&self) -> &Handover {
         &self.handover
     }
