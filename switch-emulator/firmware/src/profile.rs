@@ -75,10 +75,10 @@ impl ProfileError {
 /// [`ProfileError::Syntax`] when the text is not TOML or its kind no text.
 pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
     #[derive(Deserialize)]
-    struct FlowKey {
+    struct FileHeader {
         kind: Option<String>,
     }
-    let head: FlowKey = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
+    let head: FileHeader = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
     Ok(head.kind)
 }
 

@@ -75,7 +75,7 @@ impl FlowKey {
 
     /// Returns the key with its ingress port set.
     #[inline]
-    pub(super) fn from_port(&self, in_port: PortNumber) -> Self {
+    pub(super) fn with_port(&self, in_port: PortNumber) -> Self {
         let mut words = self.words;
         words[2] |= u64::from(in_port.get()) << 8;
         Self { words }

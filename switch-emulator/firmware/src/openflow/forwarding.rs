@@ -56,7 +56,7 @@ impl Agent {
         iteration.out.counters.processed += 1;
         // The cache is keyed by the frame as it arrived, so a frame that has lost its tag has no key.
         let flow_key = FlowKey::read(&data).filter(|_| !stripped);
-        let flow_key = flow_key.map(|key| key.from_port(port));
+        let flow_key = flow_key.map(|key| key.with_port(port));
         let hit = flow_key.and_then(|flow_key| self.flow_cache.lookup(&flow_key));
         if let Some(cached) = hit.map(|(_, cached)| *cached) {
             count(&mut self.ports.received[port.index()], 1);
@@ -150,7 +150,7 @@ impl Agent {
         if let Some((slot, cached)) = hinted {
             return Some((slot, *cached));
         }
-        let flow_key = key()?.from_port(port);
+        let flow_key = key()?.with_port(port);
         let (slot, cached) = match flow_id {
             Some(flow_id) => self.flow_cache.lookup_and_promote(&flow_key, flow_id),
             None => self.flow_cache.lookup(&flow_key),

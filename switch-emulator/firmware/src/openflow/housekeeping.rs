@@ -26,7 +26,7 @@ impl Agent {
                 0 => self.count_port(iteration),
                 1 => self.report_links(iteration),
                 _ if self.config.quirks.has(Quirk::TimeoutsByAddress) => {
-                    self.expire_flows(iteration)
+                    self.expire_flows(iteration);
                 }
                 _ => {}
             }

@@ -271,7 +271,7 @@ impl Agent {
         match switch.next_part(self.version, now_s) {
             Ok(Some(part)) => {
                 self.session
-                    .write(iteration.began, Buffer::Roomy, part, iteration.out)
+                    .write(iteration.began, Buffer::Roomy, part, iteration.out);
             }
             Ok(None) => {}
             Err(cause) => self.hang(iteration.began, cause, iteration),

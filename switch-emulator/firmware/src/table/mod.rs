@@ -82,7 +82,7 @@ pub(crate) struct Entry {
     matched: Instant,
 }
 
-/// View of an entry for statistics and FLOW_REMOVED messages.
+/// View of an entry for statistics and `FLOW_REMOVED` messages.
 pub(crate) struct EntryView<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) slots: &'a [u8],

@@ -13,7 +13,7 @@ fn packet() -> Vec<u8> {
 }
 
 fn read(frame: &[u8], in_port: u8) -> Option<FlowKey> {
-    FlowKey::read(frame).map(|key| key.from_port(port(in_port)))
+    FlowKey::read(frame).map(|key| key.with_port(port(in_port)))
 }
 
 fn time(busy_ns: u64) -> FrameTime {
