@@ -65,7 +65,7 @@ class Growth:
     """Requests one after another in an initially empty network, between pairs of hosts not requested
     before."""
     requests_again_per_s: float
-    """The same requests again after all flows were released."""
+    """Likewise when the requests are repeated after all flows were released."""
     cycles_per_s: float
     """Requests of flows that fit, each cancelled at once."""
     accepted: int

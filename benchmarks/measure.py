@@ -21,7 +21,7 @@ LOKO = Path(sys.prefix) / "bin" / "loko"
 """The program `loko` of this Python environment."""
 
 Row = tuple[str, str, str]
-"""What was measured, its value, and its range or a remark."""
+"""Name of the measurement, its value, and its range or a remark."""
 
 _SAMPLING_S = 0.1
 

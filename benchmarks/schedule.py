@@ -49,7 +49,7 @@ class TimedProblem:
     limit_s: float
     """Time limit for solvers of the paper's program; 0: these are not tried."""
     paper: str
-    """What the paper says about the time."""
+    """The paper's statement about the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class EmulatorThroughput:
     generic: Spread
     """Our simulator with two ideal switches of the generic device, 1 Gbit/s."""
     generic_ratio: Spread | None
-    """The same to ns-3 as its users write it."""
+    """Likewise to ns-3 as its users write it."""
     one_generic: Spread
     """Our simulator with one such switch."""
     one_peer: Spread | None

@@ -210,7 +210,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """What holds for every command."""
+    """Handle the options of the program itself."""
     if quiet:
         _be_quiet(context)
 

@@ -1,4 +1,4 @@
-"""What the papers state, as data with its place in the paper: `labs/papers/PAPER.yml`."""
+"""Facts that the papers state, as data with its place in the paper: `labs/papers/PAPER.yml`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ AllocationName = Annotated[str, AfterValidator(allocation_name)]
 """Name of one of Loko's allocations; `optimised` is optimised for the traffic mix of the figure's lab."""
 
 Answer = tuple[str, bool]
-"""What the replay found, in the terms of the claim, and whether the claim holds."""
+"""The replay's result, in the terms of the claim, and whether the claim holds."""
 
 
 NOT_MEASURED: Final = "not measured"
@@ -103,7 +103,7 @@ class Claim(Strict):
     fact: str
     """Reference to the fact that says what the paper prints and where."""
     paper: str
-    """What the paper (or the figure's `reference`) says, in words that compare with what the replay finds."""
+    """The statement of the paper (or the figure's `reference`), in words that compare with the replay's."""
     check: Check
     if_not: str = ""
     """For the report: why the claim may fail here."""
@@ -139,7 +139,7 @@ class Figure(Strict):
     ours: bool = False
     """Whether the figure is this project's own: none of its claims is the paper's."""
     reference: str = "paper"
-    """What the claims compare with, in a word, if it is not the paper."""
+    """The reference of the claims, in a word, if it is not the paper."""
     by_name_only: bool = False
     """Whether the figure is replayed only if it is named: a long study of its own."""
     notes: list[FigureNote] = Field(default=[])

@@ -246,7 +246,7 @@ class RisingCheck(_OfSeveral):
 
     kind: Literal["rising"]
     places: list[str] = Field(default_factory=list)
-    """What each finding belongs to, in words, such as a rate."""
+    """The place of each finding, in words, such as a rate."""
 
     @model_validator(mode="after")
     def _a_place_each(self) -> Self:

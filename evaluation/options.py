@@ -28,7 +28,7 @@ OS_KEN: Final = "os-ken"
 
 
 class Builder(StrEnum):
-    """What builds the network of a live lab."""
+    """Builder of the network of a live lab."""
 
     MININET = "mininet"
     CONTAINERLAB = "containerlab"
@@ -48,7 +48,7 @@ class ReplayScale(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line may change. None means: as the experiment says, at the paper's scale."""
+    """Options of the command line. None means: as the experiment says, at the paper's scale."""
 
     mode: str
     seed: int

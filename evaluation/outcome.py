@@ -42,7 +42,7 @@ _ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
 
 
 class Outcome(BaseModel):
-    """What was computed of one figure, apart from its raw rows."""
+    """Everything computed of one figure, apart from its raw rows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""What the report says about the origin of results: files, time and machine, assumptions."""
+"""The origin of results for the report: files, time and machine, assumptions."""
 
 from __future__ import annotations
 

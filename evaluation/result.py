@@ -164,11 +164,11 @@ class Band(_ResultModel):
     """Lower end at each x, or the only one, in the finding's unit; `most` has the upper ends."""
     most: list[float] = Field(min_length=1)
     covers: str
-    """What was varied, and how long each case was replayed."""
+    """The varied quantities, and how long each case was replayed."""
 
 
 class NoteResult(_ResultModel):
-    """What the paper leaves open about the figure, and how this project deals with it."""
+    """A point that the paper leaves open about the figure, and how this project deals with it."""
 
     where: str
     text: str
@@ -213,14 +213,14 @@ def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
 
 
 class Provenance(_ResultModel):
-    """What is needed to repeat a replay."""
+    """Everything needed to repeat a replay."""
 
     commit: str
     profile: str
     backend: str = ""
-    """What forwarded the frames of a live run: values of `loko.lab.Backend`, separated by commas."""
+    """Backends that forwarded the frames of a live run: values of `loko.lab.Backend`, separated by commas."""
     builder: str = ""
-    """What built the lab of a live run (`evaluation.options.Builder`)."""
+    """Builder of the lab of a live run (`evaluation.options.Builder`)."""
     framework: str = ""
     """The OpenFlow framework of the controller in a live run."""
     host: HostResult
@@ -234,7 +234,7 @@ class Provenance(_ResultModel):
     machine: str = ""
     """Where the run took place; empty in virtual time, where it has no influence."""
     real_boards: dict[str, dict[str, str]] = {}
-    """What each real board reports about itself (`evaluation.runner.RunRecords.real_boards`)."""
+    """Self-description of each real board (`evaluation.runner.RunRecords.real_boards`)."""
 
 
 class FigureResult(_ResultModel):
@@ -244,7 +244,7 @@ class FigureResult(_ResultModel):
     paper: str
     title: str
     reference: str = "paper"
-    """What the claims compare with, in a word."""
+    """The reference of the claims, in a word."""
     mode: str
     seed: int
     x: AxisLabel

@@ -88,7 +88,7 @@ class RunRecords:
     boards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Counters of each switch by name, such as ``received``, ``forwarded``, ``dropped_buffer``."""
     real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What each real board reports about itself: ``mac``, ``firmware``, ``hardware``, ``serial``."""
+    """Self-description of each real board: ``mac``, ``firmware``, ``hardware``, ``serial``."""
     flows: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """Counters of all flows by number, including those not observed: ``sent``, ``received``,
     ``max_delay_ns``, ``nonconforming``, … In virtual time only."""

@@ -330,7 +330,7 @@ class _AdmissionOptions(NamedTuple):
 
 
 class _Granted(NamedTuple):
-    """What grants flows, and the settings that follow from that choice."""
+    """The admission of flows, and the settings that follow from that choice."""
 
     granting: AdmissionGranting | SlotGranting
     terms: Terms

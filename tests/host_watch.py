@@ -52,7 +52,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Answer:
-    """What happened since the previous request."""
+    """Events since the previous request."""
 
     gaps_ns: tuple[int, ...] = ()
     """Lengths of all gaps of at least `GAP_NS`, on any core."""

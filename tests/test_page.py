@@ -461,7 +461,7 @@ def thousand() -> Iterator[tuple[ScriptedService, str]]:
 
 @pytest.fixture
 def crowd(thousand: tuple[ScriptedService, str]) -> Iterator[tuple[ScriptedService, str]]:
-    """The same service, reset after each test."""
+    """The service, reset after each test."""
     service, _ = thousand
     flows, delays = list(service.flows), dict(service.delays)
     yield thousand

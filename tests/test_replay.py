@@ -63,7 +63,7 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What a single process on this machine computes."""
+    """The result of a single process on this machine."""
     return replayed(tmp_path_factory.mktemp("one") / "results", *FIGURES)
 
 

@@ -173,7 +173,7 @@ def test_it_admits_nothing(served: ServedLab) -> None:
 
 
 def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
-    """The same as for admission. The flows of the schedule are released first, and do not come back."""
+    """As for admission. The flows of the schedule are released first, and do not come back."""
     with ServedLab(tmp_path, "--schedule", str(made(tmp_path))) as lab:
         for name in ("f1", "f2"):
             assert lab.client.delete(f"/v1/flows/{name}").status_code == 204

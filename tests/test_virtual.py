@@ -157,7 +157,7 @@ def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Pat
 
 
 def test_boards_reach_their_controller_by_frames(tmp_path: Path) -> None:
-    """The same guarantee holds, although the boards' own frames share the CPUs with the flows' frames."""
+    """The guarantee still holds, although the boards' own frames share the CPUs with the flows' frames."""
     path = tmp_path / "lab.yml"
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
     path.write_text(text.replace("control: session", "control: network"), encoding="utf-8")

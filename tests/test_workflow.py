@@ -35,7 +35,7 @@ CONTEXTS = {
     "github.ref",
     *(f"matrix.{name}" for name in ("target", "packages", "variables", "arguments")),
 }
-"""What expressions may refer to; of the matrix, only keys that it has."""
+"""Contexts that expressions may refer to; of the matrix, only keys that it has."""
 
 
 def test_every_job_and_step_has_known_keys_only():

@@ -46,7 +46,7 @@ class ManifestFile(_ArchiveModel):
 
 
 class Manifest(_ArchiveModel):
-    """What the archive holds."""
+    """The manifest of an archive: its format, the commit, and its files."""
 
     format: Literal["loko-artifact-1"] = "loko-artifact-1"
     commit: str

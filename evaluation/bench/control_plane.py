@@ -1,4 +1,4 @@
-"""What the procedures of the control plane share: questions and answers, and changes of entries."""
+"""Common code of the control-plane procedures: requests and replies, and changes of entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bench can do with a switch, whatever and wherever it is.
+"""The interface between bench and switch, whatever and wherever the switch is.
 
 A bench has the switch's port 1 (in) and port 2 (out) under taps, and the connection of its controller, tapped
 as well. Instants are nanoseconds of the bench's own clock; they rise from call to call.

@@ -37,7 +37,7 @@ class DeviceChoice:
     form: str
     """The profile whose form the measured one takes."""
     identity: dict[str, Any]
-    """What the samples depend on: the profile or the inventory."""
+    """The profile or the inventory, on which the samples depend."""
     inventory: Inventory | None
     """The inventory that describes the switch in real time; None in virtual time."""
     is_simulated: bool = False

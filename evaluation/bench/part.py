@@ -1,4 +1,4 @@
-"""What a campaign is made of: procedures, their parts, and the keys under which samples are kept."""
+"""The elements of a campaign: procedures, their parts, and the keys under which samples are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NoFrameLength(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a part measures. As text, it names the part in stores and for people."""
+    """Identifies a part. As text, it names the part in stores and for people."""
 
     procedure: str
     subject: tuple[Hashable, ...]

@@ -86,7 +86,7 @@ class Precondition:
 
     name: str
     presumed: str
-    """What the model needs, and what the paper found of the Zodiac FX."""
+    """The model's requirement, and the paper's finding on the Zodiac FX."""
     measured: str
     holds: bool | None
     """None if the samples do not tell."""

@@ -1,4 +1,4 @@
-"""What the user sees while a campaign measures: how long it will take, and how far it is."""
+"""The progress of a campaign on the terminal: how long it will take, and how far it is."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance
 from loko.html_templates import html_templates
 
 Results = Mapping[str, Mapping[str, Any]]
-"""What each part of a campaign found, by its name."""
+"""Results of the parts of a campaign, by their names."""
 
 _ABOUT: Final = {
     "PT": {

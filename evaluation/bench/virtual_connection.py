@@ -46,7 +46,7 @@ class ConnectedBoard:
         self._board = switch_emulator.Board(profile, {**config, "control": "network"}, seed)
         self._now_ns = 0
         self._arrivals: list[tuple[int, int, bytes, bool]] = []
-        """What will arrive at the board: instant, order, data, and whether that is a whole frame."""
+        """Future arrivals at the board: instant, order, data, and whether that is a whole frame."""
         self._numbers = itertools.count()
         self._peer_mac = self._peer_address = b""
         self._peer_port = 0

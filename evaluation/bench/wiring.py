@@ -21,7 +21,7 @@ class Wiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What became of a few probes. Port numbers are the inventory's, except where they are the switch's."""
+    """Fates of a few probes. Port numbers are the inventory's, except where they are the switch's."""
 
     datapath_id: int | None = None
     """Datapath id of the switch that connected; None if none did."""
@@ -43,7 +43,7 @@ NOTHING = Observations(
     taps_at_entrance=frozenset(),
     taps_at_exit=frozenset(),
 )
-"""What would be observed if every cable were cut."""
+"""The observations with every cable cut."""
 
 
 def diagnose(wiring: Wiring, seen: Observations) -> str | None:

@@ -1,4 +1,4 @@
-"""What is known about a machine. None stands for what could not be found out."""
+"""Facts about a machine. None stands for a fact that could not be found out."""
 
 from __future__ import annotations
 

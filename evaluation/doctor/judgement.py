@@ -1,4 +1,4 @@
-"""What the facts of a machine mean for live results. A pure function: facts in, diagnoses out."""
+"""Diagnoses of a machine for live results. A pure function: facts in, diagnoses out."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Diagnosis:
     level: Level
     found: str
     means: str = ""
-    """What it means for live results."""
+    """Its meaning for live results."""
     change: str = ""
-    """What to change."""
+    """The change that would mend it."""
 
 
 def trusted(diagnoses: Sequence[Diagnosis]) -> bool:

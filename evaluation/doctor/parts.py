@@ -1,4 +1,4 @@
-"""What live runs need, tried or looked for one by one."""
+"""Requirements of live runs, tried or looked for one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaluation.live.permission import NEW_TREE
 from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
 
 WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")
-"""What the emulator requests of `SCHED_DEADLINE`, as options of ``chrt``."""
+"""The emulator's request to `SCHED_DEADLINE`, as options of ``chrt``."""
 
 _TIMEOUT_S = 10.0
 
@@ -60,7 +60,7 @@ _COARSE = {
         "sch_netem; without it the queue has 1000 places",
     ),
 }
-"""What the coarse backends need: a script that tries it, and the kernel modules behind it."""
+"""Requirements of the coarse backends: a script that tries each, and the kernel modules behind it."""
 
 
 def parts(*, root: bool) -> tuple[Requirement, ...]:

@@ -56,7 +56,7 @@ class DrivenBoard:
         self.messages: list[bytes] = []
         """All messages that the board has sent to the controller, such as PACKET_IN, except echo requests."""
         self.events: list[str] = []
-        """What the board was told to do but cannot, and frames that it ignores, with the reasons."""
+        """Requests that the board cannot carry out, and frames that it ignores, with the reasons."""
         self.left: dict[int, bytes] = {}
         """The frames that left for the last frame or message, by port."""
         self.board.advance(self.now_ns)

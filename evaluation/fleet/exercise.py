@@ -1,4 +1,4 @@
-"""What a fleet does: it connects, asks one by one, asks all at once, and restarts half of its boards."""
+"""The course of a fleet test: connect, ask one by one, ask all at once, restart half of the boards."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class FleetResult:
-    """What was measured so far, in the terms of RFC 8456. A metric without any sample yet is None."""
+    """Results so far, in the terms of RFC 8456. A metric without any sample yet is None."""
 
     boards: int
     control_cost: bool
@@ -77,7 +77,7 @@ class FleetResult:
     closed_by_controller: int = 0
     """Sessions that the controller has ended."""
     complaints: dict[str, int] = field(default_factory=dict)
-    """What the boards could not do, and how often."""
+    """Requests that the boards could not carry out, and how often."""
 
     def as_values(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -1,4 +1,4 @@
-"""What a bench says to a switch in either version of OpenFlow: greeting, barrier, emptying of its tables."""
+"""The bench's messages in either version of OpenFlow: greeting, barrier, emptying of the tables."""
 
 from __future__ import annotations
 

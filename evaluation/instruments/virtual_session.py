@@ -19,7 +19,7 @@ class RefusedError(RunError):
 
 
 class Sessions(Protocol):
-    """What holds the controller's ends of sessions: `switch_emulator.Network`, or like it in real time."""
+    """Holder of the controller's ends of sessions: `switch_emulator.Network`, or its like in real time."""
 
     def control(
         self, board: str, segments: Sequence[bytes], *, spacing_ns: int = ..., await_reply: bool = ...

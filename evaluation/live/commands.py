@@ -407,7 +407,7 @@ def _name(lab: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What is shown of a running lab."""
+    """The view of a running lab."""
 
     status: LabStatus
     pid: int

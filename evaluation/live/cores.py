@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 NOT_JUDGED: Final = "its delays say nothing of the switches, for it shares the cores with other labs"
-"""What is said of a relaxed lab."""
+"""Remark on a relaxed lab."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Gives each frame a departure time, by a BPF program; `fq` or `etf` holds it until then.
+"""Sets the departure time of each frame by a BPF program; `fq` or `etf` holds it until then.
 
 The program runs in front of the queueing discipline of an interface. It keeps a token bucket, like a class of
 HTB that does not borrow. It drops a frame that would leave later than the bound, and none that already has a
@@ -44,7 +44,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class HoldingDiscipline(Enum):
-    """What holds a frame until its departure."""
+    """Queueing discipline that holds a frame until its departure."""
 
     FQ = (5, 0)
     """Sends a frame at once if it is already due."""

@@ -116,7 +116,7 @@ class LabStatus:
     consoles: Mapping[str, str]
     """Device of each board's serial console; a new one after a restart of the board."""
     real_boards: Mapping[str, Mapping[str, str]]
-    """What each real board says of itself (`evaluation.runner.RunRecords.real_boards`)."""
+    """Self-description of each real board (`evaluation.runner.RunRecords.real_boards`)."""
     ports: tuple[PortStatus, ...]
     """Ports of the switches in this network namespace; not of those in containers."""
     stalls: int

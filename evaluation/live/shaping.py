@@ -117,7 +117,7 @@ def udp_to_class(end: Literal["sport", "dport"], port: int, to_class: str) -> li
 
 
 _UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
-"""What tc prints if kernel or tc lacks a discipline."""
+"""Messages of tc if kernel or tc lacks a discipline."""
 
 
 def replace_discipline(kind: str, arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> None:

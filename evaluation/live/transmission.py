@@ -33,7 +33,7 @@ one up to 1 s late, and does not wait for it when it is ended."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What the taps saw of a run."""
+    """The taps' frames of a run."""
 
     traffic: tuple[Sender, ...]
     start_ns: int

@@ -20,7 +20,7 @@ _LOST: Final = ("dropped_buffer", "dropped_switch", "dropped_return", "dropped_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRow:
-    """What a switch did between two statuses."""
+    """Counters of a switch between two statuses."""
 
     switch: str
     received: int
@@ -40,7 +40,7 @@ SWITCH_COLUMNS: Final = ("look", "seconds", *(field.name for field in fields(Swi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortRow:
-    """What passed a port between two statuses."""
+    """Frames at a port between two statuses."""
 
     switch: str
     port: int

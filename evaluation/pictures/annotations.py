@@ -1,4 +1,4 @@
-"""What a picture shows beside the results: values that the paper prints, and predicted bands."""
+"""Annotations of a picture beside the results: values that the paper prints, and predicted bands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pictures share: style, colours, title, and the list of claims."""
+"""Common elements of all pictures: style, colours, title, and the list of claims."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _ENTRY_COOKIE_AT: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """What became of the entries up to the first error."""
+    """Fates of the entries up to the first error."""
 
     sent: int
     """Entries sent without an error."""

@@ -1,4 +1,4 @@
-"""What the machine under a live switch adds to its times, and which marks that leaves open.
+"""Influence of the machine under a live switch on its times, and the marks that this leaves open.
 
 Frames that met a known stall do not count. Shorter pauses are not seen, so each threshold of time is tried
 twice: as it is, and raised by the longest pause that may go unseen. Where that changes the mark, the machine

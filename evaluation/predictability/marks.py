@@ -46,7 +46,7 @@ class Threshold(Strict):
     value: float = Field(ge=0)
     where: str
     sentence: str
-    """What the paper says about it, in our words."""
+    """The paper's statement about it, in our words."""
 
 
 class Thresholds(Strict):

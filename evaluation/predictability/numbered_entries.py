@@ -35,7 +35,7 @@ _TAG_AT: Final = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchAction:
-    """What entries match and do. The defaults are those of table III."""
+    """Match and action of entries. The defaults are those of table III."""
 
     match: str = "five-tuple"
     action: str = "output"

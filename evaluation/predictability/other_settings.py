@@ -20,7 +20,7 @@ class OtherSetting(Strict):
     setting: str
     where: str
     sentence: str
-    """What the paper says about it, in our words."""
+    """The paper's statement about it, in our words."""
 
 
 class _Settings(RootModel[dict[str, OtherSetting]]):

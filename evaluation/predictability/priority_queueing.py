@@ -125,7 +125,7 @@ def _most_ns(delays: PriorityDelays, part: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excesses:
-    """What the mark depends on."""
+    """Numbers on which the mark depends."""
 
     refused: bool
     forwards: bool

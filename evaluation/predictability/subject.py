@@ -51,7 +51,7 @@ class Pace:
     probe_gap_ns: int = 20_000
     """Gap between the frames that show which entries there are."""
     slow_probe_gap_ns: int = 500_000_000
-    """The same for switches, or entries, that may be slow."""
+    """Likewise for switches, or entries, that may be slow."""
     software_mbps: float = 0.1
     """The rate at which switches that forward on a CPU get frames for PT. Figure 3 has 0.1 Mbit/s."""
     pauses: float = 1

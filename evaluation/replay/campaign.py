@@ -134,7 +134,7 @@ class Tally:
         """Begin empty. `guarantees_ns` has the guarantees of the flows whose packets are counted."""
         self.boxes = {flow: DelayStats(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
         self.real_boards: dict[str, dict[str, str]] = {}
-        """What each real board reports about itself."""
+        """Self-description of each real board."""
         self._boards: list[Counters] = []
         self._hosts: list[HostResult] = []
 

@@ -17,7 +17,7 @@ from loko.scenario import OpenFlow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is sent through a lab, once for each seed."""
+    """Traffic through a lab, sent once for each seed."""
 
     figure: str
     """``PAPER/FIGURE``."""

@@ -23,7 +23,7 @@ _DRAIN_NS: Final = 100_000_000
 
 
 class ScheduleReplay(NamedTuple):
-    """What became of the frames."""
+    """Result of a replay of a schedule."""
 
     packets: int
     refutations: list[str]

@@ -82,9 +82,9 @@ class SlicedSwitch(Strict):
 
     title: str
     configured: str
-    """What was configured, as a name in `labs/slicing/slices` or a path, relative to this file too."""
+    """The configured port, as a name in `labs/slicing/slices` or a path, relative to this file too."""
     counts: Annotated[CountedBytes | None, Field(strict=False)] = None
-    """What the configured rates are meant to count. Default: what the scheduler counts."""
+    """Bytes that the configured rates are meant to count. Default: those that the scheduler counts."""
     switch: Annotated[VirtualSwitch | MeterDevice | HtbSwitch | DpdkSwitch, Field(discriminator="kind")]
 
     def port(self) -> Port:
@@ -92,7 +92,7 @@ class SlicedSwitch(Strict):
         return load_slices(self.configured)
 
     def counted_as(self) -> CountedBytes:
-        """What the configured rates are meant to count."""
+        """Bytes that the configured rates are meant to count."""
         if self.counts is not None:
             return self.counts
         return CountedBytes.FRAME_WITHOUT_FCS if self.port().scheduler == "htb" else CountedBytes.IP_PACKET

@@ -1,4 +1,4 @@
-"""What is sent through each slice, as parts: each is measured in one go and kept, or not at all."""
+"""Measurements of each slice: each is carried out in one go and kept, or not at all."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Slice:
     port: Port
     number: int
     counts: CountedBytes
-    """What the configured rates are meant to count."""
+    """Bytes that the configured rates are meant to count."""
 
     def _takes(self, frame_bytes: int) -> int:
         return frame_bytes + self.counts.more_bytes

@@ -27,7 +27,7 @@ class AdmittedSet:
     entries: int
     """Entries in every switch's table."""
     control: ControlTraffic = field(default_factory=dict)
-    """What the controller may send to every switch meanwhile."""
+    """Control traffic that the controller may send to every switch meanwhile."""
     openflow: OpenFlow = OpenFlow.V1_0
     """OpenFlow version of the sessions with the switches."""
     profile_of: Mapping[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ LOADS: Final = (0.9, 4.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What each way of sending found, with the same number of patterns or in the same time."""
+    """Results of each way of sending, with the same number of patterns or in the same time."""
 
     flows: int
     """Number of flows in the set."""

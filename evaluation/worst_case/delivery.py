@@ -21,7 +21,7 @@ _QUEUE_FRAMES: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class FlowResult:
-    """What became of a flow's packets. A kept guarantee means no `lost`, no `wrong`, and `worst` <= 1."""
+    """Delivery of a flow's packets. A kept guarantee means no `lost`, no `wrong`, and `worst` <= 1."""
 
     flow: str
     sent: int

@@ -24,9 +24,9 @@ class Reason:
     """A reason why some tests fail on the board."""
 
     asks: str
-    """What these tests require."""
+    """The requirement of these tests."""
     board: str
-    """What the board does instead."""
+    """The board's behaviour instead."""
     tests: Mapping[str, str]
     """Each test with OFTest's failure message."""
     quirks: tuple[int, ...]

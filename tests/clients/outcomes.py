@@ -34,7 +34,7 @@ class Outcome:
     network: str | None = None
     quirks: tuple[int, ...] = ()
     log: str = ""
-    """What the emulator logs about it."""
+    """The emulator's log lines about it."""
     why: str = ""
     instead: str = ""
 

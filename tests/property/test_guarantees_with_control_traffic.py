@@ -43,7 +43,7 @@ from loko.scenario import of_lokos_tables
 
 SESSION = load_lab("two-switch")
 NETWORK = replace(SESSION, controller=IPv4Interface("10.0.1.8/24"))
-"""The same lab; messages of the controller are frames on the boards' control ports."""
+"""The lab again; messages of the controller are frames on the boards' control ports."""
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2"), ("H3", "H4"))
 RUN_NS = 400_000_000
 SIZES = (64, 100, 128, 256, 306, 548, 1032, 1516)

@@ -305,7 +305,7 @@ def timed(wanted: Flow) -> TimedFlow:
 
 
 class ServedSlots(ServedBoards):
-    """The same with time slots: the service starts with the flows of a schedule."""
+    """With time slots: the service starts with the flows of a schedule."""
 
     def __init__(self, path: Path, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
         self.schedule = schedule

@@ -201,7 +201,7 @@ def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow)
 
 
 def test_every_step_of_one_cycle_with_slots(tmp_path: Path) -> None:
-    """The same with slots. The flows of the schedule are there from the first step on."""
+    """Likewise with slots. The flows of the schedule are there from the first step on."""
     schedule = served_schedule(LAB, [flow(9, "H2", "H4")], slots=3)
     kept = kill_at_every_step(lambda fuse: ServedSlots(tmp_path / f"{fuse}.sqlite", schedule))
     assert all("f9" in there for there in kept)

@@ -1,4 +1,4 @@
-"""What the service logs, and that it logs rarely."""
+"""The service's log: its lines, and that it logs rarely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make bundle` collects is used only on matching machines, and only if it is complete."""
+"""A bundle of `make bundle` is used only on matching machines, and only if it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is derived from the frames of a real sender."""
+"""Numbers derived from the frames of a real sender."""
 
 from __future__ import annotations
 

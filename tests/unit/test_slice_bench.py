@@ -1,4 +1,4 @@
-"""What the bench finds about slices: none for exact ones, and every wrong property is found and named."""
+"""The bench's findings on slices: none for exact ones, and every wrong property is found and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make smoke` tries, what it skips, and what counts as a failure."""
+"""`make smoke`: the runs that it tries and skips, and what counts as a failure."""
 
 from __future__ import annotations
 

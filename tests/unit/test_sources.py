@@ -1,4 +1,4 @@
-"""What a host's source is told about a schedule: files for `zodiac-fx slots`, and unusable folders."""
+"""The configuration of a host's source for a schedule: files for `zodiac-fx slots`, and unusable folders."""
 
 from __future__ import annotations
 

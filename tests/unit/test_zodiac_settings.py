@@ -1,4 +1,4 @@
-"""What the role `board` reads from a console and plans, checked against the emulated console."""
+"""The role `board`: settings read from a console and planned, checked against the emulated console."""
 
 from __future__ import annotations
 

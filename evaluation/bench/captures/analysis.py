@@ -81,7 +81,7 @@ class FirstLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a pair of captures says about a switch."""
+    """Analysis of a pair of captures, at the entrance and the exit of a switch."""
 
     entered: int
     left: int

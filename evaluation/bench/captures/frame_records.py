@@ -1,4 +1,4 @@
-"""What became of each captured frame, in the project's format of packet records (Parquet)."""
+"""Fates of captured frames, in the project's format of packet records (Parquet)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Sighting(NamedTuple):
 
 
 class FrameFate(NamedTuple):
-    """What became of a frame that entered."""
+    """The fate of a frame that entered."""
 
     number: int
     """Its place among the frames that entered, from 0."""

@@ -1,4 +1,4 @@
-"""What a campaign's samples say about a switch: the numbers of its profile, and how certain they are."""
+"""Fits a profile to a campaign's samples: the numbers of the switch, and how certain they are."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _HEAD: Final = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What was measured, when, and with which program; `loko.device.Measurement` reads it."""
+    """Origin of a measured profile: device, date, program; `loko.device.Measurement` reads it."""
 
     device: str
     date: str

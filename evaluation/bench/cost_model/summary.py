@@ -1,4 +1,4 @@
-"""What `loko bench all` prints at its end: what was found, how certain it is, and what was not found."""
+"""The summary that `loko bench all` prints: the numbers found, how certain they are, and those not found."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ CONNECT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What surrounds the switch."""
+    """The surroundings of the switch: ports, controller, links."""
 
     ports: Mapping[int, Port]
     controller: ControllerPort

@@ -13,7 +13,7 @@ from evaluation.runner import RunError
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What the kernel says about an interface's link."""
+    """The link of an interface, as the kernel reports it."""
 
     is_there: bool
     changes: int

@@ -1,4 +1,4 @@
-"""What a real sender does on this machine: mgen in front of tc's tbf, on a cable of its own.
+"""Measures a real sender on this machine: mgen in front of tc's tbf, on a cable of its own.
 
 Figures 3a and 3b of the Loko paper agree with senders that need some time per frame beside that of its tokens
 (docs/senders.md). Whether a sender does depends on its kernel, its timers and its generator. So it is
@@ -111,15 +111,15 @@ The generator tries to offer half as much again as the shaper passes, so that fr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderMeasurement:
-    """What one sender did."""
+    """Measurement of one sender."""
 
     name: str
     token_us: float
     """Time that the tokens of a frame take; without a shaper, the time between two offered frames."""
     offered_pps: float
-    """What the generator was told to offer."""
+    """Rate that the generator is configured to offer."""
     accepted_pps: float
-    """What reached the shaper, whether it then passed or was dropped."""
+    """Rate that reached the shaper, whether it then passed or was dropped."""
     sent_pps: float
     frame_us: float
     """Mean time per frame while sending."""

@@ -1,4 +1,4 @@
-"""What else the CPU does: while frames wait for it, any work between two of them shows as a longer gap.
+"""Other work of the CPU: while frames wait for it, any work between two of them shows as a longer gap.
 
 Not in the paper, which only says that timers and housekeeping remain (section 3.1). Relies on the paper's
 assumption that one CPU serves all.

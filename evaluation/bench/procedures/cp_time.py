@@ -1,4 +1,4 @@
-"""What messages cost (section 3.2): questions to the control plane whose answers tell its costs apart.
+"""Costs of messages (section 3.2): control-plane requests whose replies tell the costs apart.
 
 A question prepares the table and sends segments back to back; the last one brings a reply. The time until
 then is a sum of costs that the question names (`terms`). Least squares over all questions give each cost.

@@ -1,4 +1,4 @@
-"""What messages of OpenFlow 1.3 cost: the questions of `cp_time`, for that version.
+"""Costs of messages in OpenFlow 1.3: the requests of `cp_time`, for that version.
 
 Segments, echoes and barriers cost the same in both versions, so 1.0 tells them. Each message goes in a
 segment of its own, since replies to one segment displace each other on the Zodiac FX (quirks 86 and 90).

@@ -55,7 +55,7 @@ class Tested:
     holds: dict[str, Any]
     """Match in which the field agrees with the bench's frames."""
     differs: dict[str, Any]
-    """The same match, except that this field, and none before it, differs."""
+    """The match with this field, and none before it, changed."""
     before: tuple[str, ...] = ()
     """The fields before it, which agree."""
     shape: FrameLayout = FrameLayout.UDP

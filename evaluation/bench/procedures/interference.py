@@ -1,4 +1,4 @@
-"""What a frame costs that does not come out at port 2, from the delay of the frame right behind it.
+"""Cost of a frame that does not come out at port 2, from the delay of the frame right behind it.
 
 A leader and a follower arrive back to back. The follower waits for the leader, so the time from the leader's
 arrival until the follower leaves is the sum of what both take of the CPU. Not in the paper. Relies on the

@@ -50,7 +50,7 @@ def measure(alone: Device, *, samples: int, seed: int) -> dict[int, SampleSet]:
 
 @dataclass(frozen=True, slots=True)
 class PipelineComparison:
-    """What the three elements of the pipeline carry at one frame length, in bit/s."""
+    """Throughput of the three elements of the pipeline at one frame length, in bit/s."""
 
     switch_bps: float
     """The integrated switch at its longest processing time (equation 5)."""

@@ -1,4 +1,4 @@
-"""What the switch does with more than it can hold: when a pause ends, and what a frame too many costs.
+"""The switch in overload: when a pause ends, and what a frame too many costs.
 
 Not in the paper, which only sees the throughput fall (section 3.4.2, fig. 12a); docs/overload.md says what
 the numbers mean. A burst that is one frame too long makes the CPU ask for a pause. What becomes of probes
@@ -59,7 +59,7 @@ _PERMILLE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the timing of the probes depends on."""
+    """Numbers on which the timing of the probes depends."""
 
     frames: int
     """How many frames the switch holds; with one more it asks for a pause."""

@@ -39,7 +39,7 @@ _SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What went in and what came out, in bits of frames with FCS per second."""
+    """Input and output rate, in bits of frames with FCS per second."""
 
     input_bps: float
     output_bps: float

@@ -74,7 +74,7 @@ def pairs(ports: int) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortInstruments:
-    """What sends and stamps at the ports of a switch."""
+    """Senders and taps at the ports of a switch."""
 
     core: int
     """Core of the thread that sends."""

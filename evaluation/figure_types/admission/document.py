@@ -88,7 +88,7 @@ class AdmissionFigure(FindingFigure, LabFigure):
     schemes: list[SchemeName] = Field(min_length=1)
     """Schemes that are tried under each reservation; the others are compared with the first."""
     reservations: list[ReservationName] = Field(default=[PRINTED], min_length=1)
-    """What time is reserved for beside the flows."""
+    """Reservations of time beside the flows."""
     further_schemes: list[SchemeName] = Field(default=[])
     """Schemes that are tried under the first reservation only."""
     runs_of_others: int | None = Field(default=None, ge=1)

@@ -1,4 +1,4 @@
-"""What time is reserved for beside the flows: cases that users meet in practice, by name."""
+"""Reservations of time beside the flows: cases that users meet in practice, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loko.control_traffic import (
 
 
 class NamedReservation(NamedTuple):
-    """What admission assumes of the controller and of the tables."""
+    """Admission's assumptions on the controller and on the tables."""
 
     traffic: ControlTraffic | None
     fillers: int | None

@@ -40,7 +40,7 @@ class SlotSystem(_ComparedSystem):
 
     system: Literal["slots"]
     exclusive: Literal["links", "switches"]
-    """What a slot occupies exclusively (`loko.schedule.timing.Exclusive`)."""
+    """Resources that a slot occupies exclusively (`loko.schedule.timing.Exclusive`)."""
 
     @property
     def ours(self) -> bool:

@@ -51,7 +51,7 @@ def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iperf3Result:
-    """What iperf3 shows of a transfer after its warm-up."""
+    """The result of a transfer after its warm-up, as iperf3 reports it."""
 
     payload_bps: float
     """Payload that the destination read."""
@@ -59,7 +59,7 @@ class Iperf3Result:
     window_packets: float
     """Mean over the ends of iperf3's intervals."""
     round_trip_ms: float
-    """The same of the sender's estimate."""
+    """Likewise, the sender's estimate."""
 
 
 def live_of(reply: tcp_port.TransferReply, seconds: float) -> Iperf3Result:

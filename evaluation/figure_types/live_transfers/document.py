@@ -12,7 +12,7 @@ from loko.slices.document import FrameBytes
 
 
 class LiveTransfers(FindingFigure):
-    """What iperf3 shows of transfers over the kernel's TCP, and what the simulator's does in its place."""
+    """Transfers of iperf3 over the kernel's TCP, and over the simulator's in its place."""
 
     kind: Literal["live_transfers"]
     shows: Literal["throughput", "window", "cpu"]

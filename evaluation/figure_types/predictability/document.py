@@ -72,7 +72,7 @@ class Throughputs(Strict):
 
 
 class Specifications(Strict):
-    """What is known of the switches beforehand, and the ports of the devices that stand for them."""
+    """Specifications of the switches, and the ports of the devices that stand for them."""
 
     shows: Literal["specifications"]
 

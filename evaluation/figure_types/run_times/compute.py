@@ -41,7 +41,7 @@ class RunTimePoint:
     """A problem of the figure under one scheme."""
 
     x: int
-    """What varies: flows, slots, or links."""
+    """The varied quantity: flows, slots, or links."""
     scheme: SchedulingScheme
     problem: Problem
     seed: int

@@ -1,1 +1,1 @@
-"""What the schedulers of sliced ports do to a transfer over TCP (the slicing paper, sections V to VII)."""
+"""Effects of the schedulers of sliced ports on a TCP transfer (the slicing paper, sections V to VII)."""

@@ -36,7 +36,7 @@ class QuickTransfers(Strict):
 
 
 class RealTime(Strict):
-    """What is replayed in real time in place of the rates and seconds of virtual time."""
+    """Rates and seconds in real time, in place of those of virtual time."""
 
     queue_rates_mbps: list[Mbps] = Field(min_length=1)
     """Those that this machine's switches do not carry are left out."""

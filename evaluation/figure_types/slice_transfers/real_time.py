@@ -34,7 +34,7 @@ _OTHERS: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTransfersResult:
-    """What was measured of a figure's transfers."""
+    """Results of a figure's transfers."""
 
     did: dict[tuple[str, int], TransferMeasurement]
     """By name of the port and rate of its queue."""

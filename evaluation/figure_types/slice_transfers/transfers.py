@@ -1,4 +1,4 @@
-"""What is measured of a transfer over TCP through a sliced port, in virtual time or live."""
+"""Measurements of a TCP transfer through a sliced port, in virtual time or live."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferMeasurement:
-    """What a transfer did after its warm-up."""
+    """Measurement of a transfer after its warm-up."""
 
     latency_ms: float
     """Mean over its segments, from the sender's tap to the receiver's."""

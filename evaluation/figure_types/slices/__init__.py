@@ -1,1 +1,1 @@
-"""What the schedulers of sliced ports do to bursts and messages (the slicing paper, section IV-A)."""
+"""Effects of the schedulers of sliced ports on bursts and messages (the slicing paper, section IV-A)."""

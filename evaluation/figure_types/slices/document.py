@@ -67,7 +67,7 @@ class Segmentation(Strict):
 
 
 class Messages(Strict):
-    """The same data and command, segmented and ordered in several ways."""
+    """Data and command, segmented and ordered in several ways."""
 
     shows: Literal["messages"]
     cases: list[Segmentation] = Field(min_length=2)

@@ -46,7 +46,7 @@ _SHOWN: Final = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HtbRequest(SliceRequest):
-    """What to send through a port of HTB."""
+    """A request to send through a port of HTB."""
 
     injection: InjectionMethod = field(default_factory=best_injection_method)
     """How frames get into the queues."""

@@ -87,7 +87,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
-    """What to send through a port at once; each host sends one release."""
+    """A request to send through a port at once; each host sends one release."""
 
     port: Port
     frames: Sequence[Frames]
@@ -97,7 +97,7 @@ class SliceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceReply:
-    """What became of the releases, in the order of the request, and what it cost."""
+    """Times of the released frames, in the order of the request, and the CPU time of the switch."""
 
     sent: tuple[PacketTimes, ...]
     """When each frame passed the interfaces of its host and of the destination."""

@@ -43,7 +43,7 @@ class Policer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicedRequest(SliceRequest):
-    """What to send through a policed port."""
+    """A request to send through a policed port."""
 
     policer: Policer
 

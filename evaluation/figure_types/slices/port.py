@@ -94,7 +94,7 @@ class Transfer(NamedTuple):
 
 
 class TransferResult(NamedTuple):
-    """What became of a transfer; times in ns since its beginning."""
+    """The course of a transfer; times in ns since its beginning."""
 
     segments: PacketTimes
     retransmitted_ns: NDArray[np.int64]

@@ -28,7 +28,7 @@ class Axis(Strict):
     name: str
     unit: str = ""
     multiplier: Literal["rate", "burst", "echoes"]
-    """What x scales: m_r, m_b, or c_pps, the rate of EchoRequests to each switch (section 6.1.4)."""
+    """The scaled quantity: m_r, m_b, or c_pps, the rate of EchoRequests to each switch (section 6.1.4)."""
     values: list[float] = Field(min_length=1)
 
     @model_validator(mode="after")

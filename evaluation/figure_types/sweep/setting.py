@@ -20,7 +20,7 @@ from loko.split import Split, echo_traffic, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSetting:
-    """What Loko computes for a sweep. It is the same for all points."""
+    """Loko's allocation and shares for a sweep. They hold for all points."""
 
     sweep: Sweep
     lab: Lab

@@ -1,4 +1,4 @@
-"""What the confined tree is told of the containers of a lab."""
+"""The containers of a lab, as the confined tree gets to know them."""
 
 from __future__ import annotations
 
