@@ -1,7 +1,7 @@
 """The lab's cables as the switches see them: which have a link, and what is plugged in where none should be.
 
 Pure. A cable is dead as soon as the switch at either end reports no link there, and alive again once neither
-does. What no switch reports stays unnoticed: docs/service.md says what that is.
+does. docs/broken-promises.md lists the faults that no switch reports.
 """
 
 from __future__ import annotations
