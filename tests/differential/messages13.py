@@ -71,6 +71,8 @@ class Drawn13:
     """Whether tags are pushed, onto frames that then have none, or popped."""
     has_sets: bool
     """Whether entries write action sets; if not, they lower the time to live in APPLY_ACTIONS."""
+    modifies_meters: bool
+    """If not, their counters are asked for."""
     has_table: bool
     """If not, table-miss entries send to the controller."""
     own: dict[str, tuple[bytes, int]] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class Drawn13:
             tags,
             pushes=random.random() < 0.5,
             has_sets=random.random() < 0.7,
+            modifies_meters=random.random() < 0.5,
             has_table=random.random() < 0.5,
         )
 
@@ -436,8 +439,8 @@ def _group_mod(random: Random, drawn: Drawn13) -> bytes:
     return message(4, 15, struct.pack("!HBxI", command, kind, group) + b"".join(buckets))
 
 
-def _meter_mod(random: Random) -> bytes:
-    command = random.choice((0, 0, 0, 1, 2))
+def _meter_mod(random: Random, drawn: Drawn13) -> bytes:
+    command = random.choice((0, 0, 0, 1 if drawn.modifies_meters else 0, 2))
     meter = random.choice((*_METERS, _ALL_METERS)) if command == 2 else random.choice(_METERS)
     if command == 2:
         return message(4, 29, struct.pack("!HHI", command, 0, meter))
@@ -445,8 +448,8 @@ def _meter_mod(random: Random) -> bytes:
     return message(4, 29, struct.pack("!HHI", command, _KBPS_WITH_BURST, meter) + band)
 
 
-def _multipart(random: Random) -> bytes:
-    kind = random.choice((1, 2, 2, 6, 7, 9, 10))
+def _multipart(random: Random, drawn: Drawn13) -> bytes:
+    kind = random.choice((1, 2, 2, 6, 7, 10 if drawn.modifies_meters else 9, 10))
     if kind in (1, 2):
         body = struct.pack(
             "!B3xII4xQQ",
@@ -483,7 +486,7 @@ def message13(random: Random, drawn: Drawn13) -> bytes:
     if kind < 0.82:
         return _group_mod(random, drawn)
     if kind < 0.86:
-        return _meter_mod(random)
+        return _meter_mod(random, drawn)
     if kind < 0.88:
         return message(4, 9, struct.pack("!HH", 0, random.choice((0, 128, 0xFFFF))))
     if kind < 0.9:
@@ -491,4 +494,4 @@ def message13(random: Random, drawn: Drawn13) -> bytes:
     if kind < 0.92:
         wanted = random.choice((1, 3, 7, 7)), 0, 7, 7, random.choice((0, 15)), 0
         return message(4, 28, struct.pack("!6I", *wanted))
-    return _multipart(random)
+    return _multipart(random, drawn)

@@ -69,6 +69,8 @@ NOT_DRAWN_13: Final = {
     "cookie 0": "Open vSwitch also counts entries of its own, and refuses to delete these",
     "masks without any bit": "the field is as good as none (7.2.3.5);"
     " MODIFY of Open vSwitch then finds no entry",
+    "counters of meters in trials that modify meters": "1.3 leaves open whether they go on, as on the board,"
+    " or begin again, as in Open vSwitch",
     "bands without a burst size": "the board reports 0; Open vSwitch reports the rate",
     "rates that drop frames": "they depend on a clock",
     "SELECT": "a switch may choose among the buckets (5.6.1)",
