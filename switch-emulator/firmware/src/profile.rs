@@ -185,7 +185,7 @@ pub struct IntegratedSwitch {
 pub enum CpuPortTags {
     /// The CPU gets frames with their tags.
     #[default]
-    Deferrable,
+    Kept,
     /// The CPU gets frames without their outermost tag, so that no entry matches it.
     Removed,
 }

@@ -280,7 +280,7 @@ fn tags_match_only_if_the_port_to_the_cpu_keeps_them() {
     let tagged = [&frame[..12], &[0x81, 0, 0, 3], &frame[12..]].concat();
     let twice = [&frame[..12], &[0x81, 0, 0, 9], &tagged[12..]].concat();
     for (tags, leaves, sent) in [
-        (CpuPortTags::Deferrable, 0b010, tagged.clone()),
+        (CpuPortTags::Kept, 0b010, tagged.clone()),
         (CpuPortTags::Removed, 0b100, frame.clone()),
     ] {
         let mut profile = quiet_profile();
