@@ -23,7 +23,6 @@ from loko.units import BITS_NS_PER_BYTE_S
 
 DEFAULT_QUEUE_FRAMES: Final = 160
 """Number of frames that the default send buffer of a Linux UDP socket holds."""
-"""Units of a bucket's level per byte, chosen so that an integer rate in bit/s adds an integer each ns."""
 
 
 class SenderSettings(Strict):
@@ -34,12 +33,12 @@ class SenderSettings(Strict):
     offered_load: float = Field(default=1.0, gt=0, le=10, allow_inf_nan=False)
     """Mean rate of the generator divided by the rate of its shaper."""
     queue_frames: int = Field(default=DEFAULT_QUEUE_FRAMES, ge=1, le=10_000_000)
-    """Frames that the queue before the shaper holds. Frames that do not fit count as never sent, not as
-    lost."""
+    """Frames that the queue before the shaper holds. Others count as never sent, not as lost."""
     shaper_latency_ns: int = Field(default=0, ge=0, le=10_000_000)
-    """Lateness of the shaper's timer: the extra delay of a frame that had to wait for tokens. A bucket that
-    is
-    full meanwhile gains no tokens, so a bucket of one frame loses rate for good."""
+    """Lateness of the shaper's timer: the extra delay of a frame that had to wait for tokens.
+
+    A bucket that is full meanwhile gains no tokens, so a bucket of one frame loses rate for good.
+    """
 
     @model_validator(mode="after")
     def _a_burst_finds_room(self) -> Self:

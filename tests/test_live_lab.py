@@ -434,8 +434,8 @@ def test_the_doctor_tells_one_line_for_each_finding(monkeypatch):
 VERIFY = """
 import subprocess
 from loko.lab import load_lab
-from evaluation.live.network import Network
-network = Network(load_lab("two-switch"))
+from evaluation.live.network import LiveNetwork
+network = LiveNetwork(load_lab("two-switch"))
 subprocess.run([*network.inside("H1"), *{disturbance!r}], check=True)
 network.verify()
 """

@@ -275,7 +275,7 @@ def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
         tcp_port.TransferRequest(port=slow, congestion_control=control, seconds=1)
         for control in ("reno", "cubic")
     ]
-    for reply in run_isolated(tcp_port.carry, requests):
+    for reply in run_isolated(tcp_port.transmit_all, requests):
         received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
         assert 0 < received_bps < 10_000_000 * 1.05 + 8 * queue.burst_bytes
         assert reply.segment_bytes == 1448
@@ -297,7 +297,7 @@ def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
         port=port_with(sliced, 20_000_000), congestion_control="cubic", seconds=2, tapped=True
     )
     before = names()
-    (reply,) = run_isolated(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.transmit_all, [request])
     sent = reply.segments
     assert sent is not None
     came = sent.received_ns != LOST
@@ -317,7 +317,7 @@ def test_tcp_gets_next_to_nothing_of_a_policer_whose_bucket_holds_one_packet() -
         port=port, congestion_control="cubic", seconds=2, policer=Policer.EGRESS
     )
     before = names()
-    (reply,) = run_isolated(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.transmit_all, [request])
     received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
     assert 0 < received_bps < port.queues[0].cir_bps / 20
     assert reply.retransmissions.sum() > 0
@@ -327,7 +327,7 @@ def test_tcp_gets_next_to_nothing_of_a_policer_whose_bucket_holds_one_packet() -
 def test_a_missing_iperf3_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_arguments, **_options: None)
     with pytest.raises(RunError, match=r"^the program 'iperf3' is missing: .*'apt-get install iperf3'$"):
-        tcp_port.carry([], Path("/nonexistent"))
+        tcp_port.transmit_all([], Path("/nonexistent"))
 
 
 def _ours(process: psutil.Process) -> bool:

@@ -46,15 +46,16 @@ FILTERED = """
 import json
 from evaluation.bench.software_switches.opened import opened_switch
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from evaluation.predictability.subject import Stream, carry, evenly
-from evaluation.predictability.table_iii import Scenario, flow_mods, frame
+from evaluation.predictability.subject import FrameStream, transmit, evenly
+from evaluation.predictability.table_iii import TimingScenario, flow_mods, frame
 from evaluation.runner import LOST
 
 with opened_switch("linux-bridge") as subject:
     came = {}
     for match in ("five-tuple", "dl-dst", "all"):
-        stream = Stream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(20, 50_000_000))
-        [sent] = carry(subject, flow_mods(Scenario(entries=5, match=match)), [stream], seed=1)
+        instants_ns = evenly(20, 50_000_000)
+        stream = FrameStream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=instants_ns)
+        [sent] = transmit(subject, flow_mods(TimingScenario(entries=5, match=match)), [stream], seed=1)
         came[match] = int((sent.received_ns != LOST).sum())
     print(json.dumps({"came": came, "remark": subject.live.remark}))
 """
@@ -75,19 +76,19 @@ def test_filters_of_flower_forward_where_the_kernel_has_them(tmp_path: Path) -> 
 BY_ETF = """
 from functools import partial
 from evaluation.figure_types.slices import htb_port
-from evaluation.live.departure_times import Holder, departures
+from evaluation.live.departure_times import HoldingDiscipline, departures
 
-with_departures = htb_port.carry
+with_departures = htb_port.transmit
 
-def carry(request, folder):
-    htb_port.departures = partial(departures, holder=Holder.ETF)
+def transmit(request, folder):
+    htb_port.departures = partial(departures, holder=HoldingDiscipline.ETF)
     return with_departures(request, folder)
 """
 
 SENT = """
 import json
 import numpy as np
-from evaluation.figure_types.slices.port import carry_live
+from evaluation.figure_types.slices.port import transmit_live
 from evaluation.figure_types.slices.release import Release
 from evaluation.runner import LOST
 from loko.slices.document import HtbPort, TrtcmPort, load_slices
@@ -99,7 +100,7 @@ def sent(port, share, frames=1000):
     every_ns = counted * 8e9 / RATE_BPS / share
     instants_ns = (np.arange(frames) * every_ns).astype(np.int64)
     release = Release(host="source", instants_ns=instants_ns, queue=0, frame_bytes=1518)
-    [came] = carry_live(port, {0: release})[0].values()
+    [came] = transmit_live(port, {0: release})[0].values()
     there = came.received_ns != LOST
     delays_ms = (came.received_ns - came.sent_ns)[there] / 1e6
     lasted_s = float(np.ptp(came.received_ns[there])) / 1e9
@@ -143,7 +144,7 @@ said = {
     "htb": sent(port("htb"), 2.0),
     "codel": sent(port("codel"), 2.0),
 }
-htb_port.carry = by_etf.carry
+htb_port.transmit = by_etf.transmit
 said["etf"] = sent(bound, 2.0)
 said["conforming by etf"] = sent(bound, 0.98)
 print(json.dumps(said))
@@ -213,8 +214,8 @@ def payload_bps(bucket_bytes):
     folder = Path(f"/run/{bucket_bytes}")
     folder.mkdir()
     port = policed_port(bucket_bytes)
-    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=SECONDS)
-    [reply] = tcp_port.carry([request], folder)
+    request = tcp_port.TransferRequest(port=port, congestion_control="cubic", seconds=SECONDS)
+    [reply] = tcp_port.transmit_all([request], folder)
     counted = reply.received_end_s > SKIPPED_S
     return float(reply.received_bytes[counted].sum()) * 8 / (SECONDS - SKIPPED_S)
 
@@ -236,7 +237,8 @@ queue |= {"rate_bps": 10_000_000, "burst_bytes": 3036, "flow": None}
 port = HtbPort.model_validate(values | {"link_rate_bps": 100_000_000})
 folder = Path("/run/transfer")
 folder.mkdir()
-[reply] = tcp_port.carry([tcp_port.Request(port=port, congestion_control="cubic", seconds=3)], folder)
+request = tcp_port.TransferRequest(port=port, congestion_control="cubic", seconds=3)
+[reply] = tcp_port.transmit_all([request], folder)
 print(json.dumps({
     "injection": best_injection_method(),
     "longest_ms": float(reply.round_trip_us.max()) / 1e3,

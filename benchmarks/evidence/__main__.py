@@ -20,8 +20,8 @@ from benchmarks.evidence.attacks import every_attack, kept
 from benchmarks.evidence.campaign import (
     BrokenGuaranteeError,
     Task,
-    carry_on,
     changing_port_trial_of,
+    continue_campaign,
     port_trial_of,
     trial_of,
 )
@@ -168,15 +168,17 @@ def _judged(
 ) -> dict[str, Any]:
     """Return the summary of a campaign's trials."""
     if part is EvidencePart.BOARDS:
-        return summary(_carried(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers), head)
+        return summary(
+            _run_campaign(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers), head
+        )
     if part is EvidencePart.PORTS:
         journal, carry_out = out / "port-trials.jsonl", port_trial_of
     else:
         journal, carry_out = out / "port-change-trials.jsonl", changing_port_trial_of
-    return port_summary(_carried(journal, head, PortRecord, carry_out, packets, workers), head)
+    return port_summary(_run_campaign(journal, head, PortRecord, carry_out, packets, workers), head)
 
 
-def _carried(  # noqa: PLR0917 - what a campaign consists of
+def _run_campaign(  # noqa: PLR0917 - what a campaign consists of
     path: Path,
     head: dict[str, Any],
     kind: type[R],
@@ -185,7 +187,7 @@ def _carried(  # noqa: PLR0917 - what a campaign consists of
     workers: Workers,
 ) -> list[R]:
     with Journal(path, head, kind) as journal, _Tell() as tell:
-        return carry_on(
+        return continue_campaign(
             journal,
             carry_out,
             packets=packets,

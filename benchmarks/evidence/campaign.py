@@ -30,7 +30,7 @@ class BrokenGuaranteeError(Exception):
         self.record = record
 
 
-def carry_on(
+def continue_campaign(
     journal: Journal[R],
     carry_out: Callable[[Task], R],
     *,

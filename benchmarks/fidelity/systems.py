@@ -87,7 +87,7 @@ class FidelityBench(ABC):
     """A switch that has the table of a corner."""
 
     @abstractmethod
-    def carry(self, train: Train) -> FidelityResult:
+    def transmit(self, train: Train) -> FidelityResult:
         """Send a train and record its arrivals and departures."""
 
 
@@ -133,8 +133,8 @@ class _VirtualBench(FidelityBench):
         self._board.advance(self._now_ns)
         self._board.outputs()
 
-    def carry(self, train: Train) -> FidelityResult:
-        """See `FidelityBench.carry`. Times count from the board's power-up."""
+    def transmit(self, train: Train) -> FidelityResult:
+        """See `FidelityBench.transmit`. Times count from the board's power-up."""
         self._board.segment(self._now_ns, barrier_request(4))
         begins = list(instants(train, self._now_ns + _REST_NS))
         free_ns = 0
@@ -177,7 +177,7 @@ class _LiveBench(FidelityBench):
         self._behind = BenchmarkTap(namespace, _HOSTS[OUTPUT_PORT])
         self._sent = 0
 
-    def carry(self, train: Train) -> FidelityResult:
+    def transmit(self, train: Train) -> FidelityResult:
         # A board that is idle for seconds sends an echo request, which would delay a frame.
         self._controller.confirm()
         time.sleep(_SETTLE_S)

@@ -124,7 +124,7 @@ def _lone_rates(device: ExpectedDevice) -> Sequence[float]:
 def _lone(bench: FidelityBench, device: ExpectedDevice, rate_pps: float, effort: FidelityBudget) -> Lone:
     interval_ns = round(1e9 / rate_pps)
     train = Train(count=int(rate_pps * effort.lone_s), interval_ns=interval_ns, spread_ns=interval_ns // 2)
-    carried = bench.carry(train)
+    carried = bench.transmit(train)
     outside: list[int] = []
     inside: list[int] = []
     for number, expected_ns in _expected(carried, device).items():
@@ -143,7 +143,7 @@ def _lone(bench: FidelityBench, device: ExpectedDevice, rate_pps: float, effort:
 def _overload(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget) -> OverloadTrial:
     interval_ns = max(round(1e9 / (_OVERLOAD * device.capacity_pps)), device.slot_ns)
     train = Train(count=int(effort.overload_s * 1e9 / interval_ns), interval_ns=interval_ns)
-    carried = bench.carry(train)
+    carried = bench.transmit(train)
     first, last = min(carried.arrivals_ns.values()), max(carried.arrivals_ns.values())
     begin = first + _RUN_IN_SHARE * (last - first)
     expected = [at for at in _expected(carried, device).values() if at is not None]
@@ -168,7 +168,7 @@ def _bursts(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget
         # Long enough for the switch to become idle even if nothing is lost.
         burst_interval_ns=round(count * 1e9 / device.capacity_pps) + count * device.slot_ns + _PAUSE_NS,
     )
-    carried = bench.carry(train)
+    carried = bench.transmit(train)
     expected = _expected(carried, device)
     bursts = []
     for first in range(0, train.frames, count):

@@ -136,15 +136,15 @@ class RunningNetwork:
 
     def flows(self, switch: str) -> list[switch_emulator.Flow]:
         """Return the flow table of a switch, in the switch's own order."""
-        return self._there(lambda: self._lab.cabled.flows(switch))
+        return self._run_in_loop(lambda: self._lab.cabled.flows(switch))
 
     def send(self, host: str, frame: bytes) -> None:
         """Let a host send a frame, without FCS."""
-        self._there(lambda: self._lab.cabled.send(host, frame))
+        self._run_in_loop(lambda: self._lab.cabled.send(host, frame))
 
     def received(self, host: str) -> list[bytes]:
         """Take the frames that have reached a host since the last call; at most the last thousand."""
-        return self._there(lambda: self._lab.cabled.take_frames(host))
+        return self._run_in_loop(lambda: self._lab.cabled.take_frames(host))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = _PATIENCE_S) -> None:
         """Wait until `holds` returns something true. Raises `TimeoutError` if it does not in time."""
@@ -181,7 +181,7 @@ class RunningNetwork:
             self._loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
             self._loop.close()
 
-    def _there(self, action: Callable[[], _Value]) -> _Value:
+    def _run_in_loop(self, action: Callable[[], _Value]) -> _Value:
         """Do something in the thread that owns the boards, and return its result."""
 
         async def do() -> _Value:

@@ -55,12 +55,12 @@ def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
     with packet_socket(interface, 0) as sender:
         for number in range(_PROBES):
             sender.send(frame(_PROBE_BYTES, number))
-            if (port := _told(endpoint)) is not None:
+            if (port := _reported_port(endpoint)) is not None:
                 return port
     return None
 
 
-def _told(endpoint: ControllerEndpoint) -> int | None:
+def _reported_port(endpoint: ControllerEndpoint) -> int | None:
     """Return the port at which the switch says a probe came in; None if it says nothing in time."""
     deadline = time.monotonic() + _ANSWER_S
     while (left_s := deadline - time.monotonic()) > 0:

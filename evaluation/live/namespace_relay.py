@@ -36,12 +36,12 @@ class NamespaceRelay:
 
     async def serve(self, listening: socket.socket, ready: Path) -> None:
         """Serve until cancelled. Makes the file `ready` when it can accept connections."""
-        server = await asyncio.start_server(self._carry, sock=listening)
+        server = await asyncio.start_server(self._relay, sock=listening)
         ready.touch()
         async with server:
             await server.serve_forever()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there = await asyncio.to_thread(self._connected)
             far_reader, far_writer = await asyncio.open_connection(sock=there)

@@ -134,7 +134,10 @@ class LiveNetwork:
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
-        places = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
+        places = {
+            place: self._existing_interfaces(place)
+            for place in {self._place(node) for node, _ in self._interfaces}
+        }
         for (node, port), name in self._interfaces.items():
             where = f"{node}: port {port} ({name})"
             addresses_of, queues_of = places[self._place(node)]
@@ -163,7 +166,7 @@ class LiveNetwork:
         """Return what identifies the namespace of a node: most switches share one."""
         return tuple(self._prefix(node))
 
-    def _found(self, prefix: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    def _existing_interfaces(self, prefix: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Return a namespace's interfaces: addresses by name, and kinds of queueing disciplines by name."""
         what = f"{self.lab.path}: network"
         addresses = run_json(["ip", "-json", "address", "show"], what=what, prefix=prefix)

@@ -138,13 +138,13 @@ def build(switch: str, ports: Mapping[int, str], queue: SharedQueue) -> dict[int
     """
     _leave_frames_alone()
     names = Names(switch=switch)
-    _carry_out(queue_commands(switch, queue), f"{switch}: shared queue")
+    _run_commands(queue_commands(switch, queue), f"{switch}: shared queue")
     shown = run_json(["tc", "-json", "qdisc", "show", "dev", names.queue], what=f"{switch}: shared queue")
     if difference := queue.differences(shown):
         raise RunError(f"{switch}: shared queue: {difference}: this kernel or tc did not obey")
     for port, interface in sorted(ports.items()):
         what = f"{switch}: port {port} ({interface})"
-        _carry_out(port_commands(switch, port, interface), what)
+        _run_commands(port_commands(switch, port, interface), what)
         for cable_end in (names.near(port), names.far(port)):
             switch_off_offloads(cable_end, what=what)
         _verify_port(what, interface, names, port)
@@ -182,6 +182,6 @@ def commands(name: str, values: Mapping[str, object]) -> list[list[str]]:
     return [line.split() for line in lines if line and not line.startswith("#")]
 
 
-def _carry_out(commands: list[list[str]], what: str) -> None:
+def _run_commands(commands: list[list[str]], what: str) -> None:
     for command in commands:
         run(command, what=what)

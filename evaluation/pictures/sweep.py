@@ -124,7 +124,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
         axes.axvline(value, **look)
     axes.set_xlim(0, _end_of_delays(result))
     axes.set_xlabel("end-to-end delay [ms]")
-    axes.set_yticks(range(len(result.series)), [_told(line) for line in result.series], fontsize=8)
+    axes.set_yticks(range(len(result.series)), [_series_text(line) for line in result.series], fontsize=8)
     axes.set_ylim(len(result.series) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["right"].set_visible(False)
@@ -140,7 +140,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
     return figure
 
 
-def _told(line: Series) -> str:
+def _series_text(line: Series) -> str:
     (point,) = line.points
     loss = f"{point.lost} of {point.packets} lost" if point.lost else f"none of {point.packets} lost"
     return f"{line.label.replace('->', ' → ')}\n{loss}"

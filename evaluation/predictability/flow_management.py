@@ -239,7 +239,7 @@ def fill_at_rate(
     switch = Controlled(subject, seed)
     sent, full, throttled = switch.add_at_rate(combination, per_s=per_s, at_most=at_most)
     switch.wait(subject.pace.settles_ns / NS_PER_S)
-    return _asked(switch, combination, sent, full=full, throttled=throttled)
+    return _query_entries(switch, combination, sent, full=full, throttled=throttled)
 
 
 def fill_paced(
@@ -250,7 +250,7 @@ def fill_paced(
     begin_ns = switch.now_ns
     sent, full, steps = switch.add_paced(combination, pause_ns=PAUSE_MS * NS_PER_MS, at_most=at_most)
     switch.wait(subject.pace.settles_ns / NS_PER_S)
-    fill, _ = _asked(switch, combination, sent, full=full)
+    fill, _ = _query_entries(switch, combination, sent, full=full)
     at_s = [0.0, *((at_ns - begin_ns) / NS_PER_S for at_ns, _ in steps)]
     entries = [0, *(count for _, count in steps)]
     batches = zip(at_s, at_s[1:], entries, entries[1:], strict=False)
@@ -277,7 +277,7 @@ def age(
                 switch.listed()
                 switch.clear()
         switch.wait(wait_s)
-        fill, _ = _asked(switch, DEFAULT, sent, full=full, throttled=throttled)
+        fill, _ = _query_entries(switch, DEFAULT, sent, full=full, throttled=throttled)
         fills.append(fill)
         if throttled:
             break
@@ -401,7 +401,7 @@ def _shrinks(counts: Sequence[int]) -> float:
     return 100 * (1 - min(counts) / counts[0]) if counts and counts[0] else 0.0
 
 
-def _asked(
+def _query_entries(
     switch: Controlled, combination: MatchAction, sent: int, *, full: bool, throttled: bool = False
 ) -> tuple[Fill, list[int]]:
     """Ask for the entries, send each its frame. Return the result, and the entries by which it forwards."""

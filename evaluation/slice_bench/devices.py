@@ -112,9 +112,9 @@ class VirtualMeter:
 
     def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
         """See `SliceDevice`."""
-        return {number: self._carry(release) for number, release in releases.items()}
+        return {number: self._transmit(release) for number, release in releases.items()}
 
-    def _carry(self, release: Release) -> PacketTimes:
+    def _transmit(self, release: Release) -> PacketTimes:
         meter, frame = self._meter, release.frame_bytes
         slot_ns = on_wire(frame) * 8 * NS_PER_S / self._link_bps
         wire_ns = (frame + _PREAMBLE) * 8 * NS_PER_S / self._link_bps
@@ -195,7 +195,7 @@ def _iperf3(port: Port, queue: int, duration_ns: int, **how: Any) -> int | None:
     request = tcp_port.TransferRequest(
         port=port, congestion_control="cubic", seconds=seconds, queue=queue, **how
     )
-    (reply,) = run_isolated(tcp_port.carry, [request])
+    (reply,) = run_isolated(tcp_port.transmit_all, [request])
     bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
     return round(bytes_per_s * duration_ns / NS_PER_S)
 

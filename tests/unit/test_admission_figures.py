@@ -12,7 +12,7 @@ from dask_cluster import cluster
 from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
-from evaluation.figure_types.admission.batch import batch_of, carry_out
+from evaluation.figure_types.admission.batch import batch_of, run_batch
 from evaluation.figure_types.admission.ceilings import LINEAR, NO_JITTER, FractionalCeiling
 from evaluation.figure_types.admission.document import SchemeSeries
 from evaluation.figure_types.admission.reservations import RESERVATIONS
@@ -66,8 +66,8 @@ def test_a_cluster_needs_an_address() -> None:
 
 
 def test_runs_depend_on_their_number_alone() -> None:
-    together = carry_out(batch_of(FIG20A, series=FULL, hops=1, runs=range(0, 4), seed=7))
-    apart = carry_out(batch_of(FIG20A, series=FULL, hops=1, runs=range(2, 4), seed=7))
+    together = run_batch(batch_of(FIG20A, series=FULL, hops=1, runs=range(0, 4), seed=7))
+    apart = run_batch(batch_of(FIG20A, series=FULL, hops=1, runs=range(2, 4), seed=7))
     assert together[2:] == apart
     assert together[0] != together[1]
 
@@ -99,7 +99,7 @@ BEYOND = experiments()["loko/fig20beyond"]
 def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
     """Each scheme accepts no more than the next. Jitter must cost flows, or the ceilings are pointless."""
     accepted = {
-        scheme: carry_out(
+        scheme: run_batch(
             batch_of(BEYOND, series=SchemeSeries(scheme, reservation), hops=hops, runs=range(2), seed=1)
         )
         for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)

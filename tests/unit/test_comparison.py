@@ -17,7 +17,13 @@ from evaluation.figure_types.comparison.compute import (
     late_or_lost_percent,
 )
 from evaluation.figure_types.comparison.document import ComparisonFigure, ComparisonLab, SlotSystem
-from evaluation.figure_types.comparison.replay import ALONE, ComparisonReplay, Disturbance, FlowRow, carry_out
+from evaluation.figure_types.comparison.replay import (
+    ALONE,
+    ComparisonReplay,
+    Disturbance,
+    FlowRow,
+    run_replay,
+)
 from evaluation.figure_types.experiments import experiments, load_experiment
 from evaluation.options import NoProgress, Options
 from evaluation.runner import RunError
@@ -49,7 +55,7 @@ def rows_of(contender, deed="none", size=0.0, *, seconds=1.0, role="other") -> l
         seconds=seconds,
         seed=1,
     )
-    return [row for row in carry_out(replay).rows if row.role == role]
+    return [row for row in run_replay(replay).rows if row.role == role]
 
 
 def test_every_system_is_asked_for_the_same_flows() -> None:

@@ -16,7 +16,7 @@ from evaluation.figure_types.experiments import experiments, select
 from evaluation.figure_types.senders.bands import bands
 from evaluation.figure_types.senders.compute import FIGURE_TYPE, claims_table, loss_panels, reach_of
 from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
-from evaluation.figure_types.senders.grid import GridCell, carry_out, run_trials
+from evaluation.figure_types.senders.grid import GridCell, run_cell, run_trials
 from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances, log_likelihood
 from evaluation.figure_types.senders.predictions import Prediction, over_x_of, predict
 from evaluation.figure_types.sweep.document import Sweep
@@ -114,10 +114,10 @@ def trial(senders: SenderSettings, seconds: float = 0.3) -> GridCell:
 
 
 def test_a_sender_of_half_the_load_loses_less() -> None:
-    busy, idle = (np.array(carry_out(trial(SenderSettings(offered_load=load)))) for load in (1.0, 0.4))
+    busy, idle = (np.array(run_cell(trial(SenderSettings(offered_load=load)))) for load in (1.0, 0.4))
     assert busy[:, 1].sum() > 0
     assert idle[:, 1].sum() < busy[:, 1].sum() / 5
-    assert carry_out(trial(SenderSettings())) == busy.tolist()
+    assert run_cell(trial(SenderSettings())) == busy.tolist()
 
 
 def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
         done.append(grid_cell.senders)
         return [[10, 1, 2], [10, 2, 3]]
 
-    monkeypatch.setattr("evaluation.figure_types.senders.grid.carry_out", counted)
+    monkeypatch.setattr("evaluation.figure_types.senders.grid.run_cell", counted)
     after = dict(run_trials([first, second], options, kept))
     assert done == [second.senders]
     assert after[0].counts.tolist() == before[0].counts.tolist()

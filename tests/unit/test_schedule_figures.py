@@ -19,7 +19,7 @@ from evaluation.figure_types.run_times import timing
 from evaluation.figure_types.schedules import scenario as scenarios
 from evaluation.figure_types.schedules.compute import scenarios_of
 from evaluation.figure_types.schedules.document import Topology
-from evaluation.figure_types.schedules.scenario import ScheduleScenario, carry_out, network
+from evaluation.figure_types.schedules.scenario import ScheduleScenario, network, run_scenario
 from loko.schedule.packing import Paths, pack
 from loko.schedule.problem import Problem, SchedulingScheme, Solution
 from loko.solvers import Solver, solver_named
@@ -49,15 +49,15 @@ def test_the_paper_has_160_scenarios_of_8_topologies() -> None:
     "topology", FIGURE.topologies, ids=lambda topology: f"{topology.model}-{topology.seed}"
 )
 def test_a_scheme_that_allows_more_paths_schedules_as_many_flows_at_least(topology) -> None:
-    row = carry_out(scenario(topology=topology, flows=30))
+    row = run_scenario(scenario(topology=topology, flows=30))
     assert row.s_fr <= row.s_pr <= row.s_ur <= row.s_ur_bound <= row.flows
     assert row.s_fr <= row.s_fr_bound
     assert row.s_pr <= row.s_pr_bound
 
 
 def test_a_scenario_gives_the_same_whenever_it_is_asked() -> None:
-    assert carry_out(scenario()) == carry_out(scenario())
-    assert carry_out(scenario(seed=1)) != carry_out(scenario(seed=2))
+    assert run_scenario(scenario()) == run_scenario(scenario())
+    assert run_scenario(scenario(seed=1)) != run_scenario(scenario(seed=2))
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def two_in_one_slot(solution: Solution) -> Solution:
     return replace(solution, allotments=allotted)
 
 
-@pytest.mark.parametrize("way", ["carry_out", "ours", "straight"])
+@pytest.mark.parametrize("way", ["run_scenario", "ours", "straight"])
 def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For figure 4c, and for 4d to 4f with this project's method and with the paper's program."""
-    if way == "carry_out":
+    if way == "run_scenario":
 
         def wrong_at_last(problem: Problem, paths: Paths | None, *args: Any, **more: Any) -> Solution:
             packed = pack(problem, paths, *args, **more)
@@ -97,7 +97,7 @@ def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.
 
         monkeypatch.setattr(scenarios, "pack", wrong_at_last)
         with pytest.raises(RunError, match="the checker refutes a schedule of 40 flows by s-ur: slot 0: "):
-            carry_out(scenario())
+            run_scenario(scenario())
         return
     graph = network(FIGURE.topologies[0], hosts=24, switches=6)
     problem = Problem(graph, timing.demands(graph, 10, seed=1), 3)

@@ -351,7 +351,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         count = min(samples, AFTER_RENEWAL) if renews and reduced else samples
         expected_s = _expected_s(question, count)
         yield MeasurementPart(
-            PROCEDURE.key(question.name, turn=turn), partial(_asked, question, count), expected_s
+            PROCEDURE.key(question.name, turn=turn), partial(_measure_query, question, count), expected_s
         )
     yield MeasurementPart(ACKNOWLEDGEMENT, partial(_acknowledged, samples))
 
@@ -368,7 +368,7 @@ def _expected_s(question: ControlQuery, samples: int) -> float:
     return duration_s(samples, loads=loads, entries=len(question.table), renewals=renewals)
 
 
-def _asked(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
+def _measure_query(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
     return {NoFrameLength.VALUES: ask(device, question, samples=samples, seed=seed)}
 
 

@@ -179,11 +179,11 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         loads = 1 if question.repeatable else extent.samples
         expected_s = duration_s(extent.samples, loads=loads, entries=len(question.table))
         yield MeasurementPart(
-            PROCEDURE.key(question.name), partial(_asked, question, extent.samples), expected_s
+            PROCEDURE.key(question.name), partial(_measure_query, question, extent.samples), expected_s
         )
 
 
-def _asked(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
+def _measure_query(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
     there = device.in_openflow13()
     if there is None:
         return {NoFrameLength.VALUES: NOTHING}

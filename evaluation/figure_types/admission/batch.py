@@ -97,7 +97,7 @@ def batch_of(figure: AdmissionFigure, *, series: SchemeSeries, hops: int, runs: 
     )
 
 
-def carry_out(batch: RunBatch) -> list[RunRow]:
+def run_batch(batch: RunBatch) -> list[RunRow]:
     """Carry out a batch. Raises `InputError` unless the lab is a ring with two hosts at each switch."""
     lab = _lab(batch.lab)
     if batch.series.scheme == LINEAR:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.admission.batch import RunRow, batch_of, carry_out
+from evaluation.figure_types.admission.batch import RunRow, batch_of, run_batch
 from evaluation.figure_types.admission.ceilings import CEILINGS
 from evaluation.figure_types.admission.document import AdmissionFigure, SchemeSeries
 from evaluation.figure_types.admission.picture import chart_of
@@ -44,7 +44,7 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
     ]
     progress.begin(len(batches), 0, "parts")
     batches_done = compute_tasks(
-        carry_out, batches, options, lambda batch: progress.advance(f"{figure.figure}: {batch.hops} hops")
+        run_batch, batches, options, lambda batch: progress.advance(f"{figure.figure}: {batch.hops} hops")
     )
     rows = [row for part in batches_done for row in part]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))

@@ -33,7 +33,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     tasks = [(figure, scheme, effort, options.seed) for scheme in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
     attacks = compute_tasks(
-        carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
+        run_attack, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
     )
     lab = lab_of(figure)
     outcome = Outcome(
@@ -55,7 +55,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     return outcome, pa.Table.from_pylist(list(_rows(figure.schemes, attacks)))
 
 
-def carry_out(task: Task) -> Attack:
+def run_attack(task: Task) -> Attack:
     """Attack one scheme."""
     figure, attacked, effort, seed = task
     case = fill(

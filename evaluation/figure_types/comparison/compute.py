@@ -25,7 +25,7 @@ from evaluation.figure_types.comparison.replay import (
     Disturbance,
     FlowRow,
     ReplayResult,
-    carry_out,
+    run_replay,
 )
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
@@ -137,7 +137,7 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
             for disturbance in (disturbances if promised else alone)
         ]
     carried = compute_tasks(
-        carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
+        run_replay, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
     )
     results = ComparisonResults(
         figure=figure,

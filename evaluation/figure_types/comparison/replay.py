@@ -92,7 +92,7 @@ class ReplayResult(NamedTuple):
     """Delays over guarantees, of all frames with a guarantee that arrived."""
 
 
-def carry_out(replay: ComparisonReplay) -> ReplayResult:
+def run_replay(replay: ComparisonReplay) -> ReplayResult:
     """Carry out a replay. Raises `InputError` or `RunError`."""
     figure, ends = replay.figure, replay.arena.best_effort
     lab = load_lab(replay.arena.lab)

@@ -126,7 +126,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
                 port=port, congestion_control=control, seconds=seconds, injection=injection
             )
         )
-    freely, *replies = run_isolated(tcp_port.carry, requests)
+    freely, *replies = run_isolated(tcp_port.transmit_all, requests)
     progress.advance("iperf3")
     carries_bps = live_of(freely, seconds).payload_bps
     did: dict[tuple[str, int], _Both] = {}

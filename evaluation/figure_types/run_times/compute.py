@@ -173,16 +173,16 @@ def _waiting(timings: _Timings) -> float:
     )
 
 
-def _told(figure: RunTimesFigure, timings: _Timings) -> str:
+def _timing_text(figure: RunTimesFigure, timings: _Timings) -> str:
     point = timings.point
     return f"{_IN_WORDS[timings.way]}, {point.scheme.value.upper()}, {point.x} {figure.varied}"
 
 
 def _notes(figure: RunTimesFigure, every: Sequence[_Timings]) -> list[NoteResult]:
     """Return which computations were stopped, and which waited for the machine."""
-    stopped = [_told(figure, timings) for timings in every if not timings.is_done]
+    stopped = [_timing_text(figure, timings) for timings in every if not timings.is_done]
     waited = [
-        f"{_told(figure, timings)} ({100 * _waiting(timings):.0f} %)"
+        f"{_timing_text(figure, timings)} ({100 * _waiting(timings):.0f} %)"
         for timings in every
         if _waiting(timings) > _MUCH_WAITING
     ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.schedules.document import ScenarioRanges, SchedulesFigure
-from evaluation.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, carry_out
+from evaluation.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, run_scenario
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import compute_tasks
@@ -45,7 +45,7 @@ def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tu
     scenarios = scenarios_of(figure, figure.quick if options.quick else figure.scale, seed=options.seed)
     progress.begin(len(scenarios), 0, "scenarios")
     rows = compute_tasks(
-        carry_out,
+        run_scenario,
         scenarios,
         options,
         lambda scenario: progress.advance(f"{figure.figure}: {scenario.flows} flows"),

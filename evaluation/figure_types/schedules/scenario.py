@@ -48,7 +48,7 @@ class ScenarioRow(NamedTuple):
     s_fr_bound: int
 
 
-def carry_out(scenario: ScheduleScenario) -> ScenarioRow:
+def run_scenario(scenario: ScheduleScenario) -> ScenarioRow:
     """Schedule with all three schemes.
 
     S/PR starts from S/FR's solution, and S/UR from S/PR's: each scheme allows all that the previous one does.

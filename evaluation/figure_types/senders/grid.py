@@ -57,7 +57,7 @@ def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
     raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
 
 
-def carry_out(trial: GridCell) -> list[list[int]]:
+def run_cell(trial: GridCell) -> list[list[int]]:
     """Return the numbers of packets, lost and late ones of each run."""
     figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
@@ -104,7 +104,7 @@ def run_trials(trials: Sequence[GridCell], options: Options, kept: Path) -> Iter
             yield place, _trial_of(trial, done[trial.key()])
         else:
             missing.append(place)
-    carried = options.workers.each_done(carry_out, [trials[place] for place in missing])
+    carried = options.workers.each_done(run_cell, [trials[place] for place in missing])
     with kept.open("a", encoding="utf-8") as file, closing(carried):
         for place, counts in carried:
             trial = trials[missing[place]]

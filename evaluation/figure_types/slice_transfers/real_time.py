@@ -148,7 +148,7 @@ def _transfers(
         )
         for rate_bps in rates_bps
     ]
-    return run_isolated(tcp_port.carry, requests) if requests else []
+    return run_isolated(tcp_port.transmit_all, requests) if requests else []
 
 
 def _measured(reply: tcp_port.TransferReply, figure: SliceTransfers, seconds: float) -> TransferMeasurement:

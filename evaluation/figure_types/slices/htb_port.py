@@ -52,7 +52,7 @@ class HtbRequest(SliceRequest):
     """How frames get into the queues."""
 
 
-def carry(request: HtbRequest, folder: Path) -> SliceReply:
+def transmit(request: HtbRequest, folder: Path) -> SliceReply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
     hosts = tuple(frames.release.host for frames in request.frames)

@@ -48,7 +48,7 @@ class PolicedRequest(SliceRequest):
     policer: Policer
 
 
-def carry(request: PolicedRequest, folder: Path) -> SliceReply:
+def transmit(request: PolicedRequest, folder: Path) -> SliceReply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, TrtcmPort)
     queues = {frames.release.host: frames.release.queue for frames in request.frames}

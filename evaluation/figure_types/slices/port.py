@@ -180,11 +180,11 @@ def transmit_live(
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
         reply = run_isolated(
-            htb_port.carry, HtbRequest(injection=injection or best_injection_method(), **common)
+            htb_port.transmit, HtbRequest(injection=injection or best_injection_method(), **common)
         )
     else:
         require_dpdk()
-        reply = run_isolated(policed_port.carry, PolicedRequest(policer=policer, **common))
+        reply = run_isolated(policed_port.transmit, PolicedRequest(policer=policer, **common))
     if any((sent.sent_ns == LOST).any() for sent in reply.sent):
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
     return dict(zip(releases, reply.sent, strict=True)), reply.switch_cpu_s / reply.seconds

@@ -105,13 +105,13 @@ class TransferReply:
     rest of its batch unasked. 0 beside losses: packets were lost before the queue, or by a policer."""
 
 
-def carry(requests: Sequence[TransferRequest], folder: Path) -> list[TransferReply]:
+def transmit_all(requests: Sequence[TransferRequest], folder: Path) -> list[TransferReply]:
     """Build the port for each transfer in this network namespace, and carry it. Raises `RunError`."""
     require("iperf3")
-    return [_carry(request, folder / f"transfer{number}") for number, request in enumerate(requests)]
+    return [_transmit(request, folder / f"transfer{number}") for number, request in enumerate(requests)]
 
 
-def _carry(request: TransferRequest, folder: Path) -> TransferReply:
+def _transmit(request: TransferRequest, folder: Path) -> TransferReply:
     folder.mkdir(mode=0o700)
     with (
         _switch(request, folder) as switch,

@@ -74,10 +74,10 @@ def transmit_live(sending: SlotTrial) -> SlotFrameTimes:
                 f"{lab.path}: {host.name}: in real time each host of this figure has one interface;"
                 f" make hosts of the interfaces of {host.machine}, or choose --mode virtual"
             )
-    return run_isolated(_carry, sending)
+    return run_isolated(_transmit, sending)
 
 
-def _carry(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
+def _transmit(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
     figure, case, packets, _ = sending
     lab = load_lab(figure.lab)
     with another_namespace() as holder:

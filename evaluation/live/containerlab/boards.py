@@ -34,9 +34,9 @@ class ContainerBoards:
 
     def report(self) -> BoardsReport:
         """Report on the boards. Raises `RunError` if one has ended."""
-        return BoardsReport.joined([self._one(switch) for switch in self._lab.switches])
+        return BoardsReport.joined([self._report_of(switch) for switch in self._lab.switches])
 
-    def _one(self, switch: str) -> BoardsReport:
+    def _report_of(self, switch: str) -> BoardsReport:
         name = container(self._lab, switch)
         try:
             return BoardsReport.parse(json.loads(in_container(name, "/bin/sh", "-c", _ASK)))
