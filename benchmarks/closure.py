@@ -18,7 +18,7 @@ from evaluation.bench.cost_model.closure import (
     closure,
     model_errors,
     parts,
-    perturbed,
+    perturb,
     recover,
     worst,
 )
@@ -64,7 +64,7 @@ def measure(
         switches = {"board": _virtual(folder, FORM, _EVERY_QUICK if quick else 1, tell)}
         for seed in _UNSEEN[: 1 if quick else None]:
             path = folder / f"unseen-{seed}.toml"
-            path.write_text(text_of(perturbed(form_of(FORM), seed)), encoding="utf-8")
+            path.write_text(text_of(perturb(form_of(FORM), seed)), encoding="utf-8")
             every = _EVERY_QUICK if quick else _EVERY
             switches[f"unseen-{seed}"] = _virtual(folder, str(path), every, tell)
         if store is not None:

@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from evaluation.doctor.facts import Requirement
-from evaluation.doctor.parts import parts
+from evaluation.doctor.requirements import requirements
 from evaluation.live.containerlab.deployment import obstacle as no_containers
 from evaluation.live.permission import obstacle as no_namespaces
 from evaluation.live.runner import LiveRunner
@@ -143,7 +143,7 @@ def main(
     with wrong_input_ends():
         if reason := no_namespaces():
             raise InputError(reason)
-        tried = parts(root=True)
+        tried = requirements(root=True)
         outcomes = [
             _outcome(combination, tried, seconds) for combination in combinations(backend or WITHOUT_BOARDS)
         ]

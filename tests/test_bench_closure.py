@@ -19,7 +19,7 @@ from evaluation.bench.cost_model.closure import (
     closure,
     model_errors,
     parts,
-    perturbed,
+    perturb,
     recover,
 )
 from evaluation.bench.cost_model.fitted import Fitted
@@ -76,7 +76,7 @@ def measured(folder: Path, seed: int | None) -> Circle:
     """Measure a switch as a black box: only the emulator reads its profile."""
     true, path = form_of(FORM), FORM
     if seed is not None:
-        true = perturbed(true, seed)
+        true = perturb(true, seed)
         path = str(folder / "unseen.toml")
         Path(path).write_text(text_of(true))
     device = VirtualDevice(path, seed=SEED)

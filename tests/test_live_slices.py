@@ -26,7 +26,7 @@ from evaluation.live.isolated_request import run_isolated
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch, prefer
 from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
-from evaluation.slice_bench import parts
+from evaluation.slice_bench import measurements
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.judgement import SliceVerdict
 from loko.slices.document import HtbPort, TrtcmPort, load_slices
@@ -76,8 +76,8 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
 
 
 def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "TURNS", 1)
-    monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))
+    monkeypatch.setattr(measurements, "TURNS", 1)
+    monkeypatch.setattr(measurements, "FRAMES_BYTES", (1518,))
     before = names()
     rows = {row.what: row for row in measured_rows("open-vswitch", tmp_path, seed=1)}
     assert rows["rate"].verdict is SliceVerdict.AS_CONFIGURED
@@ -120,7 +120,7 @@ def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
         for number, (host, bps) in enumerate(zip(SENDERS, wanted, strict=True))
     }
     carried, _ = transmit_live(port, releases)
-    came = {number: parts.steady(sent) for number, sent in carried.items()}
+    came = {number: measurements.steady(sent) for number, sent in carried.items()}
     rates_bps = {number: 1514 * 8e9 * count / span_ns for number, (count, span_ns, *_) in came.items()}
     assert rates_bps[0] > 0.9 * port.queues[0].rate_bps
     assert rates_bps[1] > port.queues[1].rate_bps, "it borrows what the first leaves"
@@ -204,8 +204,8 @@ def test_each_of_two_policers_gives_its_rate_beside_the_other() -> None:
 
 @needs_dpdk
 def test_the_bench_measures_both_policers_of_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "TURNS", 1)
-    monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))
+    monkeypatch.setattr(measurements, "TURNS", 1)
+    monkeypatch.setattr(measurements, "FRAMES_BYTES", (1518,))
     before = names()
     rows = measured_rows("open-vswitch-dpdk", tmp_path, seed=1)
     assert {row.slice for row in rows} == {"control", "rest"}

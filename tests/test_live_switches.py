@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, descendants, left, needs_namespaces, wait_until
 
-from evaluation.bench.software_switches.opened import NAMES, opened_switch
+from evaluation.bench.software_switches.named_switches import NAMES, open_switch
 from evaluation.bench.software_switches.ports import QUEUE_FRAMES
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
@@ -69,7 +69,7 @@ def sent(count: int, gap_ns: int = 1_000_000) -> FrameStream:
 
 @every_switch
 def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) -> None:
-    with opened_switch(name) as subject:
+    with open_switch(name) as subject:
         [without] = transmit(subject, [], [sent(20)], seed=1)
         [by_entry] = transmit(subject, flow_mods(TimingScenario(entries=5)), [sent(100)], seed=1)
         again = transmit(subject, [], [sent(20)], seed=1)[0]
@@ -83,7 +83,7 @@ def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) ->
 @every_switch
 def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: str) -> None:
     """A surplus fills the queue; its length, plus the frame on the line, is inferred from delays."""
-    with opened_switch(name) as subject:
+    with open_switch(name) as subject:
         capacity = buffers.measure(subject, 1, 1, seed=1)
     assert capacity is not None
     room, few = ROOM.get(name, QUEUE_FRAMES), 4 + BATCH.get(name, 0)
@@ -94,7 +94,7 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
 
 @every_switch
 def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
-    with opened_switch(name) as subject:
+    with open_switch(name) as subject:
         switch = flow_management.Controlled(subject, 1)
         assert switch.add_paced(MatchAction(), pause_ns=0, at_most=30)[:2] == (30, False)
         assert switch.listed() == set(range(30))
@@ -106,7 +106,7 @@ def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
 
 @every_switch
 def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
-    with opened_switch(name) as subject:
+    with open_switch(name) as subject:
         carried = throughput.measure(subject, 1516, 1.0, packets=20, seed=1)
     assert carried.sent == 40
     assert carried.lost <= 20, "most come through, whatever else this machine does"
@@ -115,14 +115,14 @@ def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
 @needs_ovs
 def test_a_session_outlives_a_silence() -> None:
     """Nobody answers the switch while frames are sent, which takes longer on a busy machine."""
-    with opened_switch("open-vswitch") as subject:
+    with open_switch("open-vswitch") as subject:
         time.sleep(SILENCE_S)
         [by_entry] = transmit(subject, flow_mods(TimingScenario(entries=1)), [sent(20)], seed=1)
     assert (by_entry.received_ns != LOST).any()
 
 
 def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
-    with opened_switch("linux-bridge") as subject:
+    with open_switch("linux-bridge") as subject:
         with pytest.raises(RefusedError, match="refused an entry"):
             transmit(subject, flow_mods(TimingScenario(action="set-nw-src")), [sent(1)], seed=1)
         assert (
@@ -161,7 +161,7 @@ def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path, name
 def test_a_kernel_without_the_datapath_is_one_line() -> None:
     with (
         pytest.raises(RunError, match=r"^this kernel has no datapath of Open vSwitch \(module openvswitch\)"),
-        opened_switch("open-vswitch-kernel"),
+        open_switch("open-vswitch-kernel"),
     ):
         pass
 

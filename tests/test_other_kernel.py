@@ -44,13 +44,13 @@ with switch_between(Path("/run/ovs"), ["in_port=1,actions=enqueue:2:3"], datapat
 
 FILTERED = """
 import json
-from evaluation.bench.software_switches.opened import opened_switch
+from evaluation.bench.software_switches.named_switches import open_switch
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.predictability.subject import FrameStream, transmit, evenly
 from evaluation.predictability.table_iii import TimingScenario, flow_mods, frame
 from evaluation.runner import LOST
 
-with opened_switch("linux-bridge") as subject:
+with open_switch("linux-bridge") as subject:
     came = {}
     for match in ("five-tuple", "dl-dst", "all"):
         instants_ns = evenly(20, 50_000_000)

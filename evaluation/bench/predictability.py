@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.bench.software_switches import opened as software_switches
+from evaluation.bench.software_switches import named_switches as software_switches
 from evaluation.bench.verdict_page import page
 from evaluation.files import write_atomically
 from evaluation.predictability.campaign import (
@@ -97,7 +97,7 @@ def judge_predictability(
         size = size if packets is None or quick else replace(size, packets=packets)
     todo = parts(device, size, seed, subject=subject, also=also)
     with ExitStack() as stack:
-        live = stack.enter_context(software_switches.opened_switch(device)) if is_live else None
+        live = stack.enter_context(software_switches.open_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
         bar.begin(len(todo), 0, "parts")
         results = run_campaign(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name), live=live)

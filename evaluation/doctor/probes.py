@@ -16,7 +16,7 @@ import psutil
 from evaluation.doctor.adapters import adapters
 from evaluation.doctor.facts import Clocks, Cores, Facts, Noise
 from evaluation.doctor.noise import measure
-from evaluation.doctor.parts import WHOLE_CORE, parts, works
+from evaluation.doctor.requirements import WHOLE_CORE, requirements, works
 from evaluation.doctor.versions import versions
 from evaluation.live.cores import CorePlan
 from evaluation.runner import RunError
@@ -33,7 +33,7 @@ def gather(seconds: int, waiting: Callable[[str], None]) -> Facts:
     plan = CorePlan.here()
     load = psutil.getloadavg()[0]
     waiting("trying what the kernel offers")
-    tried = parts(root=root)
+    tried = requirements(root=root)
     deadline = works(["chrt", "--deadline", *WHOLE_CORE, "0", "true"]) if root else None
     waiting(f"measuring for {seconds} s how often core {plan.emulator} is taken from a thread that polls")
     offset, before = _wall_offset_ns(), psutil.cpu_times()

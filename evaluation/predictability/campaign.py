@@ -56,8 +56,8 @@ class CampaignSize:
     """Frames of each scenario of PT (section II-A.2)."""
     bursts: int = 2_000
     """Bursts of each part of PQ."""
-    lace_packets: int = 5_000
-    """Frames of each source of the shoelace (TP). In the study a source sends for 5 s."""
+    snake_packets: int = 5_000
+    """Frames of each source of the snake test (TP). In the study a source sends for 5 s."""
     congested_ports: int = buffers.MOST_PORTS
     """Largest number of congested ports in BM."""
     congested_queues: int = buffers.QUEUES[-1]
@@ -75,7 +75,7 @@ class CampaignSize:
 QUICK: Final = CampaignSize(
     packets=1_000,
     bursts=2_000,
-    lace_packets=1_000,
+    snake_packets=1_000,
     congested_ports=2,
     congested_queues=4,
     aging_runs=2,
@@ -123,7 +123,7 @@ def parts(
         raise InputError(
             f"device '{device}': priority queueing needs {OTHER_PORT} ports, it has {subject.ports}"
         )
-    throughput.shoelace(subject)
+    throughput.snake_lab(subject)
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
     listed = [CampaignTask(name=HOST_PART, **common)] if is_live else []
     listed += [
@@ -168,8 +168,8 @@ def measure(part: CampaignTask, *, live: SwitchUnderTest | None = None) -> dict[
         return asdict(processing_time.summary(times_ns, packets, disturbed=disturbed))
     if part.frame_bytes:
         subject = live or switch_under_test(part.device)
-        lace = part.size.lace_packets
-        return asdict(throughput.find(subject, part.frame_bytes, packets=lace, seed=part.seed))
+        packets = part.size.snake_packets
+        return asdict(throughput.find(subject, part.frame_bytes, packets=packets, seed=part.seed))
     if part.congested is not None:
         subject = live or switch_under_test(part.also or part.device)
         capacity = buffers.measure(subject, *part.congested, seed=part.seed)
@@ -257,7 +257,7 @@ def _verdicts(
         for value, _ in variations(dimension)
         if _pt_name(dimension, value) in results
     }
-    laced = [LosslessRate(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
+    rates = [LosslessRate(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
     held, held_otherwise = (
         {
             case: QueueCapacity(**results[name]) if results[name] else None
@@ -274,7 +274,7 @@ def _verdicts(
             software_mbps=software_mbps,
         ),
         "PQ": priority_queueing.judge(Excesses(**results[PQ_PART]), limits),
-        "TP": throughput.judge(laced, limits),
+        "TP": throughput.judge(rates, limits),
         "FM": flow_management.judge(_managed(results), limits),
         "BM": buffers.judge_with(held, held_otherwise, limits),
     }

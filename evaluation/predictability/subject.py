@@ -209,7 +209,7 @@ def fresh(subject: SwitchUnderTest, seed: int, *, cables: Mapping[int, int] | No
     """Return the switch with an empty table, in real time or a new one in virtual time. Raises `RunError`."""
     if subject.live is not None:
         return subject.live.fresh(cables or {})
-    network = opened(subject, seed)
+    network = open_network(subject, seed)
     for a, b in (cables or {}).items():
         network.connect(SWITCH, a, SWITCH, b, rate_bps=subject.link_rate_bps)
     return _Virtual(network, subject)
@@ -239,7 +239,7 @@ class _Virtual:
         return run(self.network, self.subject, streams, drain_ns=drain_ns)
 
 
-def opened(subject: SwitchUnderTest, seed: int) -> switch_emulator.Network:
+def open_network(subject: SwitchUnderTest, seed: int) -> switch_emulator.Network:
     """Create a network with only a fresh switch. Raises `RunError`."""
     network = switch_emulator.Network(seed=seed)
     try:

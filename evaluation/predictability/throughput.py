@@ -1,9 +1,9 @@
 """TP: whether the switch forwards line rate on all its ports in both directions at once (section II-C).
 
-The shoelace: two sources at the first and the last port, cables from each even port to the next odd one,
-and entries that send what comes in on port 2k-1 out of port 2k and back. A frame crosses the switch once for
-every pair of ports, so two sources load all of them. What RFC 2544, section 26.1, calls throughput is the
-highest rate without a lost frame.
+The snake test (RFC 8239; "shoelace" in the study): two sources at the first and the last port, cables from
+each even port to the next odd one, and entries that send what comes in on port 2k-1 out of port 2k and back.
+A frame crosses the switch once for every pair of ports, so two sources load all of them. What RFC 2544,
+section 26.1, calls throughput is the highest rate without a lost frame.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class RateResult:
     refused: bool = False
 
 
-def shoelace(subject: SwitchUnderTest) -> Lab:
-    """Return the wiring. Raises `InputError` if this many ports cannot be laced."""
+def snake_lab(subject: SwitchUnderTest) -> Lab:
+    """Return the wiring of the snake test. Raises `InputError` if this many ports cannot be laced."""
     # Of a profile the wiring takes only the number of ports. A program of this machine has none.
     return shoelace_lab(_ANY if subject.is_software else subject.device, subject.ports)
 
@@ -51,7 +51,7 @@ def cables(lab: Lab) -> dict[int, int]:
 
 
 def entries(lab: Lab) -> list[bytes]:
-    """Return the entries of a shoelace: a frame leaves by the other port of the pair it came in by."""
+    """Return the entries of a snake test: a frame leaves by the other port of the pair it came in by."""
     leads = cables(lab)
     leads |= {b: a for a, b in leads.items()}
     entries = []
@@ -68,7 +68,7 @@ def measure(
     subject: SwitchUnderTest, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int
 ) -> RateResult:
     """Send this many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
-    lab = shoelace(subject)
+    lab = snake_lab(subject)
     gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / BPS_PER_MBPS / rate_mbps
     ends = ((1, subject.ports), (subject.ports, 1))
     streams = [

@@ -17,7 +17,7 @@ from evaluation.provenance import commit
 from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import load_sliced_switch
 from evaluation.slice_bench.judgement import SliceRow, SliceVerdict, rows
-from evaluation.slice_bench.parts import parts
+from evaluation.slice_bench.measurements import parts
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 _SAMPLES = "slices.sqlite"

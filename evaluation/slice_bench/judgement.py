@@ -13,9 +13,9 @@ import numpy as np
 from evaluation.bench.part import Samples
 from evaluation.figure_types.slices.groups import group_lengths
 from evaluation.runner import LOST
-from evaluation.slice_bench import parts as part
+from evaluation.slice_bench import measurements as part
 from evaluation.slice_bench.document import CountedBytes
-from evaluation.slice_bench.parts import Numbers, burst_of, key, most_of, rate_of
+from evaluation.slice_bench.measurements import Numbers, burst_of, key, most_of, rate_of
 from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbDequeue, HtbPort, HtbQueue, Port, TrtcmDequeue, TrtcmPort, TrtcmQueue
 from loko.slices.goodput import counted_bps

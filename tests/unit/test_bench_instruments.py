@@ -14,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_3 as of13
 
 from evaluation.bench.cases import TableCase, flow_mods
 from evaluation.bench.device import MISSING
-from evaluation.bench.live.interruptions import disturbed
+from evaluation.bench.live.interruptions import disturbed_mask
 from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
 from evaluation.bench.live.pacing import at_instants
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
@@ -51,7 +51,9 @@ def test_a_line_begins_no_frame_before_it_is_free() -> None:
 def test_frames_that_pass_during_a_stall_are_disturbed(stalls, met) -> None:
     """Two frames pass (0 to 10, 20 to 30), one enters at 1000 and is lost, one is not seen to enter."""
     entered, left = instants(0, 20, 1000, MISSING), instants(10, 30, MISSING, MISSING)
-    marks = disturbed(entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls])
+    marks = disturbed_mask(
+        entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls]
+    )
     assert marks.tolist() == met
 
 

@@ -23,7 +23,7 @@ from evaluation.predictability.flow_management import (
 )
 from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.numbered_entries import MATCHES, MatchAction, add_message, max_entries, probe
-from evaluation.predictability.subject import FrameStream, evenly, opened, switch_under_test, transmit
+from evaluation.predictability.subject import FrameStream, evenly, open_network, switch_under_test, transmit
 from evaluation.runner import RunError
 from loko.device import profile_text
 
@@ -172,7 +172,7 @@ def test_an_agent_that_cannot_be_is_one_line(tmp_path: Path, text: str, told: st
     ]
     subject = switch_under_test(mutated(tmp_path, append="\n".join(["", *lines, ""])))
     with pytest.raises(RunError, match=told) as refused:
-        opened(subject, 1)
+        open_network(subject, 1)
     assert "\n" not in str(refused.value)
 
 
@@ -180,4 +180,4 @@ def test_only_a_switch_with_a_chip_hands_entries_over(tmp_path: Path) -> None:
     path = tmp_path / "without_chip.toml"
     path.write_text(profile_text("open-vswitch-1g") + '\n[agent]\nbarrier = "chip"\n', encoding="utf-8")
     with pytest.raises(RunError, match=r"agent: only a switch with a \[pipeline\] has a chip"):
-        opened(switch_under_test(str(path)), 1)
+        open_network(switch_under_test(str(path)), 1)

@@ -40,7 +40,7 @@ from loko.document import InputError
 SMALL = CampaignSize(
     packets=200,
     bursts=300,
-    lace_packets=300,
+    snake_packets=300,
     congested_ports=2,
     congested_queues=2,
     most_entries=3_100,
@@ -259,7 +259,7 @@ def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ports", [2, 4, 24, 48])
 def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: int) -> None:
     subject = switch_under_test(mutated(tmp_path, ports=ports))
-    lab = throughput.shoelace(subject)
+    lab = throughput.snake_lab(subject)
     cables = throughput.cables(lab)
     assert {*cables, *cables.values()} == set(range(2, ports))
     entries = throughput.entries(lab)

@@ -18,7 +18,7 @@ from evaluation.cli import app
 from evaluation.figure_types.slices import policed_port
 from evaluation.figure_types.slices.policed_port import Policer
 from evaluation.figure_types.slices.release import PacketTimes, Release
-from evaluation.slice_bench import parts
+from evaluation.slice_bench import measurements
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import FOLDER, CountedBytes, VirtualSwitch, load_sliced_switch
@@ -272,7 +272,7 @@ def test_every_device_of_the_lab_can_be_read_and_has_parts() -> None:
     assert {"open-vswitch", "unread-values"} <= set(names)
     for name in names:
         switch = load_sliced_switch(name)
-        assert parts.parts(switch.port(), switch.counted_as(), open_device(switch))
+        assert measurements.parts(switch.port(), switch.counted_as(), open_device(switch))
 
 
 def test_policers_of_dpdk_get_bytes_per_second() -> None:
@@ -361,8 +361,8 @@ def test_a_machine_that_carries_few_short_frames_is_no_other_rate() -> None:
     switch = load_sliced_switch("exact-htb")
     port = switch.port()
     device = FewShortFrames(200e6, 30_000)
-    slice_part = parts.Slice(port, 0, switch.counted_as())
-    samples = {parts.key("slice", parts.RATE): dict(slice_part.rate(device, 1))}
+    slice_part = measurements.Slice(port, 0, switch.counted_as())
+    samples = {measurements.key("slice", measurements.RATE): dict(slice_part.rate(device, 1))}
     judged = {row.what: row for row in rows(port, switch.counted_as(), samples)}
     assert judged["rate"].verdict is SliceVerdict.AS_CONFIGURED
     assert judged["rate"].measured == "200 Mbit/s at 1518 bytes"
@@ -394,7 +394,7 @@ class TwoSenders:
 
 def test_what_a_slow_second_sender_disturbs_is_not_measured() -> None:
     port = load_slices("borrowing")
-    own = parts.Slice(port, 0, CountedBytes.FRAME_WITHOUT_FCS)
+    own = measurements.Slice(port, 0, CountedBytes.FRAME_WITHOUT_FCS)
     for measure in (own.crowded(1), own.attacked(1)):
         assert not list(measure(TwoSenders(1.2), 1))
         assert [length for length, _ in measure(TwoSenders(1.0), 1)]
@@ -403,23 +403,23 @@ def test_what_a_slow_second_sender_disturbs_is_not_measured() -> None:
 
 
 def test_a_host_in_real_time_sends_no_faster_than_it_can() -> None:
-    own = parts.Slice(load_slices("htb"), 0, CountedBytes.FRAME_WITHOUT_FCS)
+    own = measurements.Slice(load_slices("htb"), 0, CountedBytes.FRAME_WITHOUT_FCS)
     flood = own._flood(TwoSenders(1.0), 0, 64, 1_000_000)
     assert len(flood.instants_ns) == 1_001
 
 
 def test_what_rates_count_differs_by_headers() -> None:
     assert [counts.more_bytes for counts in CountedBytes] == [20, 0, -4, -18, -46]
-    assert parts.FRAMES_BYTES[0] + CountedBytes.UDP_PAYLOAD.more_bytes == 18
+    assert measurements.FRAMES_BYTES[0] + CountedBytes.UDP_PAYLOAD.more_bytes == 18
 
 
 def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None:
     late, lossy, good = ([5, 90, 6], [1, -1, 2], [5, 7, 6])
     turns = [np.array(turn) for turn in (late, lossy, good)]
-    assert parts.least_disturbed(parts.LATENCY, turns).tolist() == good
-    assert parts.least_disturbed(parts.BURST, turns).tolist() == good
+    assert measurements.least_disturbed(measurements.LATENCY, turns).tolist() == good
+    assert measurements.least_disturbed(measurements.BURST, turns).tolist() == good
     rates = [np.array([100, span, 150, span]) for span in (2_000, 900, 1_000)]
-    assert parts.least_disturbed(parts.RATE, rates).tolist() == [100, 1_000, 150, 1_000]
+    assert measurements.least_disturbed(measurements.RATE, rates).tolist() == [100, 1_000, 150, 1_000]
 
 
 def test_a_devices_port_is_looked_for_beside_its_file(tmp_path: Path) -> None:

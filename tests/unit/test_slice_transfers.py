@@ -18,7 +18,7 @@ from evaluation.figure_types.slice_transfers.transfers import measure_transfer, 
 from evaluation.figure_types.slices import tcp_port
 from evaluation.figure_types.slices.port import TransferResult, transfer_of
 from evaluation.figure_types.slices.release import PacketTimes
-from evaluation.figure_types.slices.segment_tap import Segments, joined
+from evaluation.figure_types.slices.segment_tap import Segments, join
 from evaluation.live import datapaths
 from evaluation.options import NoProgress, Options
 from evaluation.outcome import Outcome
@@ -206,11 +206,11 @@ def test_without_dpdk_its_port_is_replayed_in_virtual_time_and_a_line_says_so(
 def test_segments_are_joined_by_packet_so_that_one_sent_again_is_another() -> None:
     sent = Segments(np.array([10, 20, 30]), np.array([1 << 32 | 5, 2 << 32 | 6, 3 << 32 | 5]))
     received = Segments(np.array([31, 40, 50]), np.array([3 << 32 | 5, 2 << 32 | 6, 3 << 32 | 5]))
-    assert joined(sent, received).received_ns.tolist() == [LOST, 40, 31]
+    assert join(sent, received).received_ns.tolist() == [LOST, 40, 31]
     nothing = Segments(np.array([], np.int64), np.array([], np.int64))
-    assert joined(sent, nothing).received_ns.tolist() == [LOST] * 3
+    assert join(sent, nothing).received_ns.tolist() == [LOST] * 3
     with pytest.raises(RunError, match="saw no full segment"):
-        joined(nothing, received)
+        join(nothing, received)
 
 
 def test_equation_1_gets_the_queues_rate_and_the_runs_utilisation() -> None:

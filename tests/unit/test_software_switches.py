@@ -15,7 +15,14 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.software_switches import ports
-from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
+from evaluation.bench.software_switches.named_switches import (
+    NAMES,
+    PACE,
+    QUICK_SIZE,
+    SIZE,
+    open_switch,
+    outline,
+)
 from evaluation.bench.software_switches.tc_table import TcMatch, by_flower, by_u32, deletes_all
 from evaluation.instruments.packet_tap import TappedFrame
 from evaluation.live import datapaths, state
@@ -218,5 +225,5 @@ def test_a_kernel_without_the_datapath_is_one_line(monkeypatch: pytest.MonkeyPat
 
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state.os, "geteuid", lambda: 1000)
-    with pytest.raises(RunError, match="needs root: run it with sudo"), opened_switch("open-vswitch"):
+    with pytest.raises(RunError, match="needs root: run it with sudo"), open_switch("open-vswitch"):
         pass

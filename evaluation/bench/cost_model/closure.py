@@ -151,7 +151,7 @@ _ROOM_PERMILLE: Final = (500, 2000)
 _UNIT_BYTES: Final = (100, 260)
 
 
-def perturbed(form: Mapping[str, Any], seed: int) -> Values:
+def perturb(form: Mapping[str, Any], seed: int) -> Values:
     """Return a switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
     random = np.random.default_rng(seed)
     values: Values = copy.deepcopy(dict(form))

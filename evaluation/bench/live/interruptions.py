@@ -15,7 +15,7 @@ _LOST_NS: Final = 20_000_000
 """How long a frame that did not come out may have been under way."""
 
 
-def disturbed(entered_ns: Instants, left_ns: Instants, stalls: Sequence[Stall]) -> NDArray[np.bool_]:
+def disturbed_mask(entered_ns: Instants, left_ns: Instants, stalls: Sequence[Stall]) -> NDArray[np.bool_]:
     """Mark frames whose passage overlaps a stall, and those that the tap at the entrance did not see."""
     unseen: NDArray[np.bool_] = entered_ns == MISSING
     if not stalls:

@@ -18,8 +18,8 @@ from evaluation.bench.device import MISSING, ControlFrame, Instants, TrainTimes
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
-from evaluation.bench.live.interruptions import disturbed
-from evaluation.bench.live.pacing import at_instants, undisturbed
+from evaluation.bench.live.interruptions import disturbed_mask
+from evaluation.bench.live.pacing import at_instants, realtime_core
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
@@ -193,13 +193,13 @@ class LiveDevice:
             (max(gap, free), self._sender.send, data)
             for gap, free, data in zip(gaps_ns, least, frames, strict=True)
         ]
-        with undisturbed(bench.core):
+        with realtime_core(bench.core):
             stalls = at_instants(steps)
         left = self._left(frames)
         entered = _stamps(bench.in_tap.read(), frames, outgoing=not bench.in_tap_passive)
         if not (bench.in_tap_passive and bench.line_is_real):
             entered = on_the_line(entered, np.array(line_ns, dtype=np.int64))
-        met = disturbed(entered, left, [*stalls, *self._stalls_of_host()])
+        met = disturbed_mask(entered, left, [*stalls, *self._stalls_of_host()])
         return TrainTimes(entered, left, met)
 
     def _left(self, frames: Sequence[bytes]) -> Instants:
@@ -279,7 +279,7 @@ class LiveDevice:
         for tap in self._control_taps():
             tap.purge()
         self._note_changes(segments)
-        with undisturbed(bench.core):
+        with realtime_core(bench.core):
             # Unread replies to a long train would fill the socket.
             act = bench.controller.exchange if len(segments) > _UNREAD_REPLIES else bench.controller.write
             stalls = at_instants((gap, act, segment) for gap, segment in zip(gaps_ns, segments, strict=True))
@@ -344,7 +344,7 @@ class LiveDevice:
         if not seen:
             return []
         begin, end = (np.array([sighting.at_ns], dtype=np.int64) for sighting in (seen[0], seen[-1]))
-        met = bool(disturbed(begin, end, stalls)[0])
+        met = bool(disturbed_mask(begin, end, stalls)[0])
         return [replace(sighting, disturbed=met) for sighting in seen]
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ def at_instants(steps: Iterable[tuple[int, Callable[[bytes], object], bytes]]) -
 
 
 @contextmanager
-def undisturbed(core: int | None) -> Iterator[None]:
+def realtime_core(core: int | None) -> Iterator[None]:
     """Keep this thread alone on a core within the context, as far as the kernel permits."""
     cores = os.sched_getaffinity(0)
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)

@@ -20,8 +20,8 @@ from typing import Final, Self
 import numpy as np
 
 from evaluation.bench.device import MISSING
-from evaluation.bench.live.interruptions import disturbed
-from evaluation.bench.live.pacing import STALL_NS, at_instants, undisturbed
+from evaluation.bench.live.interruptions import disturbed_mask
+from evaluation.bench.live.pacing import STALL_NS, at_instants, realtime_core
 from evaluation.instruments.numbered_frame import FCS_BYTES, number_of
 from evaluation.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
 from evaluation.live.programs import run
@@ -107,7 +107,7 @@ class SwitchPorts:
         steps = [(_LOOK_GAP_NS, _nothing, b"")] * (_GLANCE_NS // _LOOK_GAP_NS)
         longest_ns = STALL_NS
         for _ in range(_LOOK_NS // _GLANCE_NS):
-            with undisturbed(self._with.switch_core):
+            with realtime_core(self._with.switch_core):
                 stalls = at_instants(steps)
             longest_ns = max([longest_ns, *(stall.duration_ns for stall in stalls)])
             time.sleep(_REST_S)
@@ -151,7 +151,7 @@ class SwitchPorts:
                 (gap_ns, sends[int(frames.enters[at])], frames.numbered(at))
                 for gap_ns, at in frames.in_order()
             ]
-            with undisturbed(self._with.core):
+            with realtime_core(self._with.core):
                 stalls = at_instants(steps)
             nudges = _nudges(streams) if self._with.keeps_back else []
             quiet_s = 0.0
@@ -226,7 +226,7 @@ class _NumberedFrames:
 
         A tap sees a frame when all of it has arrived, so its first bit was sent that much earlier.
         """
-        met = disturbed(self._arrived_ns, self._departed_ns, [_with_its_wake(stall) for stall in stalls])
+        met = disturbed_mask(self._arrived_ns, self._departed_ns, [_with_its_wake(stall) for stall in stalls])
         wires_ns = np.array([subject.wire_ns(len(stream.frame) + FCS_BYTES) for stream in self._streams])
         sent_ns = self._arrived_ns - wires_ns[self._of]
         received_ns = np.where(self._departed_ns == MISSING, LOST, self._departed_ns)

@@ -12,8 +12,8 @@ from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.admission.batch import RunRow, batch_of, run_batch
 from evaluation.figure_types.admission.ceilings import CEILINGS
+from evaluation.figure_types.admission.chart import chart_of
 from evaluation.figure_types.admission.document import AdmissionFigure, SchemeSeries
-from evaluation.figure_types.admission.picture import chart_of
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome

@@ -13,7 +13,7 @@ from evaluation.bench.part import Key, NoFrameLength
 from evaluation.bench.procedures.messages import ECHO_MODIFIED, ECHO_SPACING_NS, ECHO_UNMODIFIED
 from evaluation.chart import Chart, ChartAxis, Cloud, Panel, TimePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
-from evaluation.figure_types.control_plane.parts import US, measured
+from evaluation.figure_types.control_plane.parts import US, measure_parts
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
@@ -58,7 +58,7 @@ class EchoSeries:
 
 def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure both series and search them for the jobs. Raises `InputError` or `RunError`."""
-    samples, missing = measured(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
+    samples, missing = measure_parts(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
     unmodified, modified = (
         EchoSeries(samples[key][NoFrameLength.CONTEXT], samples[key][NoFrameLength.VALUES])
         for key in (ECHO_UNMODIFIED, ECHO_MODIFIED)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from evaluation.bench.procedures.messages import ACTIONS, ENTRIES, PROCEDURE, flow_adds
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
-from evaluation.figure_types.control_plane.parts import US, measured, rows_of, times_of
+from evaluation.figure_types.control_plane.parts import US, measure_parts, rows_of, times_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel
@@ -16,7 +16,9 @@ from evaluation.result import AxisLabel
 
 def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
-    samples, late = measured(figure, options, progress, tuple(procedure.key for procedure in flow_adds()))
+    samples, late = measure_parts(
+        figure, options, progress, tuple(procedure.key for procedure in flow_adds())
+    )
     times = times_of(samples)
     means = {
         actions: [float(times[PROCEDURE.key("Add", entries, actions)].mean()) / US for entries in ENTRIES]

@@ -26,7 +26,7 @@ from evaluation.bench.procedures.messages import (
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
-from evaluation.figure_types.control_plane.parts import US, Times, measured, rows_of, times_of
+from evaluation.figure_types.control_plane.parts import US, Times, measure_parts, rows_of, times_of
 from evaluation.figure_types.measured import linearity
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -46,7 +46,7 @@ Mean = Callable[[Command, Hit, int], float]
 def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
     searches = tuple(procedure.key for procedure in flow_searches())
-    samples, late = measured(figure, options, progress, (*searches, ENTRIES_ADDED))
+    samples, late = measure_parts(figure, options, progress, (*searches, ENTRIES_ADDED))
     times = times_of(samples)
     mean = _means(times)
     findings = {

@@ -18,7 +18,7 @@ from evaluation.bench.procedures.messages import (
 )
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
 from evaluation.figure_types.control_plane.document import ControlPlane
-from evaluation.figure_types.control_plane.parts import US, Times, measured, rows_of, times_of
+from evaluation.figure_types.control_plane.parts import US, Times, measure_parts, rows_of, times_of
 from evaluation.figure_types.measured import WHISKERS, box_us
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -30,7 +30,7 @@ _STAR: Final = "*"
 def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples; draw one box per message. Raises `InputError` or `RunError`."""
     subjects = tuple(messages())
-    samples, late = measured(figure, options, progress, tuple(subject.key for subject in subjects))
+    samples, late = measure_parts(figure, options, progress, tuple(subject.key for subject in subjects))
     times = times_of(samples)
     by_message: dict[str, list[NDArray[np.int64]]] = {}
     for subject in subjects:

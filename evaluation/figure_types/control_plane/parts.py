@@ -27,7 +27,7 @@ def parts_of(keys: Collection[Key], samples: int) -> list[MeasurementPart]:
     return [part for part in campaign.parts((messages.PROCEDURE,), samples=samples) if part.key in keys]
 
 
-def measured(
+def measure_parts(
     figure: ControlPlane, options: Options, progress: Progress, keys: tuple[Key, ...]
 ) -> tuple[Samples, int]:
     """Return samples of these parts, and how many were left out. Raises `InputError` or `RunError`."""

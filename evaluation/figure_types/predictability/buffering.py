@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, HeatPanel, Panel
 from evaluation.figure_types.predictability.document import Buffers, Predictability
-from evaluation.figure_types.predictability.tasks import Congested, each, held
+from evaluation.figure_types.predictability.tasks import CongestionTask, compute_each, queue_capacity
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -23,7 +23,7 @@ def compute_buffers(
     """Produce figures 12 to 14: a panel for each device and frame length."""
     ports = measures.quick_ports if options.quick else measures.ports
     tasks = [
-        Congested(
+        CongestionTask(
             device=device, packets=0, seed=options.seed, frame_bytes=length, ports=congested, queues=queues
         )
         for device, length, congested, queues in product(
@@ -31,7 +31,7 @@ def compute_buffers(
         )
         if queues <= switch_under_test(device).queues
     ]
-    results = zip(tasks, each(held, tasks, options, progress), strict=True)
+    results = zip(tasks, compute_each(queue_capacity, tasks, options, progress), strict=True)
     capacities = {task: capacity for task, capacity in results if capacity is not None}
     findings: dict[str, float] = {}
     panels: list[Panel] = []

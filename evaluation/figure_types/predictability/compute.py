@@ -15,10 +15,10 @@ from evaluation.figure_types.predictability.document import (
     Buffers,
     Divergence,
     Insertion,
-    Lace,
     Predictability,
     PriorityQueueing,
     ProcessingTimes,
+    SnakeTest,
     SoftwareTimes,
     Specifications,
     TableSizes,
@@ -26,7 +26,6 @@ from evaluation.figure_types.predictability.document import (
     Throughputs,
     Verdicts,
 )
-from evaluation.figure_types.predictability.lacing import compute_lace, compute_table
 from evaluation.figure_types.predictability.management import (
     compute_aging,
     compute_alternation,
@@ -35,6 +34,7 @@ from evaluation.figure_types.predictability.management import (
     compute_sizes,
 )
 from evaluation.figure_types.predictability.queueing import compute_queueing
+from evaluation.figure_types.predictability.snake_test import compute_snake_test, compute_table
 from evaluation.figure_types.predictability.specifications import compute_specifications
 from evaluation.figure_types.predictability.times import compute_software, compute_stacks, compute_times
 from evaluation.figure_types.predictability.verdict import compute_verdicts
@@ -62,7 +62,7 @@ _COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
     ProcessingTimes: compute_times,
     SoftwareTimes: compute_software,
     PriorityQueueing: compute_queueing,
-    Lace: compute_lace,
+    SnakeTest: compute_snake_test,
     Throughputs: compute_table,
     Specifications: compute_specifications,
     Verdicts: compute_verdicts,

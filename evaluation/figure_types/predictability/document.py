@@ -53,8 +53,8 @@ class Rates(Strict):
         return [self.low_mbps + place * self.step_mbps for place in range(0, count, every)]
 
 
-class Lace(Strict):
-    """Received rate by sent rate through a shoelace."""
+class SnakeTest(Strict):
+    """Received rate by sent rate in a snake test (RFC 8239)."""
 
     shows: Literal["throughput"]
     rates: Rates
@@ -83,7 +83,7 @@ class Verdicts(Strict):
     shows: Literal["verdicts"]
     packets: Packets
     bursts: Bursts
-    lace_packets: Packets
+    snake_packets: Packets
 
 
 Entries = Annotated[int, Field(ge=1, le=60_000)]
@@ -158,7 +158,7 @@ Shown = Annotated[
     ProcessingTimes
     | SoftwareTimes
     | PriorityQueueing
-    | Lace
+    | SnakeTest
     | Throughputs
     | Specifications
     | Verdicts

@@ -26,12 +26,12 @@ from evaluation.figure_types.predictability.document import (
     TableSizes,
 )
 from evaluation.figure_types.predictability.tasks import (
-    Filled,
-    aged,
-    alternated,
-    each,
-    filled_at_rate,
-    paced,
+    FillTask,
+    age,
+    alternate,
+    compute_each,
+    fill_at_rate,
+    fill_paced,
     table_sizes,
 )
 from evaluation.figure_types.predictability.times import key
@@ -51,12 +51,12 @@ def compute_divergence(
     """Produce figure 8: for each rate and run, the entries sent, reported and forwarded."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
-        Filled(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
         for device in figure.devices
         for per_s in measures.rates_per_s
         for run in range(runs)
     ]
-    results = dict(zip(tasks, each(filled_at_rate, tasks, options, progress), strict=True))
+    results = dict(zip(tasks, compute_each(fill_at_rate, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
@@ -122,7 +122,7 @@ def compute_aging(
     """Produce figure 9a: reported and forwarded entries in successive runs on one switch."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
-        Filled(
+        FillTask(
             device=device,
             packets=measures.most_entries,
             seed=options.seed,
@@ -133,7 +133,7 @@ def compute_aging(
         for device in figure.devices
         for wait_s in measures.waits_s
     ]
-    results = dict(zip(tasks, each(aged, tasks, options, progress), strict=True))
+    results = dict(zip(tasks, compute_each(age, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
@@ -189,10 +189,10 @@ def compute_alternation(
     """Produce figure 9b: accepted entries in runs that alternate between two actions."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
-        Filled(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
         for device in figure.devices
     ]
-    results = dict(zip(figure.devices, each(alternated, tasks, options, progress), strict=True))
+    results = dict(zip(figure.devices, compute_each(alternate, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     rows: list[dict[str, str | int]] = []
@@ -233,9 +233,9 @@ def compute_insertion(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 9c: entries over time, with a barrier after each."""
     tasks = [
-        Filled(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
     ]
-    results = dict(zip(figure.devices, each(paced, tasks, options, progress), strict=True))
+    results = dict(zip(figure.devices, compute_each(fill_paced, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, insertion in results.items():
@@ -287,13 +287,13 @@ def compute_sizes(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 10: table sizes by match and action."""
     tasks = [
-        Filled(device=device, packets=measures.most_entries, seed=options.seed, match=match)
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed, match=match)
         for device in figure.devices
         for match in MATCHES
     ]
     results = {
         (task.device, task.match): size
-        for task, size in zip(tasks, each(table_sizes, tasks, options, progress), strict=True)
+        for task, size in zip(tasks, compute_each(table_sizes, tasks, options, progress), strict=True)
     }
     findings: dict[str, float] = {}
     panels: list[Panel] = []

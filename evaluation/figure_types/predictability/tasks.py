@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed(Task):
+class TimingTask(Task):
     """Measures processing times in one scenario."""
 
     place: str
@@ -52,15 +52,15 @@ class Timed(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laced(Task):
-    """Sends through a shoelace at one rate; at 0, searches the highest rate without loss."""
+class SnakeTestTask(Task):
+    """Sends through a snake test at one rate; at 0, searches the highest rate without loss."""
 
     frame_bytes: int
     rate_mbps: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled(Task):
+class FillTask(Task):
     """Fills a table with at most `packets` entries."""
 
     per_s: int = 0
@@ -70,7 +70,7 @@ class Filled(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Congested(Task):
+class CongestionTask(Task):
     """Measures what a queue holds beside congested ports and queues; `packets` is not used."""
 
     frame_bytes: int
@@ -79,13 +79,13 @@ class Congested(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stacked(Task):
+class TagStackTask(Task):
     """Measures processing times of frames with this number of tags."""
 
     tags: int
 
 
-def each(
+def compute_each(
     function: Callable[[_Task], Result], tasks: Sequence[_Task], options: Options, progress: Progress
 ) -> list[Result]:
     """Compute all tasks and return their results in order."""
@@ -93,43 +93,43 @@ def each(
     return compute_tasks(function, tasks, options, lambda task: progress.advance(task.text))
 
 
-def times(task: Timed) -> NDArray[np.int64] | None:
+def processing_times(task: TimingTask) -> NDArray[np.int64] | None:
     """Return processing times in ns; None if the switch refuses the entries."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return processing_time.measure(subject, task.scenario, packets=task.packets, seed=task.seed)
 
 
-def queueing(task: Task) -> priority_queueing.PriorityDelays:
+def queueing_times(task: Task) -> priority_queueing.PriorityDelays:
     """Return processing times of the high-priority flow; `packets` counts bursts."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)
 
 
-def passage(task: Laced) -> throughput.RateResult:
-    """Return what comes back through the shoelace."""
+def received_rate(task: SnakeTestTask) -> throughput.RateResult:
+    """Return the rate received at the end of the snake test."""
     subject = switch_under_test(task.device)
     return throughput.measure(subject, task.frame_bytes, task.rate_mbps, packets=task.packets, seed=task.seed)
 
 
-def highest(task: Laced) -> throughput.LosslessRate:
+def lossless_rate(task: SnakeTestTask) -> throughput.LosslessRate:
     """Return the highest rate without loss."""
     return throughput.find(
         switch_under_test(task.device), task.frame_bytes, packets=task.packets, seed=task.seed
     )
 
 
-def part(task: campaign.CampaignTask) -> dict[str, Any]:
+def measure_part(task: campaign.CampaignTask) -> dict[str, Any]:
     """Measure a part of the campaign."""
     return campaign.measure(task)
 
 
-def filled_at_rate(task: Filled) -> tuple[flow_management.Fill, list[int]]:
+def fill_at_rate(task: FillTask) -> tuple[flow_management.Fill, list[int]]:
     """Return what became of the entries, and the numbers of those by which the switch forwards."""
     subject = switch_under_test(task.device)
     return flow_management.fill_at_rate(subject, task.per_s, at_most=task.packets, seed=task.seed)
 
 
-def aged(task: Filled) -> list[flow_management.Fill]:
+def age(task: FillTask) -> list[flow_management.Fill]:
     """Return what became of the entries in each run."""
     subject = switch_under_test(task.device)
     return flow_management.age(
@@ -137,31 +137,31 @@ def aged(task: Filled) -> list[flow_management.Fill]:
     )
 
 
-def alternated(task: Filled) -> dict[str, list[int]]:
+def alternate(task: FillTask) -> dict[str, list[int]]:
     """Return the numbers of entries accepted in each run, by action."""
     subject = switch_under_test(task.device)
     return flow_management.alternate(subject, runs=task.runs, at_most=task.packets, seed=task.seed)
 
 
-def paced(task: Filled) -> flow_management.PacedFill:
+def fill_paced(task: FillTask) -> flow_management.PacedFill:
     """Return the number of entries over time."""
     return flow_management.fill_paced(switch_under_test(task.device), at_most=task.packets, seed=task.seed)
 
 
-def table_sizes(task: Filled) -> dict[str, int]:
+def table_sizes(task: FillTask) -> dict[str, int]:
     """Return the table sizes for one match, by action."""
     return flow_management.sizes(
         switch_under_test(task.device), task.match, at_most=task.packets, seed=task.seed
     )
 
 
-def held(task: Congested) -> buffers.QueueCapacity | None:
+def queue_capacity(task: CongestionTask) -> buffers.QueueCapacity | None:
     """Return what the highest queue of a port holds."""
     subject = switch_under_test(task.device)
     return buffers.measure(subject, task.ports, task.queues, seed=task.seed, frame_bytes=task.frame_bytes)
 
 
-def popped(task: Stacked) -> NDArray[np.int64] | None:
+def tag_stack_times(task: TagStackTask) -> NDArray[np.int64] | None:
     """Return processing times in ns; None if the switch refuses the entry."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return tag_stack.measure(subject, task.tags, packets=task.packets, seed=task.seed)

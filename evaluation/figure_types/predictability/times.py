@@ -17,7 +17,13 @@ from evaluation.figure_types.predictability.document import (
     SoftwareTimes,
     TagStacks,
 )
-from evaluation.figure_types.predictability.tasks import Stacked, Timed, each, popped, times
+from evaluation.figure_types.predictability.tasks import (
+    TagStackTask,
+    TimingTask,
+    compute_each,
+    processing_times,
+    tag_stack_times,
+)
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.marks import thresholds
@@ -42,7 +48,7 @@ _MOST_BESIDE: Final = 40
 _FAST_US: Final = 3.0
 """Switches whose times stay below this have their own scale, as in the paper."""
 
-Found = list[tuple[Timed, NDArray[np.int64] | None, ScenarioTimes]]
+Found = list[tuple[TimingTask, NDArray[np.int64] | None, ScenarioTimes]]
 
 
 def compute_times(
@@ -51,7 +57,9 @@ def compute_times(
     """Produce figures 2a to 2f: processing times in hardware by one dimension."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
-        Timed(device=device, packets=packets, seed=options.seed, place=place, group=device, scenario=scenario)
+        TimingTask(
+            device=device, packets=packets, seed=options.seed, place=place, group=device, scenario=scenario
+        )
         for device in figure.devices
         for place, scenario in _scenarios(measures.varies)
     ]
@@ -88,7 +96,9 @@ def compute_software(
         "64 B": TimingScenario(frame_bytes=64, rate_mbps=rate),
     }
     tasks = [
-        Timed(device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=scenario)
+        TimingTask(
+            device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=scenario
+        )
         for device in figure.devices
         for case, scenario in cases.items()
     ]
@@ -142,15 +152,15 @@ def compute_stacks(
     """Produce figure 15: processing times by number of tags."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
-        Stacked(device=device, packets=packets, seed=options.seed, tags=tags)
+        TagStackTask(device=device, packets=packets, seed=options.seed, tags=tags)
         for device in figure.devices
         for tags in measures.tags
     ]
-    all_times = dict(zip(tasks, each(popped, tasks, options, progress), strict=True))
+    all_times = dict(zip(tasks, compute_each(tag_stack_times, tasks, options, progress), strict=True))
     places = [str(tags) for tags in measures.tags]
     timed: Found = [
         (
-            Timed(
+            TimingTask(
                 device=task.device,
                 packets=packets,
                 seed=options.seed,
@@ -201,8 +211,8 @@ def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
     ]
 
 
-def _measured(tasks: list[Timed], options: Options, progress: Progress) -> Found:
-    results = each(times, tasks, options, progress)
+def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> Found:
+    results = compute_each(processing_times, tasks, options, progress)
     return [
         (task, times_ns, summary(times_ns, task.packets))
         for task, times_ns in zip(tasks, results, strict=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from evaluation.facts import fact
 from evaluation.figure_types.predictability.document import Predictability, Verdicts
-from evaluation.figure_types.predictability.tasks import part
+from evaluation.figure_types.predictability.tasks import measure_part
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.campaign import DIMENSIONS, QUICK, CampaignSize, parts, verdicts
@@ -32,12 +32,14 @@ def compute_verdicts(
         QUICK
         if options.quick
         else CampaignSize(
-            packets=measures.packets, bursts=measures.bursts, lace_packets=measures.lace_packets
+            packets=measures.packets, bursts=measures.bursts, snake_packets=measures.snake_packets
         )
     )
     tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
     progress.begin(len(tasks), 0, "measurements")
-    results = compute_tasks(part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}"))
+    results = compute_tasks(
+        measure_part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}")
+    )
     numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
     for task, result in zip(tasks, results, strict=True):
         numbers[task.device][task.name] = result

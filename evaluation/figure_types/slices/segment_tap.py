@@ -96,7 +96,7 @@ class SegmentTap:
         self.close()
 
 
-def joined(sent: Segments, received: Segments) -> PacketTimes:
+def join(sent: Segments, received: Segments) -> PacketTimes:
     """Match what two taps saw of a transfer. Raises `RunError` if the sender's saw nothing."""
     if not sent.at_ns.size:
         raise RunError("the tap at the source saw no full segment")

@@ -23,7 +23,7 @@ from evaluation.figure_types.slices.injection import InjectionMethod, best_injec
 from evaluation.figure_types.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.figure_types.slices.policed_port import Policer, policed_switch
 from evaluation.figure_types.slices.release import PacketTimes
-from evaluation.figure_types.slices.segment_tap import SegmentTap, joined
+from evaluation.figure_types.slices.segment_tap import SegmentTap, join
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
@@ -260,7 +260,7 @@ def _room(request: TransferRequest) -> int:
 
 
 def _segments(taps: Mapping[str, SegmentTap]) -> PacketTimes:
-    sent = joined(
+    sent = join(
         taps[SOURCE].segments(outgoing=True, ip_bytes=_FULL_IP_BYTES),
         taps[DESTINATION].segments(outgoing=False, ip_bytes=_FULL_IP_BYTES),
     )

@@ -63,7 +63,7 @@ _COARSE = {
 """Requirements of the coarse backends: a script that tries each, and the kernel modules behind it."""
 
 
-def parts(*, root: bool) -> tuple[Requirement, ...]:
+def requirements(*, root: bool) -> tuple[Requirement, ...]:
     """Return every part; those that all live runs need come first."""
     return (*_kernel(root=root), *_programs(), *_coarse(root=root))
 

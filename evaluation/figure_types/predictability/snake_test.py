@@ -1,4 +1,4 @@
-"""Figure 7 and table IV: throughput through the shoelace."""
+"""Figure 7 and table IV: throughput in the snake test, the study's "shoelace" (RFC 8239)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Final
 import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
-from evaluation.figure_types.predictability.document import Lace, Predictability, Throughputs
-from evaluation.figure_types.predictability.tasks import Laced, each, highest, passage
+from evaluation.figure_types.predictability.document import Predictability, SnakeTest, Throughputs
+from evaluation.figure_types.predictability.tasks import (
+    SnakeTestTask,
+    compute_each,
+    lossless_rate,
+    received_rate,
+)
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -21,19 +26,19 @@ _QUICK_RATES: Final = 4
 """A replay with ``--quick`` uses each `_QUICK_RATES`-th rate only."""
 
 
-def compute_lace(
-    figure: Predictability, measures: Lace, options: Options, progress: Progress
+def compute_snake_test(
+    figure: Predictability, measures: SnakeTest, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 7: received by sent rate."""
     packets = measures.quick_packets if options.quick else measures.packets
     rates = measures.rates.values(_QUICK_RATES if options.quick else 1)
     tasks = [
-        Laced(device=device, packets=packets, seed=options.seed, frame_bytes=length, rate_mbps=rate)
+        SnakeTestTask(device=device, packets=packets, seed=options.seed, frame_bytes=length, rate_mbps=rate)
         for device in figure.devices
         for length in FRAME_BYTES
         for rate in rates
     ]
-    passages = dict(zip(tasks, each(passage, tasks, options, progress), strict=True))
+    passages = dict(zip(tasks, compute_each(received_rate, tasks, options, progress), strict=True))
     panels: list[Panel] = []
     findings: dict[str, float] = {}
     for device in figure.devices:
@@ -90,13 +95,13 @@ def compute_table(
     packets = measures.quick_packets if options.quick else measures.packets
     sizes = (FRAME_BYTES[0], FRAME_BYTES[-1])
     tasks = [
-        Laced(device=device, packets=packets, seed=options.seed, frame_bytes=length)
+        SnakeTestTask(device=device, packets=packets, seed=options.seed, frame_bytes=length)
         for device in figure.devices
         for length in sizes
     ]
     throughputs = {
         (task.device, task.frame_bytes): throughput
-        for task, throughput in zip(tasks, each(highest, tasks, options, progress), strict=True)
+        for task, throughput in zip(tasks, compute_each(lossless_rate, tasks, options, progress), strict=True)
     }
     findings: dict[str, float] = {}
     table: list[list[str | float]] = []

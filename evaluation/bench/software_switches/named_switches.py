@@ -43,7 +43,7 @@ PACE: Final = Pace(
 SIZE: Final = CampaignSize(
     packets=2_000,
     bursts=200,
-    lace_packets=5_000,
+    snake_packets=5_000,
     most_entries=2_000,
     aging_runs=3,
     alternating_runs=6,
@@ -52,7 +52,7 @@ QUICK_SIZE: Final = replace(
     SIZE,
     packets=200,
     bursts=40,
-    lace_packets=200,
+    snake_packets=200,
     congested_ports=1,
     congested_queues=2,
     most_entries=200,
@@ -83,7 +83,7 @@ def outline(name: str) -> SwitchUnderTest:
 
 
 @contextmanager
-def opened_switch(name: str) -> Iterator[SwitchUnderTest]:
+def open_switch(name: str) -> Iterator[SwitchUnderTest]:
     """Run a software switch in a network of its own, ready to be measured. Raises `RunError`."""
     require_namespaces()
     subject = outline(name)
