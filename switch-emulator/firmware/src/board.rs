@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
-use crate::console::{Console, Outcome};
+use crate::console::{Console, ConsoleOutcome};
 use crate::event::{Counters, Event};
 use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire};
 use crate::loop_iteration::LoopIteration;
@@ -580,11 +580,11 @@ impl Board {
                 .console
                 .serve(begins_at, &mut self.agent, &mut self.out)
             {
-                Outcome::Done(busy) => {
+                ConsoleOutcome::Done(busy) => {
                     self.agent.set_controller(self.controller());
                     busy
                 }
-                Outcome::Restart(busy) => return self.restart(begins_at + busy),
+                ConsoleOutcome::Restart(busy) => return self.restart(begins_at + busy),
             },
         };
         if let Some((before, what)) = before.zip(work.traced()) {

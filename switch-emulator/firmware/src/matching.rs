@@ -186,7 +186,7 @@ pub(crate) struct Found {
 
 /// State of a search at an entry.
 #[derive(Clone, Copy, Debug, Default)]
-struct Step {
+struct SearchStep {
     /// Cost of examining the entries before it.
     cost_before: i64,
     priority: u16,
@@ -205,7 +205,7 @@ pub(crate) struct Search {
     /// digest has taken that (linear probing).
     by_digest: Vec<Option<u16>>,
     /// One for each entry, and one behind the last.
-    steps: Vec<Step>,
+    steps: Vec<SearchStep>,
     skipped_ps: i64,
     after_hit_ps: i64,
 }
@@ -221,10 +221,10 @@ impl Search {
         self.steps.clear();
         self.skipped_ps = costs.skipped_ps();
         self.after_hit_ps = costs.after_hit_ps();
-        let mut step = Step::default();
+        let mut step = SearchStep::default();
         for (bytes, priority) in entries {
             self.rules.push(Rule::compile(bytes));
-            self.steps.push(Step { priority, ..step });
+            self.steps.push(SearchStep { priority, ..step });
             step.cost_before += costs.examined_ps(be32(bytes, 0));
         }
         self.steps.push(step);

@@ -78,7 +78,8 @@ pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
     struct FileHeader {
         kind: Option<String>,
     }
-    let head: FileHeader = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
+    let head: FileHeader =
+        toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
     Ok(head.kind)
 }
 
@@ -100,11 +101,11 @@ pub struct Profile {
     /// The chip between front ports and CPU.
     pub integrated_switch: IntegratedSwitch,
     /// Pause frames, and what the integrated switch does when it is paused.
-    pub flow_control: FlowControl,
+    pub flow_control: FlowControlProfile,
     /// Receive buffers of the CPU.
     pub buffer: Buffer,
     /// The flow table.
-    pub table: Table,
+    pub table: TableProfile,
     /// Time that the CPU spends.
     pub cpu: Cpu,
     /// Tolerances of guarantees beyond these numbers. The emulator does not use them.
@@ -193,7 +194,7 @@ pub enum CpuPortTags {
 /// Pause frames, and what the integrated switch does when it is paused.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FlowControl {
+pub struct FlowControlProfile {
     /// How long a pause lasts that the CPU's MAC asks for when it has lost a frame, in units of 512 bit times; 0: it never
     /// asks.
     #[serde(deserialize_with = "number")]
@@ -231,7 +232,7 @@ pub struct Buffer {
 /// The flow table.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct TableProfile {
     /// Entries that it holds.
     #[serde(deserialize_with = "number")]
     pub entries: u64,
@@ -385,7 +386,7 @@ impl Profile {
         }
     }
 
-    fn rules(&self) -> [Rule; 15] {
+    fn rules(&self) -> [ValueRule; 15] {
         let Self {
             ports,
             integrated_switch,
@@ -481,7 +482,7 @@ impl Profile {
 }
 
 impl Cpu {
-    fn rules(&self) -> [Rule; 5] {
+    fn rules(&self) -> [ValueRule; 5] {
         let near_1 = (0.01..=100.0).contains(&self.capacity_factor);
         [
             (self.loop_ps >= 1_000, "cpu.loop_ps", "choose at least 1000"),
@@ -510,7 +511,7 @@ impl Cpu {
 }
 
 /// Whether a value can be worked with, its key, and what would be right.
-type Rule = (bool, &'static str, &'static str);
+type ValueRule = (bool, &'static str, &'static str);
 
 #[cfg(test)]
 mod tests;

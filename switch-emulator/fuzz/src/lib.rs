@@ -20,23 +20,23 @@ mod testbed;
 use arbitrary::{Result, Unstructured};
 
 pub use start::Start;
-pub use step::{Step, Steps};
+pub use step::{Step, StepSet};
 pub use watched::WatchedBoard;
 
 /// Does with a board what an input says.
 ///
 /// # Panics
 /// When something does not hold that must hold in every state.
-pub fn run(bytes: &[u8], steps: Steps) {
+pub fn run(bytes: &[u8], steps: StepSet) {
     let mut input = Unstructured::new(bytes);
     let Ok(start) = Start::read(&mut input) else {
         return;
     };
     let mut board = WatchedBoard::new(start);
-    if steps == Steps::OpenFlow13 {
+    if steps == StepSet::OpenFlow13 {
         board.handshake_13();
     }
-    if steps == Steps::Frames && install(&mut board, &mut input).is_err() {
+    if steps == StepSet::Frames && install(&mut board, &mut input).is_err() {
         return;
     }
     while !input.is_empty() && !board.is_tired() {

@@ -39,7 +39,7 @@ const LONGEST_EXPONENT: u8 = 40;
 
 /// Which steps an input may make: each kind has those of the one before, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Steps {
+pub enum StepSet {
     /// Frames, time and cables.
     Frames,
     /// Also what a controller does.
@@ -55,12 +55,12 @@ impl Step {
     ///
     /// # Errors
     /// When the input ends within it.
-    pub fn read(input: &mut Unstructured, steps: Steps) -> Result<Self> {
+    pub fn read(input: &mut Unstructured, steps: StepSet) -> Result<Self> {
         let [kind, value]: [u8; 2] = input.arbitrary()?;
         let kind = match steps {
-            Steps::Frames => kind % 8,
-            Steps::OpenFlow | Steps::OpenFlow13 => kind % 16,
-            Steps::Console => kind % 24,
+            StepSet::Frames => kind % 8,
+            StepSet::OpenFlow | StepSet::OpenFlow13 => kind % 16,
+            StepSet::Console => kind % 24,
         };
         Ok(match kind {
             0..=2 => Self::Frame(port(value), frame::read(input)?),
@@ -82,7 +82,7 @@ impl Step {
             13 => match value % 4 {
                 0 => Self::Connected,
                 1 => Self::Disconnected,
-                _ if steps == Steps::OpenFlow13 => Self::Message(message13::hello()),
+                _ if steps == StepSet::OpenFlow13 => Self::Message(message13::hello()),
                 _ => Self::Handshake,
             },
             14 | 15 => Self::Message(written(input, steps)?),
@@ -115,8 +115,8 @@ impl Step {
     }
 }
 
-fn written(input: &mut Unstructured, steps: Steps) -> Result<Vec<u8>> {
-    if steps == Steps::OpenFlow13 {
+fn written(input: &mut Unstructured, steps: StepSet) -> Result<Vec<u8>> {
+    if steps == StepSet::OpenFlow13 {
         message13::read(input)
     } else {
         message::read(input)
@@ -151,7 +151,7 @@ mod tests {
             Step::Link(port(0), false),
         ];
         let bytes: Vec<u8> = steps.iter().flat_map(Step::bytes).collect();
-        for kinds in [Steps::OpenFlow, Steps::Console] {
+        for kinds in [StepSet::OpenFlow, StepSet::Console] {
             let mut input = Unstructured::new(&bytes);
             for step in &steps {
                 assert_eq!(Step::read(&mut input, kinds).as_ref(), Ok(step));

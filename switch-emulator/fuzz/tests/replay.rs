@@ -12,14 +12,14 @@ use std::{env, fs, panic};
 
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use zodiac_fuzz::{run, Steps};
+use zodiac_fuzz::{run, StepSet};
 
 /// Names of the targets, and of their folders.
-const TARGETS: [(&str, Steps); 4] = [
-    ("frames", Steps::Frames),
-    ("openflow", Steps::OpenFlow),
-    ("console", Steps::Console),
-    ("openflow13", Steps::OpenFlow13),
+const TARGETS: [(&str, StepSet); 4] = [
+    ("frames", StepSet::Frames),
+    ("openflow", StepSet::OpenFlow),
+    ("console", StepSet::Console),
+    ("openflow13", StepSet::OpenFlow13),
 ];
 /// Inputs that are made for each target.
 const MADE: u64 = 1_000;

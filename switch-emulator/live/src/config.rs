@@ -19,7 +19,7 @@ const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles");
 
 /// A checked configuration: everything that can be known without touching the machine.
 #[derive(Debug)]
-pub struct Config {
+pub struct ProgramConfig {
     /// The program as a whole.
     pub process: Process,
     /// The boards, in the order of the file.
@@ -150,7 +150,7 @@ fn built_in_profile() -> String {
     BUILT_IN_PROFILE.to_owned()
 }
 
-impl Config {
+impl ProgramConfig {
     /// Reads and checks a file.
     ///
     /// # Errors

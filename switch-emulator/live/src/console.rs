@@ -12,7 +12,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use zodiac_firmware::EepromImage;
 
 use crate::clock::Clock;
-use crate::config::{BoardConfig, Config};
+use crate::config::{BoardConfig, ProgramConfig};
 use crate::control::Line;
 use crate::error::StartError;
 use crate::pending_flag::PendingFlag;
@@ -74,7 +74,7 @@ impl ConsolePort {
 /// All boards' consoles.
 #[derive(Debug)]
 pub struct Consoles {
-    consoles: Vec<Console>,
+    consoles: Vec<BoardConsole>,
     waker: Waker,
 }
 
@@ -84,7 +84,7 @@ impl Consoles {
     /// # Errors
     /// A pseudo-terminal or its link cannot be had.
     pub fn open(
-        config: &Config,
+        config: &ProgramConfig,
         clock: Clock,
         pending: &PendingFlag,
         log: &mpsc::Sender<Line>,
@@ -100,7 +100,7 @@ impl Consoles {
                 typed,
                 waker: waker.clone(),
             });
-            consoles.push(Console {
+            consoles.push(BoardConsole {
                 commands,
                 typed: to_data,
                 pending: pending.clone(),
@@ -142,13 +142,13 @@ impl Consoles {
     }
 
     fn wait(&self) -> io::Result<()> {
-        let timeout = self.consoles.iter().filter_map(Console::timeout).min();
+        let timeout = self.consoles.iter().filter_map(BoardConsole::timeout).min();
         let timeout = timeout.map(|span| Timespec {
             tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
         });
         let mut fds = vec![PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN)];
-        fds.extend(self.consoles.iter().filter_map(Console::interest));
+        fds.extend(self.consoles.iter().filter_map(BoardConsole::interest));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -178,7 +178,7 @@ fn open_terminal(board: &BoardConfig) -> Result<Option<PseudoTerminal>, StartErr
 
 /// One board's console.
 #[derive(Debug)]
-struct Console {
+struct BoardConsole {
     commands: Consumer<ConsoleCommand>,
     typed: Producer<Vec<u8>>,
     pending: PendingFlag,
@@ -201,7 +201,7 @@ struct Unread {
     told: bool,
 }
 
-impl Console {
+impl BoardConsole {
     fn timeout(&self) -> Option<Timeout> {
         let unread = self
             .unread

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rustix::process::{getppid, set_parent_process_death_signal, Signal};
 use zodiac_firmware::Duration;
-use zodiac_live::config::Config;
+use zodiac_live::config::ProgramConfig;
 use zodiac_live::error::{RunError, StartError};
 use zodiac_live::{delay_line, host_noise, slots, supervisor};
 
@@ -120,11 +120,11 @@ fn run(config: &std::path::Path, die_with_parent: bool) -> Result<(), RunError> 
     if die_with_parent {
         end_with_parent()?;
     }
-    supervisor::run(&Config::load(config)?)
+    supervisor::run(&ProgramConfig::load(config)?)
 }
 
 fn check(path: &std::path::Path) -> Result<(), RunError> {
-    let config = Config::load(path)?;
+    let config = ProgramConfig::load(path)?;
     let boards: Vec<_> = config
         .boards
         .iter()

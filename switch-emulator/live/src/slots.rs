@@ -296,7 +296,7 @@ pub fn run(config: &SlotsConfig) -> Result<RunSummary, RunError> {
         .then(|| Destination::open_in_namespace(config, &frames))
         .transpose()?
         .map(|destination| destination.start(Arc::clone(&finished)));
-    let source = Source {
+    let source = SlotSender {
         tx_paths,
         frames,
         watch: StallWatch::new(threshold(config), now()),
@@ -486,7 +486,7 @@ impl TxPath {
     }
 }
 
-struct Source {
+struct SlotSender {
     tx_paths: Vec<TxPath>,
     frames: Vec<Vec<u8>>,
     watch: StallWatch,
@@ -500,7 +500,7 @@ struct Source {
     hands_over_early: bool,
 }
 
-impl Source {
+impl SlotSender {
     /// Sends what is planned, or until a signal comes. Returns `rows_kept` rows, in order of sequence number and flow.
     fn send(&mut self, schedule: SlotSchedule, watch_ns: u64, rows_kept: usize) -> Vec<Row> {
         let never = Row {
@@ -941,8 +941,8 @@ mod tests {
         }
     }
 
-    fn quiet_source() -> Source {
-        Source {
+    fn quiet_source() -> SlotSender {
+        SlotSender {
             tx_paths: Vec::new(),
             frames: Vec::new(),
             watch: StallWatch::new(Duration::from_micros(50), now()),

@@ -87,7 +87,7 @@ pub struct Cut {
     pub remarks: Vec<Remark>,
 }
 
-enum Header {
+enum MessageHeader {
     Incomplete,
     Garbage,
     Message(usize),
@@ -110,12 +110,12 @@ impl StreamCutter {
         let mut messages = Vec::new();
         let is_garbage = loop {
             match parse_header(rest) {
-                Header::Message(length) if length <= rest.len() => {
+                MessageHeader::Message(length) if length <= rest.len() => {
                     let (message, behind) = rest.split_at(length);
                     messages.push(message);
                     rest = behind;
                 }
-                header => break matches!(header, Header::Garbage),
+                header => break matches!(header, MessageHeader::Garbage),
             }
         };
         if continued && !messages.is_empty() {
@@ -207,19 +207,19 @@ fn fewest_segments(messages: &[&[u8]]) -> usize {
 }
 
 /// Reads the fixed header: version, type, 16-bit length, transaction (`ofp_header`, section 5.1 of the standard).
-fn parse_header(bytes: &[u8]) -> Header {
+fn parse_header(bytes: &[u8]) -> MessageHeader {
     if bytes
         .first()
         .is_some_and(|&version| version == 0 || version > HIGHEST_VERSION)
     {
-        return Header::Garbage;
+        return MessageHeader::Garbage;
     }
     let Some(length) = bytes.get(2..4) else {
-        return Header::Incomplete;
+        return MessageHeader::Incomplete;
     };
     match usize::from(u16::from_be_bytes([length[0], length[1]])) {
-        0..HEADER_BYTES => Header::Garbage,
-        length => Header::Message(length),
+        0..HEADER_BYTES => MessageHeader::Garbage,
+        length => MessageHeader::Message(length),
     }
 }
 

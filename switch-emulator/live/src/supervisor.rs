@@ -11,7 +11,7 @@ use zodiac_firmware::{Duration, Instant, PortMask, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
-use crate::config::{Config, PortAddress, Scheduling};
+use crate::config::{PortAddress, ProgramConfig, Scheduling};
 use crate::console::Consoles;
 use crate::control::ControllerLinks;
 use crate::data_plane::{Channels, DataPlane, DataPlaneTiming};
@@ -61,7 +61,7 @@ impl Signals {
 ///
 /// # Errors
 /// `Start` for whatever keeps the boards from running, `Ended` if they stop by themselves.
-pub fn run(config: &Config) -> Result<(), RunError> {
+pub fn run(config: &ProgramConfig) -> Result<(), RunError> {
     let start_failed =
         |what: &str, error: io::Error| StartError::new(format!("cannot {what}: {error}"));
     let signals = Signals::install().map_err(|error| start_failed("watch signals", error))?;
@@ -188,7 +188,7 @@ struct OpenPorts {
     carriers: Vec<(PortAddress, Carrier)>,
 }
 
-fn open_ports(config: &Config) -> Result<OpenPorts, StartError> {
+fn open_ports(config: &ProgramConfig) -> Result<OpenPorts, StartError> {
     let (mut ports, mut losses, mut carriers) = (Vec::new(), Vec::new(), Vec::new());
     for (board, settings) in config.boards.iter().enumerate() {
         for (&port, interface) in &settings.ports {
@@ -210,7 +210,7 @@ fn open_ports(config: &Config) -> Result<OpenPorts, StartError> {
     })
 }
 
-fn power_up(config: &Config) -> Result<Boards, StartError> {
+fn power_up(config: &ProgramConfig) -> Result<Boards, StartError> {
     let boards = config.boards.iter().map(|board| {
         let firmware = board
             .power_up()
@@ -262,7 +262,10 @@ struct DataParts {
 }
 
 /// Starts the data thread and waits until it is scheduled as far as possible.
-fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>, StartError> {
+fn start_data_thread(
+    config: &ProgramConfig,
+    parts: DataParts,
+) -> Result<JoinHandle<()>, StartError> {
     let process = &config.process;
     let (cpu, scheduling, required) =
         (process.cpu, process.scheduling, process.scheduling_required);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::Instant;
 
-use crate::device::{Device, OutputKind};
+use crate::device::{Device, DeviceOutputKind};
 
 /// Default time between two segments: longer than the board works on any message, so each segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
@@ -41,7 +41,7 @@ impl Default for Pace {
 
 /// A board's control session before the run.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct DirectSession {
     connected: bool,
     /// How far this board's time has come.
     pub(crate) now_ns: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Session {
     pub(crate) requests: VecDeque<(u64, Vec<u8>)>,
 }
 
-impl Session {
+impl DirectSession {
     /// Opens the session if needed and hands over each segment at this pace. Returns the messages that the board sent
     /// meanwhile.
     pub(crate) fn exchange(
@@ -114,7 +114,7 @@ impl Session {
             board.advance(at);
             self.now_ns = self.now_ns.max(at.as_nanos());
             while let Some(output) = board.poll_output() {
-                if output.kind == OutputKind::Connect {
+                if output.kind == DeviceOutputKind::Connect {
                     return;
                 }
             }
@@ -146,11 +146,13 @@ impl Session {
     fn collect(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
         while let Some(output) = board.poll_output() {
             match output.kind {
-                OutputKind::Controller(bytes) => replies.push(bytes),
-                OutputKind::Event(event) => {
+                DeviceOutputKind::Controller(bytes) => replies.push(bytes),
+                DeviceOutputKind::Event(event) => {
                     self.events.push((output.at.as_nanos(), event));
                 }
-                OutputKind::Connect | OutputKind::Close | OutputKind::Frame { .. } => {}
+                DeviceOutputKind::Connect
+                | DeviceOutputKind::Close
+                | DeviceOutputKind::Frame { .. } => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Device`] is either a Zodiac FX, the firmware of `zodiac-firmware` unchanged, or a [`Switch`] of another
 //! kind, for which there is no firmware but a model of what takes time in it. To the event loop all look alike:
-//! frames, segments and the passing of time go in, [`Output`]s come out.
+//! frames, segments and the passing of time go in, [`DeviceOutput`]s come out.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -29,9 +29,9 @@ pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
 
-use openflow::Agent;
+use openflow::OpenFlowAgent;
 
-/// Front ports that a device can have: one bit each in [`Ports`].
+/// Front ports that a device can have: one bit each in [`PortSet`].
 pub(crate) const MAX_PORTS: u8 = 64;
 
 /// Returns a number of front ports in a profile; too large a one becomes 255, which is refused.
@@ -42,9 +42,9 @@ fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error
 
 /// A set of front ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ports(u64);
+pub(crate) struct PortSet(u64);
 
-impl Ports {
+impl PortSet {
     /// Returns ports 1 to `count`.
     pub(crate) fn up_to(count: u8) -> Self {
         Self(u64::MAX >> (MAX_PORTS - count.clamp(1, MAX_PORTS)))
@@ -82,16 +82,16 @@ impl Ports {
 
 /// Output of a device.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Output {
+pub(crate) struct DeviceOutput {
     /// When; for a frame, when its first bit departs, which may lie in the future.
     pub(crate) at: Instant,
-    pub(crate) kind: OutputKind,
+    pub(crate) kind: DeviceOutputKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum OutputKind {
+pub(crate) enum DeviceOutputKind {
     /// A frame, without frame check sequence, that leaves by these ports.
-    Frame { ports: Ports, data: Vec<u8> },
+    Frame { ports: PortSet, data: Vec<u8> },
     /// Bytes for the controller.
     Controller(Vec<u8>),
     /// The device wants a session with its controller.
@@ -105,9 +105,9 @@ pub(crate) enum OutputKind {
 /// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
 pub(crate) trait Switch: fmt::Debug + Send {
     /// Returns its OpenFlow agent.
-    fn agent(&mut self) -> &mut Agent;
+    fn agent(&mut self) -> &mut OpenFlowAgent;
     /// Returns the queue of its outputs.
-    fn outputs(&mut self) -> &mut VecDeque<Output>;
+    fn outputs(&mut self) -> &mut VecDeque<DeviceOutput>;
     /// A frame, without frame check sequence, has arrived on a port: all of it, or what a cut-through switch waits for.
     fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
     /// Does all that is due until now.
@@ -141,13 +141,13 @@ pub(crate) trait Switch: fmt::Debug + Send {
 
     /// Its agent writes to the controller.
     fn answer(&mut self, at: Instant, bytes: Vec<u8>) {
-        let kind = OutputKind::Controller(bytes);
-        self.outputs().push_back(Output { at, kind });
+        let kind = DeviceOutputKind::Controller(bytes);
+        self.outputs().push_back(DeviceOutput { at, kind });
     }
 
     /// Returns its next output.
     #[inline]
-    fn poll_output(&mut self) -> Option<Output> {
+    fn poll_output(&mut self) -> Option<DeviceOutput> {
         self.outputs().pop_front()
     }
 }
@@ -235,10 +235,10 @@ impl Device {
     }
 
     #[inline]
-    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+    pub(crate) fn poll_output(&mut self) -> Option<DeviceOutput> {
         match self {
             Self::Board(board) => loop {
-                let output = Output::of_board(board.poll_output()?);
+                let output = DeviceOutput::of_board(board.poll_output()?);
                 if output.is_some() {
                     return output;
                 }
@@ -260,20 +260,20 @@ pub(crate) fn board_port(port: u8) -> PortNumber {
     PortNumber::new(port).expect("connect() refuses ports that the device does not have")
 }
 
-impl Output {
+impl DeviceOutput {
     /// Returns the output if it matters to a network; what concerns the serial console, USB and EEPROM does not.
     #[inline]
     fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {
-            Kind::Frame { ports, data } => OutputKind::Frame {
-                ports: Ports(ports.bits().into()),
+            Kind::Frame { ports, data } => DeviceOutputKind::Frame {
+                ports: PortSet(ports.bits().into()),
                 data,
             },
-            Kind::Controller(bytes) => OutputKind::Controller(bytes),
-            Kind::Connect => OutputKind::Connect,
-            Kind::Close => OutputKind::Close,
-            Kind::Event(event) => OutputKind::Event(event.to_string()),
+            Kind::Controller(bytes) => DeviceOutputKind::Controller(bytes),
+            Kind::Connect => DeviceOutputKind::Connect,
+            Kind::Close => DeviceOutputKind::Close,
+            Kind::Event(event) => DeviceOutputKind::Event(event.to_string()),
             Kind::Console(_) | Kind::Detach | Kind::Attach | Kind::Eeprom(_) => return None,
         };
         Some(Self {
@@ -289,11 +289,14 @@ mod tests {
 
     #[test]
     fn a_set_of_ports_gives_them_in_order() {
-        let ports = Ports::default().with(5).with(1).with(64).with(5);
+        let ports = PortSet::default().with(5).with(1).with(64).with(5);
         assert_eq!(ports.iter().collect::<Vec<_>>(), [1, 5, 64]);
         assert_eq!(ports.without(1).iter().collect::<Vec<_>>(), [5, 64]);
-        assert_eq!(Ports::up_to(5).iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        assert_eq!(Ports::up_to(64).iter().count(), 64);
-        assert!(Ports::default().is_empty());
+        assert_eq!(
+            PortSet::up_to(5).iter().collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5]
+        );
+        assert_eq!(PortSet::up_to(64).iter().count(), 64);
+        assert!(PortSet::default().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use zodiac_firmware::{Board, Config, ControlCarrier, Instant, PortNumber, Profile};
 
 use crate::conformance::ConformanceChecker;
-use crate::controller::{Pace, Session};
+use crate::controller::{DirectSession, Pace};
 use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
-use crate::tcp::{Connection, Side, TcpConfig};
+use crate::tcp::{Side, TcpConfig, TcpConnection};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
@@ -34,7 +34,7 @@ pub(crate) struct BoardNode {
     pub(crate) inbox: Inbox,
     pub(crate) device: Device,
     pub(crate) name: String,
-    pub(crate) session: Session,
+    pub(crate) session: DirectSession,
     /// If it keeps its connection to the controller itself: its IP address, and the ports that carry the connection.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
@@ -104,7 +104,7 @@ pub struct Network {
     /// One for each flow, in the same order.
     pub(crate) sources: Vec<Source>,
     pub(crate) flows: Vec<Flow>,
-    pub(crate) connections: Vec<Connection>,
+    pub(crate) connections: Vec<TcpConnection>,
     pub(crate) has_run: bool,
     /// If it is advanced step by step.
     pub(crate) steps: Option<Steps>,
@@ -190,7 +190,7 @@ impl Network {
             inbox: Inbox::default(),
             device,
             name: name.into(),
-            session: Session::default(),
+            session: DirectSession::default(),
             on_network: None,
             link_rate_bps,
             header_bytes: None,
@@ -502,7 +502,7 @@ impl Network {
             });
         }
         self.check_room(2)?;
-        let connection = Connection::new(config, [route.from, to])?;
+        let connection = TcpConnection::new(config, [route.from, to])?;
         self.flow_ids.insert(config.flow);
         let index = self.connections.len();
         self.hosts[route.from].tcp.push((index, Side::Sender));

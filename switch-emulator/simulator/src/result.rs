@@ -3,7 +3,7 @@
 use zodiac_firmware::Counters;
 
 use crate::flow::{Flow, FlowCounters};
-use crate::tcp::{Connection, TcpResult};
+use crate::tcp::{TcpConnection, TcpResult};
 
 /// The records of a run. Instants are nanoseconds since its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl FlowResult {
     }
 
     /// Takes the records out of `connection`: one for each segment with data.
-    pub(crate) fn of_connection(connection: &mut Connection) -> Self {
+    pub(crate) fn of_connection(connection: &mut TcpConnection) -> Self {
         let records = |column: &mut Vec<i64>, observed: bool| {
             let column = std::mem::take(column);
             if observed {

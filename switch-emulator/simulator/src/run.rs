@@ -13,7 +13,7 @@ use zodiac_firmware::{is_pause_frame, Deferrable, FlowKey, Instant};
 use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
-use crate::device::{Device, OutputKind};
+use crate::device::{Device, DeviceOutputKind};
 use crate::error::Error;
 use crate::flow::{Flow, Identities};
 use crate::frame_arena::FrameArena;
@@ -23,7 +23,7 @@ use crate::network::{BoardNode, Network};
 use crate::prefetch::{prefetch, PREFETCH_MIN_BOARDS};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::Schedule;
-use crate::tcp::Connection;
+use crate::tcp::TcpConnection;
 
 /// Events kept of a run; later ones are only counted.
 const MAX_EVENTS: usize = 1_000;
@@ -562,7 +562,7 @@ impl<'a> Run<'a> {
         while let Some(output) = self.net.boards[board].device.poll_output() {
             let at_ns = output.at.as_nanos();
             match output.kind {
-                OutputKind::Frame { ports, data } => {
+                DeviceOutputKind::Frame { ports, data } => {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
@@ -577,19 +577,19 @@ impl<'a> Run<'a> {
                     }
                 }
                 output if self.net.steps.is_some() => self.emit(board, at_ns, output),
-                OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
-                OutputKind::Event(event) => self.report(board, at_ns, event),
-                OutputKind::Close => {
+                DeviceOutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
+                DeviceOutputKind::Event(event) => self.report(board, at_ns, event),
+                DeviceOutputKind::Close => {
                     self.report(board, at_ns, "the board closed its control session".into());
                 }
-                OutputKind::Connect => {}
+                DeviceOutputKind::Connect => {}
             }
         }
         self.arm_board(board, now_ns);
     }
 
     /// Hands an output to the caller that steps the network.
-    fn emit(&mut self, board: usize, at_ns: u64, output: OutputKind) {
+    fn emit(&mut self, board: usize, at_ns: u64, output: DeviceOutputKind) {
         if let Some(steps) = &mut self.net.steps {
             steps.board_output(at_ns, &self.net.boards[board].name, output);
         }
@@ -736,7 +736,7 @@ impl<'a> Run<'a> {
         };
         RunResult {
             flows,
-            tcp: connections.iter_mut().map(Connection::finish).collect(),
+            tcp: connections.iter_mut().map(TcpConnection::finish).collect(),
             boards: boards
                 .iter()
                 .zip(self.unconnected)

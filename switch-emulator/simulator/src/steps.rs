@@ -1,6 +1,6 @@
 //! Outputs of a network that is simulated stepwise, kept until the caller takes them.
 
-use crate::device::OutputKind;
+use crate::device::DeviceOutputKind;
 
 /// Output of a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,13 +68,13 @@ impl Steps {
     }
 
     /// Adds an output of a board other than a frame.
-    pub(crate) fn board_output(&mut self, at_ns: u64, board: &str, kind: OutputKind) {
+    pub(crate) fn board_output(&mut self, at_ns: u64, board: &str, kind: DeviceOutputKind) {
         let kind = match kind {
-            OutputKind::Controller(bytes) => StepOutputKind::Controller(bytes),
-            OutputKind::Connect => StepOutputKind::Connect,
-            OutputKind::Close => StepOutputKind::Close,
-            OutputKind::Event(text) => StepOutputKind::Event(text),
-            OutputKind::Frame { .. } => return,
+            DeviceOutputKind::Controller(bytes) => StepOutputKind::Controller(bytes),
+            DeviceOutputKind::Connect => StepOutputKind::Connect,
+            DeviceOutputKind::Close => StepOutputKind::Close,
+            DeviceOutputKind::Event(text) => StepOutputKind::Event(text),
+            DeviceOutputKind::Frame { .. } => return,
         };
         self.push(at_ns, board, kind);
     }

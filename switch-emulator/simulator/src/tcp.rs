@@ -6,7 +6,7 @@
 //! beginning: no handshake, no end. Every segment but an acknowledgement is full, so that all is counted in segments. Frames are
 //! real ones, with real headers; their checksums are left out, since nobody here looks at them.
 //!
-//! A [`Connection`] has no clock and no line: the event loop hands it segments and instants.
+//! A [`TcpConnection`] has no clock and no line: the event loop hands it segments and instants.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -93,7 +93,7 @@ pub(crate) enum Side {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TcpConnection {
     pub(crate) id: u32,
     pub(crate) observed: bool,
     /// Hosts of sender and receiver.
@@ -113,7 +113,7 @@ pub(crate) struct Connection {
     began: bool,
 }
 
-impl Connection {
+impl TcpConnection {
     pub(crate) fn new(config: &TcpConfig, hosts: [usize; 2]) -> Result<Self, Error> {
         let refuse = |reason| Error::Source {
             flow: config.flow,

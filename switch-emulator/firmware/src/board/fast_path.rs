@@ -6,7 +6,7 @@
 
 use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
 use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
-use crate::integrated_switch::Link;
+use crate::integrated_switch::InnerLink;
 use crate::loop_iteration::LoopIteration;
 use crate::openflow::FlowKey;
 use crate::outbox::MAX_SENT_BYTES;
@@ -119,7 +119,7 @@ impl Board {
     fn units_behind(
         &self,
         now: Instant,
-        mut link: Link,
+        mut link: InnerLink,
         behind: &[impl Deferrable],
     ) -> Option<u32> {
         let mut units = 0;

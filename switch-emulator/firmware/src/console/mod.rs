@@ -31,7 +31,7 @@ use crate::time::{Duration, Instant};
 use debug::Registers;
 use line::{Edit, LineEditor};
 use turn::Turn;
-use upload::{Progress, Upload};
+use upload::{Upload, UploadProgress};
 
 /// Version of the emulated firmware.
 const FIRMWARE_VERSION: &str = "0.84";
@@ -62,7 +62,7 @@ enum Mode {
 
 /// Outcome of a console iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ConsoleOutcome {
     /// The CPU was busy for so long.
     Done(Duration),
     /// The board restarts after so long.
@@ -136,11 +136,11 @@ impl Console {
         iteration: Instant,
         agent: &mut Agent,
         out: &mut Outbox,
-    ) -> Outcome {
+    ) -> ConsoleOutcome {
         if agent.is_halted() {
             self.typed.clear();
             self.mode = Mode::Line;
-            return Outcome::Done(Duration::ZERO);
+            return ConsoleOutcome::Done(Duration::ZERO);
         }
         let mut turn = Turn::new(iteration, self.costs.clone(), agent, out);
         if let Mode::Upload(upload) = &mut self.mode {
@@ -228,14 +228,14 @@ impl Console {
         turn.print(&format!("{}{context}# ", self.settings.name));
     }
 
-    fn uploaded(&mut self, progress: Progress, turn: &mut Turn) {
+    fn uploaded(&mut self, progress: UploadProgress, turn: &mut Turn) {
         match progress {
-            Progress::Going => {}
-            Progress::Complete => {
+            UploadProgress::Going => {}
+            UploadProgress::Complete => {
                 turn.line("Firmware upload complete: the checksum is right");
                 turn.restart();
             }
-            Progress::Failed(reason) => {
+            UploadProgress::Failed(reason) => {
                 self.mode = Mode::Line;
                 turn.line(&format!("Firmware upload failed: {reason}"));
                 self.prompt(turn);
@@ -272,7 +272,7 @@ impl Console {
         }
         turn.line("");
         match turn.finish() {
-            Outcome::Done(busy) | Outcome::Restart(busy) => busy,
+            ConsoleOutcome::Done(busy) | ConsoleOutcome::Restart(busy) => busy,
         }
     }
 }

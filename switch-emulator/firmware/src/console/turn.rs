@@ -5,7 +5,7 @@ use crate::outbox::{Outbox, OutputKind};
 use crate::profile::ConsoleCosts;
 use crate::time::{Duration, Instant};
 
-use super::Outcome;
+use super::ConsoleOutcome;
 
 /// Width of the rules in tables.
 const RULE_CHARACTERS: usize = 61;
@@ -88,16 +88,16 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the text to the terminal.
-    pub(super) fn finish(self) -> Outcome {
+    pub(super) fn finish(self) -> ConsoleOutcome {
         let reached = self.reached();
         if !self.text.is_empty() {
             self.out.push(reached, OutputKind::Console(self.text));
         }
         let busy = reached - self.iteration;
         if self.restart {
-            Outcome::Restart(busy)
+            ConsoleOutcome::Restart(busy)
         } else {
-            Outcome::Done(busy)
+            ConsoleOutcome::Done(busy)
         }
     }
 }

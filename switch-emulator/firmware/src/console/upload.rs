@@ -24,7 +24,7 @@ const MOST_REQUESTS: u32 = 20;
 
 /// How an upload goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum UploadProgress {
     Going,
     /// The file is whole and its checksum right.
     Complete,
@@ -62,51 +62,51 @@ impl Upload {
     }
 
     /// Asks the sender if it was silent for too long.
-    pub(super) fn wait(&mut self, now: Instant, turn: &mut Turn) -> Progress {
+    pub(super) fn wait(&mut self, now: Instant, turn: &mut Turn) -> UploadProgress {
         if now < self.due_at {
-            return Progress::Going;
+            return UploadProgress::Going;
         }
         if self.requests == MOST_REQUESTS {
-            return Progress::Failed("nothing was sent");
+            return UploadProgress::Failed("nothing was sent");
         }
         self.requests += 1;
         self.block.clear();
         self.due_at = now + PATIENCE;
         turn.send(&[REFUSE]);
-        Progress::Going
+        UploadProgress::Going
     }
 
     /// Handles a byte of the sender.
-    pub(super) fn byte(&mut self, byte: u8, turn: &mut Turn) -> Progress {
+    pub(super) fn byte(&mut self, byte: u8, turn: &mut Turn) -> UploadProgress {
         self.due_at = turn.reached() + PATIENCE;
         if self.block.is_empty() {
             match byte {
                 START => {}
                 END => return self.end(turn),
-                CANCEL => return Progress::Failed("cancelled"),
-                _ => return Progress::Going,
+                CANCEL => return UploadProgress::Failed("cancelled"),
+                _ => return UploadProgress::Going,
             }
         }
         self.block.push(byte);
         if self.block.len() < BLOCK_BYTES {
-            return Progress::Going;
+            return UploadProgress::Going;
         }
         let block = std::mem::take(&mut self.block);
         self.take(&block, turn)
     }
 
-    fn take(&mut self, block: &[u8], turn: &mut Turn) -> Progress {
+    fn take(&mut self, block: &[u8], turn: &mut Turn) -> UploadProgress {
         let data = &block[3..3 + DATA_BYTES];
         let sum = data.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
         if block[1] != !block[2] || sum != block[BLOCK_BYTES - 1] {
             turn.send(&[REFUSE]);
-            return Progress::Going;
+            return UploadProgress::Going;
         }
         self.requests = 0;
         if block[1] == (self.blocks + 1) as u8 {
             if self.blocks == MOST_BLOCKS {
                 turn.send(&[CANCEL, CANCEL]);
-                return Progress::Failed("the file is larger than 256 KiB");
+                return UploadProgress::Failed("the file is larger than 256 KiB");
             }
             self.blocks += 1;
             for byte in data {
@@ -116,18 +116,18 @@ impl Upload {
             }
         } else if block[1] != self.blocks as u8 {
             turn.send(&[CANCEL, CANCEL]);
-            return Progress::Failed("a block is missing");
+            return UploadProgress::Failed("a block is missing");
         }
         turn.send(&[ACKNOWLEDGE]);
-        Progress::Going
+        UploadProgress::Going
     }
 
-    fn end(&self, turn: &mut Turn) -> Progress {
+    fn end(&self, turn: &mut Turn) -> UploadProgress {
         turn.send(&[ACKNOWLEDGE]);
         if self.blocks > 0 && self.sum == u32::from_be_bytes(self.tail) {
-            Progress::Complete
+            UploadProgress::Complete
         } else {
-            Progress::Failed("the checksum is wrong")
+            UploadProgress::Failed("the checksum is wrong")
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From the CPU to the front ports.
 
-use super::wire::{Link, Wire};
+use super::wire::{InnerLink, Wire};
 use crate::port::{PortNumber, PORTS};
 use crate::profile::Profile;
 use crate::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const TRANSMIT_DESCRIPTORS: usize = 11;
 /// A front port, as it sends.
 #[derive(Clone, Copy, Debug, Default)]
 struct FrontPort {
-    link: Link,
+    link: InnerLink,
     /// Until when its peer has asked it to pause.
     paused_until: Instant,
 }
@@ -21,7 +21,7 @@ struct FrontPort {
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Egress {
     front: [FrontPort; PORTS],
-    inner: Link,
+    inner: InnerLink,
     /// When the last frame on the inner link began or will begin.
     inner_begun_at: Instant,
     wire: Wire,
@@ -37,7 +37,7 @@ impl Egress {
     pub(crate) fn new(wire: Wire, profile: &Profile) -> Self {
         Self {
             wire,
-            inner: Link::default(),
+            inner: InnerLink::default(),
             longest_wait: wire.bytes(profile.integrated_switch.buffer_bytes),
             front: [FrontPort::default(); PORTS],
             inner_begun_at: Instant::ZERO,

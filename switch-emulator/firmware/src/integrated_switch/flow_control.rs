@@ -17,7 +17,7 @@ pub(crate) struct FlowControl {
 }
 
 impl FlowControl {
-    pub(crate) fn new(profile: &profile::FlowControl) -> Self {
+    pub(crate) fn new(profile: &profile::FlowControlProfile) -> Self {
         Self {
             pause_quanta: profile.pause_quanta as u16,
             resume_units: profile.resume_units as u32,

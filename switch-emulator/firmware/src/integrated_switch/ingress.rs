@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::wire::{Link, Wire};
+use super::wire::{InnerLink, Wire};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::profile::Profile;
 use crate::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 pub(crate) struct Ingress {
     /// Frames on their way to the ring, with the instants at which they will arrive there, in order.
     under_way: VecDeque<ReceivedFrame>,
-    inner: Link,
+    inner: InnerLink,
     /// Size of the frame memory, as time on the link to the CPU.
     longest_wait: Duration,
     /// Until when the last pause lasts that the CPU's MAC has asked for.
@@ -33,7 +33,7 @@ impl Ingress {
         let flow_control = &profile.flow_control;
         Self {
             wire,
-            inner: Link::default(),
+            inner: InnerLink::default(),
             longest_wait: wire.bytes(profile.integrated_switch.buffer_bytes),
             under_way: VecDeque::new(),
             paused_from: Instant::ZERO,
@@ -86,7 +86,7 @@ impl Ingress {
 
     /// Returns a copy of the link to the CPU, for predictions.
     #[inline]
-    pub(crate) const fn link(&self) -> Link {
+    pub(crate) const fn link(&self) -> InnerLink {
         self.inner
     }
 
@@ -95,7 +95,7 @@ impl Ingress {
     #[inline(always)]
     pub(crate) fn predict_arrival(
         &self,
-        link: &mut Link,
+        link: &mut InnerLink,
         at: Instant,
         length: usize,
     ) -> Option<Instant> {
@@ -108,7 +108,7 @@ impl Ingress {
 
     /// Commits predicted arrivals: the link to the CPU is then in state `link`.
     #[inline]
-    pub(crate) fn commit_link(&mut self, link: Link) {
+    pub(crate) fn commit_link(&mut self, link: InnerLink) {
         self.inner = link;
     }
 

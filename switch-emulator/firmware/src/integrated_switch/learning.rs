@@ -21,14 +21,14 @@ const VLAN_ID_BITS: u16 = 0x0fff;
 
 /// Where a frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Destination {
+pub(crate) struct BridgePorts {
     /// Front ports.
     pub(crate) ports: PortMask,
     /// Whether it goes to the CPU, as a frame for the board's IP stack.
     pub(crate) cpu: bool,
 }
 
-impl Destination {
+impl BridgePorts {
     /// The frame ends here.
     const NOWHERE: Self = Self {
         ports: PortMask::EMPTY,
@@ -37,7 +37,7 @@ impl Destination {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Vlan {
+struct BridgeVlan {
     id: u16,
     members: PortMask,
     /// Whether the CPU's port is a member: of native VLANs only.
@@ -53,7 +53,7 @@ struct Station {
 /// The address table and the VLANs of the integrated switch.
 #[derive(Debug)]
 pub(crate) struct LearningSwitch {
-    vlans: Vec<Vlan>,
+    vlans: Vec<BridgeVlan>,
     /// For each port, the VLAN of frames that come without a tag.
     port_vlans: [Option<u16>; PORTS],
     cpu_address: MacAddress,
@@ -68,7 +68,7 @@ impl LearningSwitch {
             for port in vlan.ports.iter() {
                 port_vlans[port.index()] = Some(vlan.id);
             }
-            Vlan {
+            BridgeVlan {
                 id: vlan.id,
                 members: vlan.ports,
                 cpu: vlan.kind == VlanKind::Native,
@@ -83,26 +83,26 @@ impl LearningSwitch {
     }
 
     /// Learns from a frame that has arrived on `port` at `now`, and tells where it goes.
-    pub(crate) fn pass(&mut self, now: Instant, port: PortNumber, frame: &[u8]) -> Destination {
+    pub(crate) fn pass(&mut self, now: Instant, port: PortNumber, frame: &[u8]) -> BridgePorts {
         let id = vlan_id(frame).or(self.port_vlans[port.index()]);
         let Some(vlan) = self.vlans.iter().find(|vlan| Some(vlan.id) == id).copied() else {
-            return Destination::NOWHERE;
+            return BridgePorts::NOWHERE;
         };
         self.learn(now, vlan.id, port, address(frame, 6));
         let to = address(frame, 0);
         if to == self.cpu_address.0 && vlan.cpu {
-            return Destination {
+            return BridgePorts {
                 ports: PortMask::EMPTY,
                 cpu: true,
             };
         }
         match self.station(now, vlan.id, to) {
-            Some(known) if known == port => Destination::NOWHERE,
-            Some(known) => Destination {
+            Some(known) if known == port => BridgePorts::NOWHERE,
+            Some(known) => BridgePorts {
                 ports: PortMask::EMPTY.with(known),
                 cpu: false,
             },
-            None => Destination {
+            None => BridgePorts {
                 ports: vlan.members.without(port),
                 cpu: vlan.cpu,
             },

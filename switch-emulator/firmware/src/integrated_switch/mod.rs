@@ -16,4 +16,4 @@ pub use flow_control::is_pause_frame;
 pub(crate) use flow_control::{pause_request, FlowControl};
 pub(crate) use ingress::Ingress;
 pub(crate) use learning::LearningSwitch;
-pub(crate) use wire::{Link, Wire};
+pub(crate) use wire::{InnerLink, Wire};

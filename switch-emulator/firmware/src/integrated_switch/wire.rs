@@ -88,12 +88,12 @@ impl Wire {
 
 /// A link that sends one frame after the other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct InnerLink {
     /// When the last frame and the gap after it have been sent.
     pub(super) free_at: Instant,
 }
 
-impl Link {
+impl InnerLink {
     /// Sends a frame that is ready at `ready`. Returns the instant at which it begins.
     #[inline(always)]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {

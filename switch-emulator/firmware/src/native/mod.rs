@@ -18,13 +18,13 @@ use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
 pub use frame_queues::FrameQueues;
 pub use send_queue::MSS as MAX_SEGMENT_BYTES;
-pub(crate) use send_queue::{Buffer, Full, Room, SendQueue};
+pub(crate) use send_queue::{Full, MemoryClass, Room, SendQueue};
 pub(crate) use socket::Change;
 
 use crate::config::Config;
 use crate::time::Instant;
 use interface::{Interface, Received};
-use socket::{refusal, Socket, State};
+use socket::{refusal, Socket, SocketState};
 
 /// TCP connections that the stack has memory for.
 const SOCKETS: usize = 12;
@@ -94,9 +94,10 @@ impl Native {
 
     /// Begins a new connection. One that exists is not closed.
     pub(crate) fn connect(&mut self, now: Instant) {
-        self.sockets.retain(|socket| socket.state != State::Closed);
+        self.sockets
+            .retain(|socket| socket.state != SocketState::Closed);
         if self.sockets.len() == SOCKETS {
-            let ended = |socket: &Socket| socket.state == State::TimeWait;
+            let ended = |socket: &Socket| socket.state == SocketState::TimeWait;
             let given_up = self.sockets.iter().position(ended).unwrap_or(0);
             self.sockets
                 .remove(given_up)
@@ -123,14 +124,14 @@ impl Native {
     /// Returns whether the current connection is established.
     pub(crate) fn is_established(&self) -> bool {
         self.current()
-            .is_some_and(|socket| socket.state == State::Established)
+            .is_some_and(|socket| socket.state == SocketState::Established)
     }
 
     /// Writes a message to the current connection, if it takes any. Returns whether there was room, and whether the
     /// connection is stalled.
     pub(crate) fn write(
         &mut self,
-        buffer: Buffer,
+        buffer: MemoryClass,
         message: &[u8],
     ) -> Option<(Result<(), Full>, bool)> {
         let others = self

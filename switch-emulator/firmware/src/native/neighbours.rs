@@ -28,7 +28,7 @@ pub(super) struct Neighbour {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct NeighbourEntry {
     mac: EthernetAddress,
     since: Instant,
     asked: Option<Instant>,
@@ -36,7 +36,7 @@ struct Known {
 
 /// The neighbours that the board remembers.
 #[derive(Debug, Default)]
-pub(super) struct Neighbours(BTreeMap<Ipv4Addr, Known>);
+pub(super) struct Neighbours(BTreeMap<Ipv4Addr, NeighbourEntry>);
 
 impl Neighbours {
     /// A neighbour has told its address. If it has told others (not `to_board`), the address is remembered only if the
@@ -48,7 +48,7 @@ impl Neighbours {
         mac: EthernetAddress,
         to_board: bool,
     ) {
-        let known = Known {
+        let known = NeighbourEntry {
             mac,
             since: now,
             asked: None,

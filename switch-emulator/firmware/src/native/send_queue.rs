@@ -32,7 +32,7 @@ const fn block(bytes: usize) -> usize {
 
 /// Memory class of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Buffer {
+pub(crate) enum MemoryClass {
     /// A whole segment's, so that later messages find room behind it.
     Roomy,
     /// Its exact size.
@@ -59,7 +59,7 @@ pub(crate) struct Full {
 
 /// A TCP segment.
 #[derive(Clone, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct QueuedSegment {
     /// Position of its first byte in the stream.
     pub(crate) begin: usize,
     pub(crate) payload: Vec<u8>,
@@ -74,7 +74,7 @@ pub(crate) struct Segment {
     heap_bytes: usize,
 }
 
-impl Segment {
+impl QueuedSegment {
     /// Returns position behind it; the end of the stream counts as a byte.
     pub(crate) fn end(&self) -> usize {
         self.begin + self.payload.len() + usize::from(self.is_last)
@@ -93,8 +93,8 @@ pub(crate) struct SendQueue {
     faithful: bool,
     /// Position behind the last byte that was written.
     written: usize,
-    unsent: VecDeque<Segment>,
-    in_flight: VecDeque<Segment>,
+    unsent: VecDeque<QueuedSegment>,
+    in_flight: VecDeque<QueuedSegment>,
     /// Congestion window.
     window: usize,
     /// Congestion window from which it grows slowly.
@@ -159,11 +159,11 @@ impl SendQueue {
     /// Lays a message into segments, if there is room. Other connections take `elsewhere_bytes` of the heap.
     pub(crate) fn write(
         &mut self,
-        buffer: Buffer,
+        buffer: MemoryClass,
         message: &[u8],
         elsewhere_bytes: usize,
     ) -> Result<(), Full> {
-        let roomy = buffer == Buffer::Roomy;
+        let roomy = buffer == MemoryClass::Roomy;
         if let Some(what) = self.lacks(message.len(), roomy, elsewhere_bytes) {
             let is_first = self.lost.is_none();
             if self.lost != Some(Room::Heap) {
@@ -195,7 +195,7 @@ impl SendQueue {
         }
         self.written += message.len() - left.len();
         for payload in left.chunks(MSS) {
-            self.unsent.push_back(Segment {
+            self.unsent.push_back(QueuedSegment {
                 begin: self.written,
                 payload: payload.to_vec(),
                 first_bytes: payload.len(),
@@ -211,7 +211,7 @@ impl SendQueue {
 
     /// Ends the stream.
     pub(crate) fn finish(&mut self) {
-        self.unsent.push_back(Segment {
+        self.unsent.push_back(QueuedSegment {
             begin: self.written,
             payload: Vec::new(),
             first_bytes: 0,
@@ -274,7 +274,7 @@ impl SendQueue {
     }
 
     /// Returns the next segment to send, if the windows allow it; from now on it waits for its acknowledgement.
-    pub(crate) fn next(&mut self, peer_window: usize) -> Option<&Segment> {
+    pub(crate) fn next(&mut self, peer_window: usize) -> Option<&QueuedSegment> {
         let flying: usize = self.in_flight.iter().map(|sent| sent.payload.len()).sum();
         let next = self.unsent.front()?;
         if flying + next.payload.len() > self.window.min(peer_window) {
@@ -289,7 +289,7 @@ impl SendQueue {
     }
 
     /// The oldest segment that waits for its acknowledgement.
-    pub(crate) fn oldest(&self) -> Option<&Segment> {
+    pub(crate) fn oldest(&self) -> Option<&QueuedSegment> {
         self.in_flight.front()
     }
 
@@ -348,16 +348,16 @@ mod tests {
     #[test]
     fn what_follows_a_roomy_message_shares_its_buffer() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Roomy, &[1; 8], 0).unwrap();
-        queue.write(Buffer::Exact, &[2; 100], 0).unwrap();
+        queue.write(MemoryClass::Roomy, &[1; 8], 0).unwrap();
+        queue.write(MemoryClass::Exact, &[2; 100], 0).unwrap();
         assert_eq!(layout(&queue), [(108, 108, false)]);
     }
 
     #[test]
     fn what_follows_an_exact_message_makes_a_second_buffer() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 8], 0).unwrap();
-        queue.write(Buffer::Roomy, &[2; 600], 0).unwrap();
+        queue.write(MemoryClass::Exact, &[1; 8], 0).unwrap();
+        queue.write(MemoryClass::Roomy, &[2; 600], 0).unwrap();
         assert_eq!(layout(&queue), [(536, 8, true), (72, 72, false)]);
     }
 
@@ -365,7 +365,7 @@ mod tests {
     fn without_faith_segments_are_whole_and_everything_fits() {
         let mut queue = SendQueue::new(false);
         for _ in 0..30 {
-            queue.write(Buffer::Exact, &[1; 200], 0).unwrap();
+            queue.write(MemoryClass::Exact, &[1; 200], 0).unwrap();
         }
         assert!(layout(&queue).iter().all(|(_, _, truncated)| !truncated));
         assert_eq!(queue.written(), 6_000);
@@ -374,8 +374,8 @@ mod tests {
     #[test]
     fn what_timed_out_is_sent_again_by_itself() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 536], 0).unwrap();
-        queue.write(Buffer::Exact, &[2; 536], 0).unwrap();
+        queue.write(MemoryClass::Exact, &[1; 536], 0).unwrap();
+        queue.write(MemoryClass::Exact, &[2; 536], 0).unwrap();
         assert_eq!(queue.next(9_999).unwrap().begin, 0);
         assert_eq!(queue.next(9_999).unwrap().begin, 536);
         queue.time_out(9_999);
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn the_end_of_the_stream_counts_as_a_byte() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 8], 0).unwrap();
+        queue.write(MemoryClass::Exact, &[1; 8], 0).unwrap();
         queue.finish();
         assert!(!queue.next(100).unwrap().is_last);
         let last = queue.next(100).unwrap();

@@ -23,7 +23,7 @@ const TIME_WAIT: Duration = Duration::from_millis(120_000);
 
 /// State of the connection, by the names of RFC 793. The board never answers the end of the peer's half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SocketState {
     SynSent,
     Established,
     CloseWait,
@@ -67,7 +67,7 @@ pub(super) struct Delivery<'a> {
 pub(super) struct Socket {
     local_port: u16,
     peer: SocketAddrV4,
-    pub(super) state: State,
+    pub(super) state: SocketState,
     pub(super) queue: SendQueue,
     /// Sequence number of the SYN; position 0 of the stream follows it.
     initial: TcpSeqNumber,
@@ -95,7 +95,7 @@ impl Socket {
         Self {
             local_port,
             peer,
-            state: State::SynSent,
+            state: SocketState::SynSent,
             queue: SendQueue::new(faithful),
             initial,
             acknowledged: 0,
@@ -115,14 +115,14 @@ impl Socket {
 
     /// Returns whether segments between these two ends are its own.
     pub(super) fn owns(&self, peer: SocketAddrV4, local_port: u16) -> bool {
-        self.peer == peer && self.local_port == local_port && self.state != State::Closed
+        self.peer == peer && self.local_port == local_port && self.state != SocketState::Closed
     }
 
     /// Returns whether messages can be written to it: before, while and after the peer listens.
     pub(super) const fn accepts_messages(&self) -> bool {
         matches!(
             self.state,
-            State::SynSent | State::Established | State::CloseWait
+            SocketState::SynSent | SocketState::Established | SocketState::CloseWait
         )
     }
 
@@ -141,18 +141,18 @@ impl Socket {
     /// Ends the board's half: what was written and then the end are sent.
     pub(super) fn close(&mut self) {
         match self.state {
-            State::Established => {
+            SocketState::Established => {
                 self.queue.finish();
-                self.state = State::FinWait1;
+                self.state = SocketState::FinWait1;
             }
-            State::SynSent => self.forget(),
+            SocketState::SynSent => self.forget(),
             _ => {}
         }
     }
 
     /// Ends the connection at once.
     pub(super) fn abort(&mut self, now: Instant, interface: &mut Interface) {
-        if !matches!(self.state, State::SynSent | State::Closed) {
+        if !matches!(self.state, SocketState::SynSent | SocketState::Closed) {
             let reset = TcpRepr {
                 control: TcpControl::Rst,
                 ..self.segment(self.sequence(self.sent))
@@ -163,7 +163,7 @@ impl Socket {
     }
 
     fn forget(&mut self) {
-        self.state = State::Closed;
+        self.state = SocketState::Closed;
         self.deadline = None;
         self.acknowledge = Acknowledge::Nothing;
     }
@@ -174,7 +174,7 @@ impl Socket {
         now: Instant,
         packet: &TcpPacket<&'a [u8]>,
     ) -> Delivery<'a> {
-        if self.state == State::SynSent {
+        if self.state == SocketState::SynSent {
             return self.receive_handshake(now, packet);
         }
         let change = |change| Delivery {
@@ -215,7 +215,7 @@ impl Socket {
                 self.forget();
             }
         } else if packet.syn() && ours {
-            self.state = State::Established;
+            self.state = SocketState::Established;
             self.expected = packet.seq_number() + 1;
             self.peer_window = packet.window_len().into();
             self.acknowledge = Acknowledge::Now;
@@ -261,17 +261,17 @@ impl Socket {
     /// Everything that was written has arrived, the end included if it was written.
     fn end_acknowledged(&mut self, now: Instant) {
         match self.state {
-            State::FinWait1 => {
-                self.state = State::FinWait2;
+            SocketState::FinWait1 => {
+                self.state = SocketState::FinWait2;
                 self.deadline = Some(now + FIN_WAIT);
             }
-            State::Closing => self.wait_for_strays(now),
+            SocketState::Closing => self.wait_for_strays(now),
             _ => {}
         }
     }
 
     fn wait_for_strays(&mut self, now: Instant) {
-        self.state = State::TimeWait;
+        self.state = SocketState::TimeWait;
         self.deadline = Some(now + TIME_WAIT);
     }
 
@@ -286,7 +286,7 @@ impl Socket {
             return Delivery::default();
         }
         let fresh = &payload[(self.expected - begin).min(payload.len())..];
-        if !fresh.is_empty() && !matches!(self.state, State::Established) {
+        if !fresh.is_empty() && !matches!(self.state, SocketState::Established) {
             // The board has closed its half and reads no more.
             return Delivery {
                 payload: &[],
@@ -308,9 +308,9 @@ impl Socket {
     /// The peer has ended its half. The agent hears of it also if the board has ended its own before.
     fn peer_finished(&mut self, now: Instant) -> Change {
         match self.state {
-            State::Established => self.state = State::CloseWait,
-            State::FinWait1 => self.state = State::Closing,
-            State::FinWait2 => self.wait_for_strays(now),
+            SocketState::Established => self.state = SocketState::CloseWait,
+            SocketState::FinWait1 => self.state = SocketState::Closing,
+            SocketState::FinWait2 => self.wait_for_strays(now),
             _ => {}
         }
         Change::Finished
@@ -318,7 +318,7 @@ impl Socket {
 
     /// Sends what the windows allow, and an acknowledgement if one is due that nothing else carries.
     pub(super) fn transmit(&mut self, now: Instant, interface: &mut Interface) {
-        if matches!(self.state, State::SynSent | State::Closed) {
+        if matches!(self.state, SocketState::SynSent | SocketState::Closed) {
             return;
         }
         if self.duplicates == DUPLICATES {
@@ -384,15 +384,18 @@ impl Socket {
         }
         self.deadline = None;
         let limit = match self.state {
-            State::SynSent => SYN_REPETITIONS,
-            State::FinWait2 | State::TimeWait => 0,
+            SocketState::SynSent => SYN_REPETITIONS,
+            SocketState::FinWait2 | SocketState::TimeWait => 0,
             _ => REPETITIONS,
         };
         if self.round_trip.repetitions() >= limit {
-            let served = matches!(self.state, State::Established | State::CloseWait);
+            let served = matches!(
+                self.state,
+                SocketState::Established | SocketState::CloseWait
+            );
             self.forget();
             return served.then_some(Change::Reset);
-        } else if self.state == State::SynSent {
+        } else if self.state == SocketState::SynSent {
             self.round_trip.time_out_handshake();
             self.connect(now, interface);
         } else {

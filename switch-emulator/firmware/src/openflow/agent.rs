@@ -10,14 +10,14 @@ use super::ports::Ports;
 use super::rx_buffer::RxBuffer;
 use super::session::Session;
 use super::tables::Tables;
-use super::wire::{message, Message};
+use super::wire::{message, MessageBuilder};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
 use crate::event::{count, Event};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::outbox::Outbox;
 use crate::port::PortNumber;
 use crate::profile::Profile;
@@ -182,11 +182,11 @@ impl Agent {
                 0 => VERSION_1_3,
                 forced => forced,
             };
-            Message::new(version, message::HELLO, [0, 0, 0, 1])
+            MessageBuilder::new(version, message::HELLO, [0, 0, 0, 1])
         } else {
             self.spec_greeting()
         };
-        self.send(Buffer::Exact, hello, iteration);
+        self.send(MemoryClass::Exact, hello, iteration);
         self.end_segment(iteration)
     }
 
@@ -207,15 +207,20 @@ impl Agent {
     }
 
     /// Queues a message for the controller.
-    pub(super) fn send(&mut self, buffer: Buffer, message: Message, iteration: &mut LoopIteration) {
+    pub(super) fn send(
+        &mut self,
+        buffer: MemoryClass,
+        message: MessageBuilder,
+        iteration: &mut LoopIteration,
+    ) {
         self.session
             .write(iteration.began, buffer, message.finish(), iteration.out);
     }
 
     /// Queues an unsolicited message: an error or a notification.
-    pub(super) fn notify(&mut self, message: Message, iteration: &mut LoopIteration) {
+    pub(super) fn notify(&mut self, message: MessageBuilder, iteration: &mut LoopIteration) {
         iteration.cost_ps += self.costs.control().send_ps;
-        self.send(Buffer::Exact, message, iteration);
+        self.send(MemoryClass::Exact, message, iteration);
     }
 
     /// Handles the payload of one TCP segment. The firmware parses each segment from its first byte, without
@@ -302,7 +307,7 @@ impl Agent {
             message::ECHO_REQUEST => {
                 iteration.cost_ps += self.costs.control().echo_ps;
                 let reply = self.reply(message::ECHO_REPLY, xid);
-                return self.send(Buffer::Exact, reply, iteration);
+                return self.send(MemoryClass::Exact, reply, iteration);
             }
             _ if self.speaks_13() => return self.message_13(bytes, length, iteration),
             _ if self.version != VERSION_1_0 => return,
@@ -310,22 +315,28 @@ impl Agent {
         }
         let costs = self.costs.control().clone();
         let (buffer, cost_ps, reply) = match bytes[1] {
-            message::FEATURES_REQUEST => (Buffer::Roomy, costs.features_ps, self.features(xid)),
+            message::FEATURES_REQUEST => {
+                (MemoryClass::Roomy, costs.features_ps, self.features(xid))
+            }
             message::SET_CONFIG => {
                 iteration.cost_ps += costs.set_config_ps;
                 return;
             }
             message::GET_CONFIG_REQUEST => {
                 let reply = self.reply(message::GET_CONFIG_REPLY, xid);
-                (Buffer::Exact, costs.get_config_ps, reply.u16(0).u16(0x8000))
+                (
+                    MemoryClass::Exact,
+                    costs.get_config_ps,
+                    reply.u16(0).u16(0x8000),
+                )
             }
             message::BARRIER_REQUEST => {
                 let reply = self.reply(message::BARRIER_REPLY, xid);
-                (Buffer::Roomy, costs.barrier_ps, reply)
+                (MemoryClass::Roomy, costs.barrier_ps, reply)
             }
             message::VENDOR => {
                 let reply = self.reply(message::ERROR, xid).u16(1).u16(3);
-                (Buffer::Exact, costs.vendor_ps, reply)
+                (MemoryClass::Exact, costs.vendor_ps, reply)
             }
             message::STATS_REQUEST => return self.statistics(bytes, iteration),
             message::FLOW_MOD => return self.flow_mod(bytes, length, iteration),
@@ -394,13 +405,13 @@ impl Agent {
                     .u16(error_type)
                     .u16(error_code)
                     .bytes(&bytes[..length.min(ERROR_DATA_BYTES)]);
-                self.send(Buffer::Exact, error, iteration);
+                self.send(MemoryClass::Exact, error, iteration);
             }
         }
     }
 
-    pub(super) fn reply(&self, kind: u8, xid: [u8; 4]) -> Message {
-        Message::new(self.version, kind, xid)
+    pub(super) fn reply(&self, kind: u8, xid: [u8; 4]) -> MessageBuilder {
+        MessageBuilder::new(self.version, kind, xid)
     }
 
     /// Tells if nothing but ECHO works with the version that a HELLO of `version` has led to.

@@ -1,6 +1,6 @@
 //! Clock of the agent: the firmware counts seconds by housekeeping ticks.
 
-use crate::openflow13::Clock;
+use crate::openflow13::TableClock;
 use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
 
@@ -41,9 +41,9 @@ impl Timekeeping {
     }
 
     /// Returns the clocks of the tables of 1.3.
-    pub(super) fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> TableClock {
         let running = self.iteration_began.saturating_since(self.powered_up);
-        Clock {
+        TableClock {
             now_s: self.now().saturating_since(Instant::ZERO).whole_seconds(),
             now_ms: running.as_nanos() / 1_000_000,
         }

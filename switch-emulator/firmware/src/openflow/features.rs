@@ -1,12 +1,12 @@
 //! `FEATURES_REPLY`, and how the agent describes ports.
 
 use super::agent::Agent;
-use super::wire::{message, Message};
+use super::wire::{message, MessageBuilder};
 use crate::port::PortNumber;
 use crate::quirks::Quirk;
 
 impl Agent {
-    pub(super) fn features(&mut self, xid: [u8; 4]) -> Message {
+    pub(super) fn features(&mut self, xid: [u8; 4]) -> MessageBuilder {
         self.connection.features_requested();
         if self.config.quirks.has(Quirk::FeaturesHideLinkChanges) {
             self.ports.link_seen = self.ports.link_up;
@@ -32,7 +32,11 @@ impl Agent {
         reply
     }
 
-    pub(super) fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
+    pub(super) fn port_description(
+        &mut self,
+        reply: MessageBuilder,
+        port: PortNumber,
+    ) -> MessageBuilder {
         let address = if self.config.quirks.has(Quirk::MadeUpAddresses) {
             self.ports.made_up_address()
         } else {

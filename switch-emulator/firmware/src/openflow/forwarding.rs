@@ -12,7 +12,7 @@ use crate::event::{count, Event};
 use crate::loop_iteration::LoopIteration;
 use crate::matched_entries::MatchedEntries;
 use crate::matching::Match;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::packet::Key;
 use crate::port::{PortMask, PortNumber};
 use crate::profile::CpuPortTags;
@@ -413,7 +413,7 @@ impl Agent {
             .u8(0)
             .bytes(frame);
         self.session
-            .write(at, Buffer::Exact, message.finish(), iteration.out);
+            .write(at, MemoryClass::Exact, message.finish(), iteration.out);
         if !iteration.in_segment {
             self.session.transmit(at, iteration.out);
         }

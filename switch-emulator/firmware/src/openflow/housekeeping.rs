@@ -2,12 +2,12 @@
 
 use super::agent::{Agent, VERSION_1_3};
 use super::connection::CloseReason;
-use super::wire::{message, Message};
+use super::wire::{message, MessageBuilder};
 use crate::event::Event;
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::port::{PortMask, PORTS};
 use crate::quirks::Quirk;
 use crate::table::{field, Expired, RemovedFlow};
@@ -44,7 +44,8 @@ impl Agent {
         let demands = self.connection.tick();
         if demands.echo && self.may_speak() {
             // 1234 in the byte order of the CPU.
-            let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
+            let request =
+                MessageBuilder::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
             self.send_at_once(request, iteration);
         }
         if let Some(reason) = demands.close {
@@ -71,11 +72,11 @@ impl Agent {
     }
 
     /// Sends a message that answers nothing; it leaves as soon as it is written, if the window lets it.
-    fn send_at_once(&mut self, message: Message, iteration: &mut LoopIteration) {
+    fn send_at_once(&mut self, message: MessageBuilder, iteration: &mut LoopIteration) {
         iteration.cost_ps += self.costs.control().send_ps;
         let at = iteration.reached();
         self.session
-            .write(at, Buffer::Exact, message.finish(), iteration.out);
+            .write(at, MemoryClass::Exact, message.finish(), iteration.out);
         self.session.transmit(at, iteration.out);
     }
 
@@ -145,7 +146,7 @@ impl Agent {
                 iteration.cost_ps += self.costs.control().send_ps;
                 let at = iteration.reached();
                 self.session
-                    .write(at, Buffer::Exact, message, iteration.out);
+                    .write(at, MemoryClass::Exact, message, iteration.out);
                 self.session.transmit(at, iteration.out);
             }
             return;
@@ -175,7 +176,11 @@ impl Agent {
     }
 
     /// A notice that an entry has gone. The counters are in the byte order of the CPU.
-    pub(super) fn flow_removed(&self, flow: &RemovedFlow, reason: FlowRemovedReason) -> Message {
+    pub(super) fn flow_removed(
+        &self,
+        flow: &RemovedFlow,
+        reason: FlowRemovedReason,
+    ) -> MessageBuilder {
         let (packets, bytes) = (flow.packets, flow.bytes);
         let counters = if self.config.quirks.has(Quirk::CountersOfCpu) {
             [packets.to_le_bytes(), bytes.to_le_bytes()].concat()

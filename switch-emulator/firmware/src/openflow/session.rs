@@ -7,7 +7,7 @@ use super::wire::HEADER_BYTES;
 use crate::bytes::be16;
 use crate::config::{Config, ControlCarrier};
 use crate::event::Event;
-use crate::native::{Buffer, Full, Native, Room, SendQueue};
+use crate::native::{Full, MemoryClass, Native, Room, SendQueue};
 use crate::outbox::{Outbox, OutputKind};
 use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
@@ -95,7 +95,7 @@ impl Session {
     pub(super) fn write(
         &mut self,
         now: Instant,
-        buffer: Buffer,
+        buffer: MemoryClass,
         message: Vec<u8>,
         out: &mut Outbox,
     ) {
@@ -180,7 +180,7 @@ impl Session {
 
 /// A TCP segment of the driver's session that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug)]
-struct InFlight {
+struct SegmentsInFlight {
     /// Position in the stream behind it.
     end: usize,
     departed: Instant,
@@ -197,7 +197,7 @@ pub(super) struct DrivenSession {
     queue: SendQueue,
     /// Messages that have not been sent completely, with the position of their end in the stream.
     messages: VecDeque<(usize, Vec<u8>)>,
-    in_flight: VecDeque<InFlight>,
+    in_flight: VecDeque<SegmentsInFlight>,
     /// A segment without a reply has come since the last acknowledgement was sent.
     acknowledgement_owed: bool,
     /// The controller has ended its half, the board has not.
@@ -217,7 +217,7 @@ impl DrivenSession {
         }
     }
 
-    fn write(&mut self, buffer: Buffer, message: Vec<u8>) -> Result<(), Full> {
+    fn write(&mut self, buffer: MemoryClass, message: Vec<u8>) -> Result<(), Full> {
         if self.faithful {
             self.queue.write(buffer, &message, 0)?;
         }
@@ -257,7 +257,7 @@ impl DrivenSession {
                     out.controller(departed, message);
                 }
             }
-            self.in_flight.push_back(InFlight {
+            self.in_flight.push_back(SegmentsInFlight {
                 end,
                 departed,
                 acknowledged: if stalled {
@@ -291,7 +291,7 @@ impl DrivenSession {
         self.acknowledge(|segment| segment.acknowledged != Instant::NEVER && segment.departed < at);
     }
 
-    fn acknowledge(&mut self, come: impl Fn(&InFlight) -> bool) {
+    fn acknowledge(&mut self, come: impl Fn(&SegmentsInFlight) -> bool) {
         let acknowledged = self.in_flight.iter().take_while(|segment| come(segment));
         let (count, position) = acknowledged.fold((0, 0), |(n, _), last| (n + 1, last.end));
         if count > 0 {

@@ -1,12 +1,12 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
 use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
-use super::wire::{message, Message, HEADER_BYTES};
+use super::wire::{message, MessageBuilder, HEADER_BYTES};
 use crate::actions::{Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::loop_iteration::LoopIteration;
 use crate::matching::{is_fragment, Match, MATCH_BYTES};
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::port::PortNumber;
 use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
 
@@ -78,7 +78,7 @@ impl Agent {
             0 => self.highest_version(),
             agreed => agreed,
         };
-        let error = Message::new(version, message::ERROR, be32(bytes, 4).to_be_bytes())
+        let error = MessageBuilder::new(version, message::ERROR, be32(bytes, 4).to_be_bytes())
             .u16(kind)
             .u16(code)
             .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
@@ -118,9 +118,9 @@ impl Agent {
         match kind {
             message::ECHO_REQUEST => {
                 iteration.cost_ps += costs.echo_ps;
-                let reply = Message::new(VERSION_1_0, message::ECHO_REPLY, xid)
+                let reply = MessageBuilder::new(VERSION_1_0, message::ECHO_REPLY, xid)
                     .bytes(&bytes[HEADER_BYTES..]);
-                self.send(Buffer::Exact, reply, iteration);
+                self.send(MemoryClass::Exact, reply, iteration);
             }
             message::ERROR | message::ECHO_REPLY => {}
             _ if self.version == 0 => {}
@@ -137,7 +137,7 @@ impl Agent {
                 let reply = self
                     .reply(message::GET_CONFIG_REPLY, xid)
                     .bytes(&self.session_config.switch_config);
-                self.send(Buffer::Exact, reply, iteration);
+                self.send(MemoryClass::Exact, reply, iteration);
             }
             message::VENDOR => self.refuse(bytes, error::BAD_VENDOR, iteration),
             message::PORT_MOD => self.port_mod(bytes, iteration),
@@ -145,7 +145,7 @@ impl Agent {
                 // No port has queues.
                 let reply = self.reply(message::QUEUE_GET_CONFIG_REPLY, xid);
                 let reply = reply.u16(be16(bytes, 8)).zeros(6);
-                self.send(Buffer::Exact, reply, iteration);
+                self.send(MemoryClass::Exact, reply, iteration);
             }
             message::STATS_REQUEST => self.spec_statistics(bytes, iteration),
             message::PACKET_OUT => self.spec_packet_out(bytes, iteration),
@@ -171,9 +171,9 @@ impl Agent {
     }
 
     /// Returns the board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
-    pub(super) fn spec_greeting(&self) -> Message {
+    pub(super) fn spec_greeting(&self) -> MessageBuilder {
         let version = self.highest_version();
-        let hello = Message::new(version, message::HELLO, [0, 0, 0, 1]);
+        let hello = MessageBuilder::new(version, message::HELLO, [0, 0, 0, 1]);
         if version < VERSION_1_3 || self.tables.spec13.is_none() {
             return hello;
         }
@@ -301,7 +301,7 @@ impl Agent {
             0xffff => return self.refuse(bytes, error::BAD_VENDOR, iteration),
             _ => return self.refuse(bytes, error::BAD_STATISTICS, iteration),
         };
-        self.send(Buffer::Roomy, reply, iteration);
+        self.send(MemoryClass::Roomy, reply, iteration);
     }
 
     /// Entries that the body of a request means: those that its match covers, in its table, that send to its port.
@@ -321,7 +321,7 @@ impl Agent {
             .collect()
     }
 
-    fn spec_flow(&self, reply: Message, entry: &EntryView) -> Message {
+    fn spec_flow(&self, reply: MessageBuilder, entry: &EntryView) -> MessageBuilder {
         let actions = super::statistics::stored_actions(entry);
         let length = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
         let action_bytes: usize = actions.clone().map(length).sum();

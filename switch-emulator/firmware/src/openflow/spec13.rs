@@ -5,12 +5,12 @@ use super::agent::{Agent, VERSION_1_3};
 use super::config::FIRST_SWITCH_CONFIG;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::spec::port_config;
-use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
+use super::wire::{message, message13, MessageBuilder, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::openflow13::spec::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
@@ -49,7 +49,7 @@ pub(super) struct Session13 {
 
 /// Messages that the controller may want for some reasons only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Notice {
+enum AsyncMessage {
     PacketIn = 0,
     PortStatus = 2,
     FlowRemoved = 4,
@@ -64,7 +64,7 @@ impl Session13 {
     }
 
     /// Returns whether the controller wants such a message for this reason.
-    fn wants(&self, message: Notice, reason: u8) -> bool {
+    fn wants(&self, message: AsyncMessage, reason: u8) -> bool {
         let mask = self.wanted[message as usize + usize::from(self.role == role::SLAVE)];
         mask >> reason & 1 == 1
     }
@@ -141,7 +141,8 @@ impl Agent {
             message::ECHO_REQUEST => {
                 iteration.cost_ps += self.costs.control().echo_ps;
                 // Before both sides have agreed the request's version is all that is known.
-                Message::new(bytes[0], message::ECHO_REPLY, xid).bytes(&bytes[HEADER_BYTES..])
+                MessageBuilder::new(bytes[0], message::ECHO_REPLY, xid)
+                    .bytes(&bytes[HEADER_BYTES..])
             }
             message::ERROR | message::ECHO_REPLY => return Ok(()),
             _ if self.version == 0 => return Ok(()),
@@ -233,7 +234,7 @@ impl Agent {
             message13::MULTIPART_REQUEST => return self.multipart_spec13(bytes, iteration),
             _ => return Err(error::BAD_TYPE),
         };
-        self.send(Buffer::Exact, reply, iteration);
+        self.send(MemoryClass::Exact, reply, iteration);
         Ok(())
     }
 
@@ -331,7 +332,7 @@ impl Agent {
                 .u16(u16::from(index < last)) // more parts follow
                 .zeros(4)
                 .bytes(part);
-            self.send(Buffer::Roomy, reply, iteration);
+            self.send(MemoryClass::Roomy, reply, iteration);
         }
         Ok(())
     }
@@ -342,14 +343,14 @@ impl Agent {
                 && self
                     .session_config
                     .session13
-                    .wants(Notice::FlowRemoved, removed.reason())
+                    .wants(AsyncMessage::FlowRemoved, removed.reason())
             {
                 let message = self
                     .reply(message::FLOW_REMOVED, [0; 4])
                     .bytes(&removed.flow_removed(at));
                 iteration.cost_ps += self.costs.control().send_ps;
                 self.session
-                    .write(at, Buffer::Exact, message.finish(), iteration.out);
+                    .write(at, MemoryClass::Exact, message.finish(), iteration.out);
             }
         }
     }
@@ -366,11 +367,11 @@ impl Agent {
     }
 
     /// `PORT_STATUS` of a port whose link has changed, if the controller wants to know.
-    pub(super) fn port_status_spec13(&self, port: PortNumber) -> Option<Message> {
+    pub(super) fn port_status_spec13(&self, port: PortNumber) -> Option<MessageBuilder> {
         const MODIFY: u8 = 2;
         self.session_config
             .session13
-            .wants(Notice::PortStatus, MODIFY)
+            .wants(AsyncMessage::PortStatus, MODIFY)
             .then(|| {
                 self.reply(message::PORT_STATUS, [0; 4])
                     .u8(MODIFY)
@@ -445,13 +446,13 @@ impl Agent {
                         || !self
                             .session_config
                             .session13
-                            .wants(Notice::PacketIn, reason as u8)
+                            .wants(AsyncMessage::PacketIn, reason as u8)
                     {
                         continue;
                     }
                     let message = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
                     self.session
-                        .write(at, Buffer::Exact, message.finish(), iteration.out);
+                        .write(at, MemoryClass::Exact, message.finish(), iteration.out);
                     if !iteration.in_segment {
                         self.session.transmit(at, iteration.out);
                     }

@@ -1,13 +1,13 @@
 //! Answers to statistics requests.
 
 use super::agent::Agent;
-use super::wire::{message, Message};
+use super::wire::{message, MessageBuilder};
 use crate::actions::{SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::event::{Event, Hang};
 use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::port::{PortMask, PortNumber};
 use crate::quirks::Quirk;
 use crate::table::{field, EntryView};
@@ -35,10 +35,10 @@ impl Agent {
         let reply = self.reply(message::STATS_REPLY, xid).u16(kind).u16(0);
         let (buffer, cost_ps, reply) = match kind {
             kind::DESC => {
-                let reply = Message::new(bytes[0], message::STATS_REPLY, xid)
+                let reply = MessageBuilder::new(bytes[0], message::STATS_REPLY, xid)
                     .u16(kind)
                     .u16(0);
-                (Buffer::Exact, costs.description_ps, description(reply))
+                (MemoryClass::Exact, costs.description_ps, description(reply))
             }
             kind::FLOW if self.foreign_entries() > 0 => {
                 return self.hang(iteration.began, Hang::ForeignEntries, iteration);
@@ -54,7 +54,7 @@ impl Agent {
                         .out
                         .event(iteration.began, Event::StatsReplyOverrun { length_bytes });
                 }
-                (Buffer::Roomy, cost_ps, reply)
+                (MemoryClass::Roomy, cost_ps, reply)
             }
             kind::TABLE => {
                 let reply = reply
@@ -64,7 +64,7 @@ impl Agent {
                     .bytes(&self.tables.table.count().to_be_bytes())
                     .u64(self.tables.table.lookups())
                     .u64(self.tables.table.matched());
-                (Buffer::Roomy, costs.table_statistics_ps, reply)
+                (MemoryClass::Roomy, costs.table_statistics_ps, reply)
             }
             kind::PORT => return self.port_statistics(reply, be16(bytes, 12), iteration),
             kind => {
@@ -97,7 +97,7 @@ impl Agent {
         costs.flow_statistics_ps + entries_ps
     }
 
-    fn flows(&self, reply: Message) -> Message {
+    fn flows(&self, reply: MessageBuilder) -> MessageBuilder {
         self.tables
             .table
             .views()
@@ -105,7 +105,7 @@ impl Agent {
             .fold(reply, |reply, entry| self.flow(reply, &entry))
     }
 
-    fn flow(&self, reply: Message, entry: &EntryView) -> Message {
+    fn flow(&self, reply: MessageBuilder, entry: &EntryView) -> MessageBuilder {
         let length = 88
             + read_actions(entry)
                 .map(|action| action.length)
@@ -130,13 +130,18 @@ impl Agent {
         })
     }
 
-    fn port_statistics(&mut self, reply: Message, wanted: u16, iteration: &mut LoopIteration) {
+    fn port_statistics(
+        &mut self,
+        reply: MessageBuilder,
+        wanted: u16,
+        iteration: &mut LoopIteration,
+    ) {
         let Some(ports) = self.chosen_ports(wanted) else {
             let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
             return self.notify(error, iteration);
         };
         let reply = self.ports(reply, ports, iteration);
-        self.send(Buffer::Roomy, reply, iteration);
+        self.send(MemoryClass::Roomy, reply, iteration);
     }
 
     /// Returns the ports that a request for port statistics means.
@@ -151,10 +156,10 @@ impl Agent {
     /// Statistics of these ports.
     pub(super) fn ports(
         &mut self,
-        reply: Message,
+        reply: MessageBuilder,
         ports: PortMask,
         iteration: &mut LoopIteration,
-    ) -> Message {
+    ) -> MessageBuilder {
         let costs = self.costs.control();
         iteration.cost_ps +=
             costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
@@ -211,7 +216,7 @@ pub(super) fn stored_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = 
         .filter(|slot| be16(slot, 2) != 0)
 }
 
-pub(super) fn description(reply: Message) -> Message {
+pub(super) fn description(reply: MessageBuilder) -> MessageBuilder {
     reply
         .text("Northbound Networks", 256)
         .text("Zodiac-FX Rev.A", 256)

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::cost::Costs;
 use crate::matched_entries::MatchedEntries;
 use crate::openflow13::spec::SpecSwitch;
-use crate::openflow13::Switch;
+use crate::openflow13::Switch13;
 use crate::profile::{OpenFlow13Costs, Profile};
 use crate::quirks::Quirks;
 use crate::table::FlowTable;
@@ -19,7 +19,7 @@ use crate::table::FlowTable;
 pub(super) struct Tables {
     pub(super) table: FlowTable,
     /// The firmware's tables of OpenFlow 1.3, on boards that speak it.
-    pub(super) switch13: Option<Box<Switch>>,
+    pub(super) switch13: Option<Box<Switch13>>,
     /// The 1.3 tables by the specification, on boards that follow it.
     pub(super) spec13: Option<Box<SpecSwitch>>,
     /// Whether 1.3 is the version that was agreed on last; before that, whether it is the configured one.
@@ -36,7 +36,7 @@ impl Tables {
                 config.quirks,
             ),
             switch13: costs_of_13(profile, config, Quirks::Firmware)
-                .map(|costs| Box::new(Switch::new(costs))),
+                .map(|costs| Box::new(Switch13::new(costs))),
             spec13: costs_of_13(profile, config, Quirks::Spec)
                 .map(|costs| Box::new(SpecSwitch::new(costs))),
             is_13: config.openflow_version == VERSION_1_3,

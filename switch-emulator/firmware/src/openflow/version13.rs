@@ -5,16 +5,16 @@ use super::agent::{Agent, VERSION_1_3};
 use super::config::AgentConfig;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::ports::Ports;
-use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
+use super::wire::{message, message13, MessageBuilder, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
 use crate::event::{Event, Hang};
 use crate::loop_iteration::LoopIteration;
-use crate::native::Buffer;
+use crate::native::MemoryClass;
 use crate::openflow13::{
-    ports, tail_bit, Answer, EffectKind, Flow13, FlowMod, PortCounters, PortDescription, Run,
-    Surroundings,
+    ports, tail_bit, Answer, EffectKind, Flow13, FlowMod13, PipelineRun, PortCounters,
+    PortDescription, Surroundings,
 };
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
@@ -66,18 +66,22 @@ impl Agent {
                     .u32(0x0000_000f) // flow, table, port and group statistics (quirk 94)
                     .uninitialised(4);
                 // No room for another reply behind it (quirk 90).
-                self.send(Buffer::Exact, reply, iteration);
+                self.send(MemoryClass::Exact, reply, iteration);
             }
             message::GET_CONFIG_REQUEST => {
                 iteration.cost_ps += self.costs.control().get_config_ps;
                 let reply = self.reply(message::GET_CONFIG_REPLY, xid);
-                self.send(Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), iteration);
+                self.send(
+                    MemoryClass::Exact,
+                    reply.u16(0).u16(MISS_SEND_BYTES),
+                    iteration,
+                );
             }
             message::SET_CONFIG => iteration.cost_ps += self.costs.control().set_config_ps,
             message13::BARRIER_REQUEST => {
                 iteration.cost_ps += self.costs.control().barrier_ps;
                 let reply = self.reply(message13::BARRIER_REPLY, xid);
-                self.send(Buffer::Roomy, reply, iteration);
+                self.send(MemoryClass::Roomy, reply, iteration);
             }
             message13::ROLE_REQUEST => {
                 iteration.cost_ps += switch.costs().role_ps;
@@ -87,7 +91,7 @@ impl Agent {
                 reply[ROLE_AT..ROLE_AT + 4].copy_from_slice(&2_u32.to_be_bytes()); // master
                 reply[ROLE_BYTES - 8..].fill(0);
                 self.session
-                    .write(iteration.began, Buffer::Exact, reply, iteration.out);
+                    .write(iteration.began, MemoryClass::Exact, reply, iteration.out);
             }
             message::PACKET_OUT => self.packet_out_13(bytes, length, iteration),
             message::FLOW_MOD => self.flow_mod_13(bytes, length, iteration),
@@ -138,7 +142,7 @@ impl Agent {
             .u16(error_type)
             .u16(error_code)
             .bytes(&bytes[..kept]);
-        self.send(Buffer::Exact, error, iteration);
+        self.send(MemoryClass::Exact, error, iteration);
     }
 
     /// Handles a `FLOW_MOD`; each notice takes a buffer of its own (quirk 91).
@@ -147,13 +151,13 @@ impl Agent {
             return;
         };
         let received = bytes.len() - self.rx.stale_bytes;
-        let message = FlowMod::new(bytes, length, received);
+        let message = FlowMod13::new(bytes, length, received);
         let outcome = switch.flow_mod(message, self.time.clock().now_s);
         iteration.cost_ps += outcome.cost_ps;
         for message in outcome.flow_removed {
             iteration.cost_ps += self.costs.control().send_ps;
             self.session
-                .write(iteration.began, Buffer::Exact, message, iteration.out);
+                .write(iteration.began, MemoryClass::Exact, message, iteration.out);
         }
         if let Some(command) = outcome.ignored {
             iteration
@@ -184,7 +188,7 @@ impl Agent {
                 iteration.cost_ps += switch.costs().refused_ps;
                 let error = switch.error_from_buffer(error);
                 self.session
-                    .write(iteration.began, Buffer::Exact, error, iteration.out);
+                    .write(iteration.began, MemoryClass::Exact, error, iteration.out);
             }
             Answer::Ignored(kind) => iteration
                 .out
@@ -236,7 +240,7 @@ impl Agent {
         }
         let replies = switch.take_collected();
         self.session
-            .write(iteration.began, Buffer::Roomy, replies, iteration.out);
+            .write(iteration.began, MemoryClass::Roomy, replies, iteration.out);
     }
 
     /// Tells if multipart replies of a segment were lost.
@@ -271,7 +275,7 @@ impl Agent {
         match switch.next_part(self.version, now_s) {
             Ok(Some(part)) => {
                 self.session
-                    .write(iteration.began, Buffer::Roomy, part, iteration.out);
+                    .write(iteration.began, MemoryClass::Roomy, part, iteration.out);
             }
             Ok(None) => {}
             Err(cause) => self.hang(iteration.began, cause, iteration),
@@ -309,7 +313,7 @@ impl Agent {
     fn carry_out_13(
         &mut self,
         at: Instant,
-        run: Run,
+        run: PipelineRun,
         data: Vec<u8>,
         iteration: &mut LoopIteration,
     ) {
@@ -348,7 +352,7 @@ impl Agent {
                     {
                         let message = switch.packet_in(in_port, table, cookie, &frame[..kept]);
                         self.session
-                            .write(at, Buffer::Exact, message, iteration.out);
+                            .write(at, MemoryClass::Exact, message, iteration.out);
                         if !iteration.in_segment {
                             self.session.transmit(at, iteration.out);
                         }
@@ -408,7 +412,7 @@ impl Agent {
     }
 
     /// `PORT_STATUS` of a port.
-    pub(super) fn port_status_13(&mut self, number: u8, up: bool) -> Message {
+    pub(super) fn port_status_13(&mut self, number: u8, up: bool) -> MessageBuilder {
         let description = PortDescription {
             number,
             address: self.ports.made_up_address(),
@@ -474,6 +478,6 @@ impl Surroundings for BoardPorts<'_> {
 
 /// Body of the answer to `DESC`.
 pub(super) fn description_body() -> Vec<u8> {
-    let reply = Message::new(VERSION_1_3, 0, [0; 4]);
+    let reply = MessageBuilder::new(VERSION_1_3, 0, [0; 4]);
     super::statistics::description(reply).finish().split_off(8)
 }

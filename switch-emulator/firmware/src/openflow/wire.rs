@@ -54,9 +54,9 @@ pub(super) mod message13 {
 }
 
 /// A message that is being written; its length is filled in at the end.
-pub(super) struct Message(Vec<u8>);
+pub(super) struct MessageBuilder(Vec<u8>);
 
-impl Message {
+impl MessageBuilder {
     pub(super) fn new(version: u8, kind: u8, xid: [u8; 4]) -> Self {
         let mut bytes = vec![version, kind, 0, 0];
         bytes.extend_from_slice(&xid);

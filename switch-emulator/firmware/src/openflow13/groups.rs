@@ -1,6 +1,6 @@
 //! Groups: four, each with the first of its buckets (quirks 111, 112, 166 to 173).
 
-use super::instructions::{read_actions, Action};
+use super::instructions::{read_actions, Action13};
 use crate::bytes::{be16, be32};
 
 /// Groups, with identifiers from 1.
@@ -146,7 +146,7 @@ impl Groups {
 
     /// Returns the actions for a frame that is sent to a group: those of its first bucket, of an inactive group, too.
     /// Returns `None` if the group never had a bucket (quirk 173).
-    pub(super) fn actions(&self, id: u32) -> Option<Vec<Action>> {
+    pub(super) fn actions(&self, id: u32) -> Option<Vec<Action13>> {
         let group = self.groups.get((id as usize).checked_sub(1)?)?;
         let bytes = &self.areas[group.area?].bytes;
         let length = usize::from(be16(bytes, 0)).saturating_sub(BUCKET_BYTES);

@@ -41,7 +41,7 @@ const VALUE_BYTES: usize = 6;
 
 /// One action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum Action13 {
     Output {
         port: u32,
         max_bytes: u16,
@@ -62,30 +62,30 @@ pub(super) enum Action {
 
 /// Reads a list of `length` bytes at the beginning of `memory`. A list that is longer than what was stored goes on in
 /// the memory behind.
-pub(super) fn read_actions(memory: &[u8], length: usize) -> Vec<Action> {
+pub(super) fn read_actions(memory: &[u8], length: usize) -> Vec<Action13> {
     let mut actions = Vec::new();
     let mut at = 0;
     while at < length {
         let bytes = memory.get(at..).unwrap_or(&[]);
         let step = usize::from(be16(bytes, 2));
         if step == 0 {
-            actions.push(Action::Hang);
+            actions.push(Action13::Hang);
             return actions;
         }
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         match be16(bytes, 0) {
-            action::OUTPUT => actions.push(Action::Output {
+            action::OUTPUT => actions.push(Action13::Output {
                 port: be32(bytes, 4),
                 max_bytes: be16(bytes, 8),
             }),
-            action::GROUP => actions.push(Action::Group(be32(bytes, 4))),
-            action::PUSH_VLAN => actions.push(Action::PushVlan(be16(bytes, 4))),
-            action::POP_VLAN => actions.push(Action::PopVlan),
-            action::PUSH_MPLS => actions.push(Action::PushMpls(be16(bytes, 4))),
-            action::POP_MPLS => actions.push(Action::PopMpls),
-            action::SET_MPLS_TTL => actions.push(Action::SetMplsTtl(byte(4))),
+            action::GROUP => actions.push(Action13::Group(be32(bytes, 4))),
+            action::PUSH_VLAN => actions.push(Action13::PushVlan(be16(bytes, 4))),
+            action::POP_VLAN => actions.push(Action13::PopVlan),
+            action::PUSH_MPLS => actions.push(Action13::PushMpls(be16(bytes, 4))),
+            action::POP_MPLS => actions.push(Action13::PopMpls),
+            action::SET_MPLS_TTL => actions.push(Action13::SetMplsTtl(byte(4))),
             // Class, mask and length of the field are not looked at (quirk 164).
-            action::SET_FIELD => actions.push(Action::SetField {
+            action::SET_FIELD => actions.push(Action13::SetField {
                 field: byte(6) >> 1,
                 value: core::array::from_fn(|i| byte(8 + i)),
             }),
@@ -100,7 +100,7 @@ pub(super) fn read_actions(memory: &[u8], length: usize) -> Vec<Action> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) meter: Option<u32>,
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<Action13>,
     pub(super) next_table: Option<u8>,
     /// The board stops for good when a frame hits the entry, before it does anything with it (quirks 154, 155).
     pub(super) hangs: bool,
@@ -128,7 +128,7 @@ impl Program {
                 instruction::APPLY_ACTIONS => {
                     program.actions = match step.checked_sub(ACTIONS_AT) {
                         Some(list) => read_actions(bytes.get(ACTIONS_AT..).unwrap_or(&[]), list),
-                        None => vec![Action::Hang],
+                        None => vec![Action13::Hang],
                     };
                 }
                 _ => program.hangs |= kind >= instruction::FIRST_FATAL,
@@ -139,7 +139,8 @@ impl Program {
             }
             at += step;
         }
-        let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+        let sends =
+            |action: &Action13| matches!(action, Action13::Output { .. } | Action13::Group(_));
         program.only_sends =
             !program.hangs && program.meter.is_none() && program.actions.iter().all(sends);
         program

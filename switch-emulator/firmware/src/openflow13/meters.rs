@@ -1,6 +1,6 @@
 //! Meters: eight, each with a window of twenty samples (quirks 114 to 117, 174 to 180).
 
-use super::pool::{Block, Pool};
+use super::pool::{Pool, PoolBlock};
 use crate::bytes::{be16, be32};
 
 /// Meters of the board.
@@ -55,7 +55,7 @@ pub(super) struct Meter {
     pub(super) id: u32,
     pub(super) flags: u16,
     pub(super) bands: Vec<Band>,
-    block: Block,
+    block: PoolBlock,
     /// Milliseconds since power-up.
     pub(super) added_ms: u64,
 }

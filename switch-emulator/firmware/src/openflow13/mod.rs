@@ -31,12 +31,12 @@ use table::Entries;
 
 pub(crate) use instructions::ports;
 pub(crate) use multipart::{Answer, PortCounters, PortDescription, Surroundings};
-pub(crate) use pipeline::{tail_bit, EffectKind, Run};
-pub(crate) use table::{FlowMod, Outcome};
+pub(crate) use pipeline::{tail_bit, EffectKind, PipelineRun};
+pub(crate) use table::{FlowMod13, Outcome};
 
 /// The clocks of the board.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct TableClock {
     /// Agent seconds.
     pub(crate) now_s: u32,
     /// Milliseconds since power-up.
@@ -60,7 +60,7 @@ pub struct Flow13 {
 
 /// The switch.
 #[derive(Debug)]
-pub(crate) struct Switch {
+pub(crate) struct Switch13 {
     costs: OpenFlow13Costs,
     pool: Pool,
     entries: Entries,
@@ -70,7 +70,7 @@ pub(crate) struct Switch {
     flow_parts: Option<FlowParts>,
 }
 
-impl Switch {
+impl Switch13 {
     pub(crate) fn new(costs: OpenFlow13Costs) -> Self {
         Self {
             costs,
@@ -98,7 +98,7 @@ impl Switch {
 
     /// Entries in the order of the list, as values.
     pub(crate) fn flows(&self) -> Vec<Flow13> {
-        let view = |view: table::EntryView| Flow13 {
+        let view = |view: table::EntryView13| Flow13 {
             head: view.entry.head.to_vec(),
             oxms: view.entry.oxms.clone(),
             instructions: view.entry.instructions.clone(),
@@ -121,7 +121,7 @@ impl Switch {
     }
 
     /// Carries a `FLOW_MOD` out at `now_s` agent seconds.
-    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+    pub(crate) fn flow_mod(&mut self, message: FlowMod13, now_s: u32) -> Outcome {
         self.entries
             .flow_mod(&mut self.pool, message, now_s, &self.costs)
     }

@@ -4,8 +4,8 @@ use super::groups::GroupView;
 use super::matching::field as oxm;
 use super::meters::{self, Meter, METERS};
 use super::replies::{Reply, REPLY_BYTES};
-use super::table::{field, padded, EntryView, MAX_ENTRIES, TABLES};
-use super::{Clock, Switch};
+use super::table::{field, padded, EntryView13, MAX_ENTRIES, TABLES};
+use super::{Switch13, TableClock};
 use crate::bytes::{be16, be32};
 use crate::event::Hang;
 
@@ -141,12 +141,12 @@ pub(crate) enum Answer {
     Hangs(Hang),
 }
 
-impl Switch {
+impl Switch13 {
     /// Answers the `MULTIPART_REQUEST` at the beginning of `bytes`.
     pub(crate) fn multipart(
         &mut self,
         bytes: &[u8],
-        clock: Clock,
+        clock: TableClock,
         surroundings: &mut impl Surroundings,
     ) -> (Answer, i64) {
         let xid = be32(bytes, 4).to_be_bytes();
@@ -219,7 +219,7 @@ impl Switch {
             kind::DESC => reply.put(&surroundings.description()),
             kind::AGGREGATE => {
                 let sum =
-                    |count: fn(EntryView) -> i64| self.entries.views().map(count).sum::<i64>();
+                    |count: fn(EntryView13) -> i64| self.entries.views().map(count).sum::<i64>();
                 reply.i64(sum(|view| view.packets.into()));
                 reply.i64(sum(|view| view.bytes.into()));
                 reply.u32(self.entries.len() as u32);
@@ -431,7 +431,7 @@ impl Switch {
     }
 }
 
-fn write_entry(reply: &mut Reply, view: &EntryView, now_s: u32) {
+fn write_entry(reply: &mut Reply, view: &EntryView13, now_s: u32) {
     let entry = view.entry;
     reply.u16(entry.message_bytes() as u16);
     reply.u8(entry.table);

@@ -1,12 +1,12 @@
 //! Pipeline of OpenFlow 1.3: tables, meters, instructions, actions, groups (quirks 150 to 158).
 
 use super::header::Header;
-use super::instructions::{ports, Action};
+use super::instructions::{ports, Action13};
 use super::matching::field;
 use super::meters::Metered;
-use super::rewrite::Rewriter;
+use super::rewrite::Rewriter13;
 use super::table::TABLES;
-use super::{Clock, Switch};
+use super::{Switch13, TableClock};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::event::Hang;
@@ -15,7 +15,7 @@ use crate::port::PortMask;
 
 /// Effect of a frame, in order.
 #[derive(Debug)]
-pub(crate) struct Effect {
+pub(crate) struct Effect13 {
     pub(crate) kind: EffectKind,
     /// The frame as it was then, or `None` if it was the same as in the end.
     pub(crate) frame: Option<Vec<u8>>,
@@ -37,8 +37,8 @@ pub(crate) enum EffectKind {
 
 /// Result of the pipeline for a frame.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) effects: Vec<Effect>,
+pub(crate) struct PipelineRun {
+    pub(crate) effects: Vec<Effect13>,
     pub(crate) cost_ps: i64,
     /// Entries compared with the frame, in all tables.
     pub(crate) examined: u64,
@@ -52,10 +52,10 @@ pub(crate) struct Run {
     matched: Option<MatchedEntries>,
 }
 
-impl Run {
+impl PipelineRun {
     /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
     pub(crate) fn only_sent(&self) -> Option<(MatchedEntries, PortMask)> {
-        let [Effect {
+        let [Effect13 {
             kind: EffectKind::Output(tag),
             ..
         }] = self.effects[..]
@@ -84,7 +84,7 @@ enum Flow {
 }
 
 /// Context of an entry's actions.
-struct Context<'a> {
+struct Context13<'a> {
     table: u8,
     cookie: u64,
     /// Ports that FLOOD and ALL reach, before the ingress port is taken off.
@@ -94,19 +94,19 @@ struct Context<'a> {
     received_bytes: usize,
 }
 
-impl Switch {
+impl Switch13 {
     /// Sends `frame` through the tables, as if it had come in on `in_port`. `flooded` are the ports that are not native.
     pub(crate) fn process(
         &mut self,
         frame: &mut Vec<u8>,
         in_port: u32,
         flooded: u8,
-        clock: Clock,
+        clock: TableClock,
         costs: &Costs,
-    ) -> Run {
-        let mut run = Run {
+    ) -> PipelineRun {
+        let mut run = PipelineRun {
             matched: Some(MatchedEntries::NONE),
-            ..Run::default()
+            ..PipelineRun::default()
         };
         let mut header = Header::parse(frame, in_port);
         let received_bytes = frame.len();
@@ -145,14 +145,14 @@ impl Switch {
                     }
                 }
             }
-            let context = Context {
+            let context = Context13 {
                 table,
                 cookie: entry.cookie(),
                 flooded,
                 costs,
                 received_bytes,
             };
-            let mut rewriter = Rewriter {
+            let mut rewriter = Rewriter13 {
                 frame,
                 header: &mut header,
                 checksums_due: false,
@@ -180,26 +180,26 @@ impl Switch {
 
     fn perform(
         &self,
-        action: Action,
-        rewriter: &mut Rewriter,
-        context: &Context,
-        run: &mut Run,
+        action: Action13,
+        rewriter: &mut Rewriter13,
+        context: &Context13,
+        run: &mut PipelineRun,
     ) -> Flow {
         match action {
-            Action::Output { port, max_bytes } => output(port, max_bytes, rewriter, context, run),
-            Action::Group(id) => {
+            Action13::Output { port, max_bytes } => output(port, max_bytes, rewriter, context, run),
+            Action13::Group(id) => {
                 run.cost_ps += self.costs.group_ps;
                 for action in self.groups.actions(id).unwrap_or_default() {
                     match action {
-                        Action::Output { port, max_bytes } => {
+                        Action13::Output { port, max_bytes } => {
                             output(port, max_bytes, rewriter, context, run);
                         }
-                        Action::Hang => return Flow::Hangs,
+                        Action13::Hang => return Flow::Hangs,
                         _ => {} // skipped (quirk 167)
                     }
                 }
             }
-            Action::Hang => return Flow::Hangs,
+            Action13::Hang => return Flow::Hangs,
             _ => {
                 freeze(run, rewriter.frame);
                 run.cost_ps += rewriting_ps(action, rewriter, context.costs);
@@ -214,26 +214,26 @@ impl Switch {
     }
 }
 
-fn rewrite(action: Action, rewriter: &mut Rewriter) {
+fn rewrite(action: Action13, rewriter: &mut Rewriter13) {
     match action {
-        Action::PushVlan(eth_type) => rewriter.push_vlan(eth_type),
-        Action::PopVlan => rewriter.pop_vlan(),
-        Action::PushMpls(eth_type) => rewriter.push_mpls(eth_type),
-        Action::PopMpls => rewriter.pop_mpls(),
-        Action::SetMplsTtl(ttl) => rewriter.set_mpls_ttl(ttl),
-        Action::SetField { field, value } => rewriter.set_field(field, value),
-        Action::Output { .. } | Action::Group(_) | Action::Hang => {}
+        Action13::PushVlan(eth_type) => rewriter.push_vlan(eth_type),
+        Action13::PopVlan => rewriter.pop_vlan(),
+        Action13::PushMpls(eth_type) => rewriter.push_mpls(eth_type),
+        Action13::PopMpls => rewriter.pop_mpls(),
+        Action13::SetMplsTtl(ttl) => rewriter.set_mpls_ttl(ttl),
+        Action13::SetField { field, value } => rewriter.set_field(field, value),
+        Action13::Output { .. } | Action13::Group(_) | Action13::Hang => {}
     }
 }
 
 /// Cost of changing the frame, without the checksums.
-fn rewriting_ps(action: Action, rewriter: &Rewriter, costs: &Costs) -> i64 {
+fn rewriting_ps(action: Action13, rewriter: &Rewriter13, costs: &Costs) -> i64 {
     let length = length_with_fcs(rewriter.frame.len());
     let cost = match action {
-        Action::PushVlan(_) | Action::PushMpls(_) => costs.action().set_vlan,
-        Action::PopVlan if !rewriter.header.tagged => costs.action().strip_vlan_untagged,
-        Action::PopVlan | Action::PopMpls => costs.action().strip_vlan,
-        Action::SetField { field, .. }
+        Action13::PushVlan(_) | Action13::PushMpls(_) => costs.action().set_vlan,
+        Action13::PopVlan if !rewriter.header.tagged => costs.action().strip_vlan_untagged,
+        Action13::PopVlan | Action13::PopMpls => costs.action().strip_vlan,
+        Action13::SetField { field, .. }
             if (field::IP_DSCP..=field::ICMPV4_CODE).contains(&field) =>
         {
             return 0; // in the checksums
@@ -244,7 +244,7 @@ fn rewriting_ps(action: Action, rewriter: &Rewriter, costs: &Costs) -> i64 {
 }
 
 /// Computes the checksums that are due.
-fn settle(rewriter: &mut Rewriter, run: &mut Run, context: &Context) {
+fn settle(rewriter: &mut Rewriter13, run: &mut PipelineRun, context: &Context13) {
     if rewriter.checksums_due {
         freeze(run, rewriter.frame);
         let length = length_with_fcs(rewriter.frame.len());
@@ -254,13 +254,19 @@ fn settle(rewriter: &mut Rewriter, run: &mut Run, context: &Context) {
 }
 
 /// The frame is about to change: earlier effects keep a copy of it as it is.
-fn freeze(run: &mut Run, frame: &[u8]) {
+fn freeze(run: &mut PipelineRun, frame: &[u8]) {
     for effect in &mut run.effects {
         effect.frame.get_or_insert_with(|| frame.to_vec());
     }
 }
 
-fn output(port: u32, max_bytes: u16, rewriter: &mut Rewriter, context: &Context, run: &mut Run) {
+fn output(
+    port: u32,
+    max_bytes: u16,
+    rewriter: &mut Rewriter13,
+    context: &Context13,
+    run: &mut PipelineRun,
+) {
     settle(rewriter, run, context);
     let in_port = rewriter.header.in_port;
     let length = length_with_fcs(rewriter.frame.len());
@@ -272,7 +278,7 @@ fn output(port: u32, max_bytes: u16, rewriter: &mut Rewriter, context: &Context,
             let sent = rewriter.frame.len().min(max_bytes.into());
             let cost = context.costs.action().packet_in;
             run.cost_ps += at_length(cost, length_with_fcs(sent));
-            return run.effects.push(Effect {
+            return run.effects.push(Effect13 {
                 kind: EffectKind::PacketIn {
                     in_port,
                     table: context.table,
@@ -297,7 +303,7 @@ fn output(port: u32, max_bytes: u16, rewriter: &mut Rewriter, context: &Context,
         costs.output_again
     };
     run.cost_ps += at_length(cost, length);
-    run.effects.push(Effect {
+    run.effects.push(Effect13 {
         kind: EffectKind::Output(tag),
         frame: None,
     });

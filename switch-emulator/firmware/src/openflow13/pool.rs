@@ -8,7 +8,7 @@ const CLASSES: [(usize, usize); 5] = [(128, 16), (256, 24), (256, 56), (256, 72)
 
 /// A block that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct PoolBlock {
     index: usize,
     offset: usize,
 }
@@ -29,14 +29,14 @@ impl Pool {
     }
 
     /// Takes the first free block of the smallest class that has one and is large enough.
-    pub(super) fn take(&mut self, bytes: usize) -> Option<Block> {
+    pub(super) fn take(&mut self, bytes: usize) -> Option<PoolBlock> {
         let (mut first, mut offset) = (0, 0);
         for (count, size) in CLASSES {
             if size >= bytes {
                 let mut used = self.used[first..first + count].iter();
                 if let Some(free) = used.position(|used| !used) {
                     self.used[first + free] = true;
-                    return Some(Block {
+                    return Some(PoolBlock {
                         index: first + free,
                         offset: offset + free * size,
                     });
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Frees a block.
-    pub(super) fn free(&mut self, block: Block) {
+    pub(super) fn free(&mut self, block: PoolBlock) {
         self.used[block.index] = false;
     }
 
@@ -59,12 +59,12 @@ impl Pool {
     }
 
     /// A block and all that lies behind it.
-    pub(super) fn read_on(&self, block: Block) -> &[u8] {
+    pub(super) fn read_on(&self, block: PoolBlock) -> &[u8] {
         &self.bytes[block.offset..]
     }
 
     /// Writes at `offset` of a block.
-    pub(super) fn write(&mut self, block: Block, offset: usize, bytes: &[u8]) {
+    pub(super) fn write(&mut self, block: PoolBlock, offset: usize, bytes: &[u8]) {
         let at = block.offset + offset;
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }

@@ -14,14 +14,14 @@ const PLAIN_IP_BYTES: usize = 20;
 
 /// A frame and what is remembered of it, while actions are performed.
 #[derive(Debug)]
-pub(super) struct Rewriter<'a> {
+pub(super) struct Rewriter13<'a> {
     pub(super) frame: &'a mut Vec<u8>,
     pub(super) header: &'a mut Header,
     /// Checksums have to be computed again before the frame is sent.
     pub(super) checksums_due: bool,
 }
 
-impl Rewriter<'_> {
+impl Rewriter13<'_> {
     fn byte(&self, at: usize) -> u8 {
         self.frame.get(at).copied().unwrap_or(0)
     }

@@ -2,11 +2,11 @@
 
 use super::matching::{field, fields, Oxm, OXM_HEADER_BYTES};
 use super::pool::Pool;
-use super::table::Entry;
+use super::table::Entry13;
 
 /// Network protocol that a field implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
+enum NetworkProtocol {
     /// IPv4 and IPv6 count as one.
     Ip,
     Arp,
@@ -24,17 +24,17 @@ enum Transport {
     Icmpv6,
 }
 
-fn network(oxm: &Oxm) -> Option<Network> {
+fn network(oxm: &Oxm) -> Option<NetworkProtocol> {
     Some(match oxm.field()? {
         field::IPV4_SRC
         | field::IPV4_DST
         | field::ICMPV4_TYPE
         | field::ICMPV4_CODE
         | field::IPV6_SRC..=field::IPV6_ND_TLL
-        | field::IPV6_EXTHDR => Network::Ip,
-        field::ARP_OP..=field::ARP_THA => Network::Arp,
-        field::MPLS_LABEL..=field::MPLS_BOS => Network::Mpls,
-        field::PBB_ISID if !oxm.is_masked() => Network::Pbb,
+        | field::IPV6_EXTHDR => NetworkProtocol::Ip,
+        field::ARP_OP..=field::ARP_THA => NetworkProtocol::Arp,
+        field::MPLS_LABEL..=field::MPLS_BOS => NetworkProtocol::Mpls,
+        field::PBB_ISID if !oxm.is_masked() => NetworkProtocol::Pbb,
         _ => return None,
     })
 }
@@ -64,7 +64,7 @@ fn contradict(oxms: &[Oxm]) -> bool {
 }
 
 /// Returns whether a DELETE with the fields `wanted` means this entry.
-pub(super) fn selects(wanted: &[u8], entry: &Entry, pool: &Pool) -> bool {
+pub(super) fn selects(wanted: &[u8], entry: &Entry13, pool: &Pool) -> bool {
     if wanted.is_empty() {
         return true;
     }

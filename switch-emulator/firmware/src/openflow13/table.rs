@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::instructions::Program;
 use super::matching::{compile, Test};
-use super::pool::{Block, Pool};
+use super::pool::{Pool, PoolBlock};
 use super::selection::selects;
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
@@ -58,13 +58,13 @@ pub(super) const fn padded(match_bytes: usize) -> usize {
 /// A `FLOW_MOD` at the beginning of `bytes`, which go on behind it: the firmware reads a short one beyond its end
 /// (quirk 139).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowMod<'a> {
+pub(crate) struct FlowMod13<'a> {
     bytes: &'a [u8],
     length: usize,
     received: usize,
 }
 
-impl<'a> FlowMod<'a> {
+impl<'a> FlowMod13<'a> {
     /// `length` is what its header says; the segment ends after the first `received` bytes.
     pub(crate) const fn new(bytes: &'a [u8], length: usize, received: usize) -> Self {
         Self {
@@ -127,10 +127,10 @@ struct Used {
 
 /// One entry.
 #[derive(Debug)]
-pub(super) struct Entry {
-    head_block: Block,
-    oxm_block: Option<Block>,
-    instruction_block: Option<Block>,
+pub(super) struct Entry13 {
+    head_block: PoolBlock,
+    oxm_block: Option<PoolBlock>,
+    instruction_block: Option<PoolBlock>,
     /// The beginning of its `FLOW_MOD`.
     pub(super) head: [u8; HEAD_BYTES],
     pub(super) oxms: Vec<u8>,
@@ -144,7 +144,7 @@ pub(super) struct Entry {
     matched_s: u32,
 }
 
-impl Entry {
+impl Entry13 {
     pub(super) fn cookie(&self) -> u64 {
         be64(&self.head, field::COOKIE)
     }
@@ -170,8 +170,8 @@ impl Entry {
 
 /// An entry, its place, and how much it was used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntryView<'a> {
-    pub(super) entry: &'a Entry,
+pub(super) struct EntryView13<'a> {
+    pub(super) entry: &'a Entry13,
     pub(super) packets: u16,
     pub(super) bytes: i32,
 }
@@ -197,7 +197,7 @@ pub(super) struct TableCounters {
 
 /// Result of a table search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct TableMatch {
     pub(super) position: Option<usize>,
     /// Entries compared with the frame.
     pub(super) examined: u64,
@@ -207,7 +207,7 @@ pub(super) struct Found {
 /// The list of entries.
 #[derive(Debug)]
 pub(super) struct Entries {
-    list: Vec<Entry>,
+    list: Vec<Entry13>,
     used: Vec<Used>,
     pub(super) tables: [TableCounters; TABLES],
     /// Positions of each table's entries, ascending.
@@ -236,15 +236,15 @@ impl Entries {
         self.list.len()
     }
 
-    pub(super) fn entry(&self, position: usize) -> &Entry {
+    pub(super) fn entry(&self, position: usize) -> &Entry13 {
         &self.list[position]
     }
 
-    pub(super) fn views(&self) -> impl Iterator<Item = EntryView<'_>> {
+    pub(super) fn views(&self) -> impl Iterator<Item = EntryView13<'_>> {
         self.list
             .iter()
             .zip(&self.used)
-            .map(|(entry, used)| EntryView {
+            .map(|(entry, used)| EntryView13 {
                 entry,
                 packets: used.packets,
                 bytes: used.bytes,
@@ -269,7 +269,7 @@ impl Entries {
     pub(super) fn flow_mod(
         &mut self,
         pool: &mut Pool,
-        message: FlowMod,
+        message: FlowMod13,
         now_s: u32,
         costs: &OpenFlow13Costs,
     ) -> Outcome {
@@ -290,7 +290,7 @@ impl Entries {
     fn add(
         &mut self,
         pool: &mut Pool,
-        message: FlowMod,
+        message: FlowMod13,
         now_s: u32,
         costs: &OpenFlow13Costs,
         cost_ps: &mut i64,
@@ -315,7 +315,7 @@ impl Entries {
 
     /// Removes the entries that a new one replaces. Their counters go to the position behind the last entry, where the
     /// new one finds them.
-    fn replace(&mut self, pool: &mut Pool, message: FlowMod) -> Result<(), (u16, u16)> {
+    fn replace(&mut self, pool: &mut Pool, message: FlowMod13) -> Result<(), (u16, u16)> {
         let mut position = 0;
         while position < self.list.len() {
             let entry = &self.list[position];
@@ -353,7 +353,7 @@ impl Entries {
     fn delete(
         &mut self,
         pool: &mut Pool,
-        message: FlowMod,
+        message: FlowMod13,
         now_s: u32,
         strict: bool,
         costs: &OpenFlow13Costs,
@@ -448,7 +448,7 @@ impl Entries {
         header: &Header,
         frame: &[u8],
         costs: &OpenFlow13Costs,
-    ) -> Found {
+    ) -> TableMatch {
         let counters = &mut self.tables[table];
         counters.lookups = counters.lookups.wrapping_add(1);
         let positions = &self.positions[table];
@@ -471,7 +471,7 @@ impl Entries {
                 best = Some((*position, entry.priority));
             }
         }
-        Found {
+        TableMatch {
             position: best.map(|(position, _)| position),
             examined,
             cost_ps,
@@ -500,7 +500,7 @@ impl Entries {
 }
 
 /// Returns whether an entry's match holds of a frame, and what finding out costs.
-fn examine(entry: &Entry, header: &Header, frame: &[u8], costs: &OpenFlow13Costs) -> (bool, i64) {
+fn examine(entry: &Entry13, header: &Header, frame: &[u8], costs: &OpenFlow13Costs) -> (bool, i64) {
     if entry.tests.is_empty() {
         return (true, costs.no_fields_ps);
     }
@@ -516,7 +516,7 @@ fn examine(entry: &Entry, header: &Header, frame: &[u8], costs: &OpenFlow13Costs
 }
 
 /// Returns whether a message that deletes means entries of this table and cookie (quirks 132, 136).
-fn is_meant(entry: &Entry, message: FlowMod) -> bool {
+fn is_meant(entry: &Entry13, message: FlowMod13) -> bool {
     let table = message.table();
     let mask = be64(message.bytes, field::COOKIE_MASK);
     let cookie = be64(message.bytes, field::COOKIE);
@@ -525,7 +525,7 @@ fn is_meant(entry: &Entry, message: FlowMod) -> bool {
 }
 
 /// Returns whether a `DELETE_STRICT` means an entry, and what finding out costs.
-fn strictly_selected(entry: &Entry, message: FlowMod, costs: &OpenFlow13Costs) -> (bool, i64) {
+fn strictly_selected(entry: &Entry13, message: FlowMod13, costs: &OpenFlow13Costs) -> (bool, i64) {
     if !is_meant(entry, message) || entry.priority != message.priority() {
         return (false, costs.delete_strict_priority_ps);
     }
@@ -533,7 +533,7 @@ fn strictly_selected(entry: &Entry, message: FlowMod, costs: &OpenFlow13Costs) -
 }
 
 /// Returns whether the match of a message begins with that of an entry, byte by byte (quirks 124, 135).
-fn begins_with(entry: &Entry, message: FlowMod) -> bool {
+fn begins_with(entry: &Entry13, message: FlowMod13) -> bool {
     let area = message.oxm_area();
     if entry.oxm_block.is_none() {
         return be32(&entry.head, field::OXMS) == be32(area, 0);
@@ -542,7 +542,7 @@ fn begins_with(entry: &Entry, message: FlowMod) -> bool {
 }
 
 /// Takes the blocks of a new entry. Those that were taken before one that cannot be had are lost (quirk 123).
-fn make(pool: &mut Pool, message: FlowMod, now_s: u32) -> Option<Entry> {
+fn make(pool: &mut Pool, message: FlowMod13, now_s: u32) -> Option<Entry13> {
     let mut head = [0; HEAD_BYTES];
     let known = message.bytes.len().min(HEAD_BYTES);
     head[..known].copy_from_slice(&message.bytes[..known]);
@@ -568,7 +568,7 @@ fn make(pool: &mut Pool, message: FlowMod, now_s: u32) -> Option<Entry> {
         Some(store(&instructions)?)
     };
     let memory = instruction_block.map_or(&[][..], |block| pool.read_on(block));
-    Some(Entry {
+    Some(Entry13 {
         program: Program::read(memory, instructions.len()),
         tests: compile(&oxms),
         table: message.table(),
@@ -584,7 +584,7 @@ fn make(pool: &mut Pool, message: FlowMod, now_s: u32) -> Option<Entry> {
     })
 }
 
-impl Entry {
+impl Entry13 {
     /// Returns the memory behind the fields of its match, if it has any.
     pub(super) fn memory_behind<'a>(&self, pool: &'a Pool) -> &'a [u8] {
         self.oxm_block

@@ -3,7 +3,7 @@ use super::*;
 const BOARD: &str = "[[board]]\nname = \"s1\"\ncontroller = \"127.0.0.1:6633\"\n";
 
 fn error(text: &str) -> String {
-    let line = Config::parse(text, "lab.toml")
+    let line = ProgramConfig::parse(text, "lab.toml")
         .expect_err("must be refused")
         .to_string();
     assert!(!line.contains('\n'), "one line: {line}");
@@ -51,7 +51,7 @@ fn a_complete_file() {
         [board.ports]
         1 = "s2-eth1"
     "#;
-    let config = Config::parse(text, "lab.toml").unwrap();
+    let config = ProgramConfig::parse(text, "lab.toml").unwrap();
     assert_eq!(config.process.cpu, Some(1));
     assert_eq!(config.process.scheduling, Scheduling::Fifo);
     assert_eq!(config.boards.len(), 2);
@@ -77,7 +77,7 @@ fn a_complete_file() {
 
 #[test]
 fn defaults_are_those_of_the_lab() {
-    let config = Config::parse(BOARD, "lab.toml").unwrap();
+    let config = ProgramConfig::parse(BOARD, "lab.toml").unwrap();
     assert_eq!(config.process.scheduling, Scheduling::Deadline);
     assert_eq!(config.process.stall_threshold_us, 50);
     assert_eq!(config.process.rest_us, 10);

@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use zodiac_firmware::{Counters, Instant};
 
 use super::openflow::rules::Path;
-use super::openflow::{Agent, Verdict};
-use super::{Output, OutputKind, Ports, Switch, SwitchConfig};
+use super::openflow::{OpenFlowAgent, Verdict};
+use super::{DeviceOutput, DeviceOutputKind, PortSet, Switch, SwitchConfig};
 use crate::link::{size_on_wire, Timing};
 use crate::queue::{discipline, Discipline, QueuedFrame, StrictPriority};
 use crate::random::Stream;
@@ -67,7 +67,7 @@ struct Port {
 
 /// A frame on its way to its port's discipline.
 #[derive(Debug)]
-struct Forwarded {
+struct ForwardedFrame {
     ready_ns: u64,
     port: u8,
     queue: u32,
@@ -77,7 +77,7 @@ struct Forwarded {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct GenericSwitch {
-    agent: Agent,
+    agent: OpenFlowAgent,
     pipeline: Pipeline,
     lookup: Option<Lookup>,
     server: Option<Server>,
@@ -85,11 +85,11 @@ pub(crate) struct GenericSwitch {
     pool: Option<BufferPool>,
     wire: Timing,
     /// In order of `ready_ns`, then of arrival.
-    forwarded: VecDeque<Forwarded>,
+    forwarded: VecDeque<ForwardedFrame>,
     ports: Vec<Port>,
     asks: Asks,
     counters: Counters,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<DeviceOutput>,
 }
 
 impl GenericSwitch {
@@ -134,7 +134,7 @@ impl GenericSwitch {
         });
         Ok(Self {
             agent: match profile.table_model() {
-                Some(model) => Agent::modelled(
+                Some(model) => OpenFlowAgent::modelled(
                     config.mac,
                     count,
                     model,
@@ -143,7 +143,9 @@ impl GenericSwitch {
                         Stream::new(seed, stream::AGENT),
                     ),
                 ),
-                None => Agent::with_queues(config.mac, count, profile.table.entries as usize),
+                None => {
+                    OpenFlowAgent::with_queues(config.mac, count, profile.table.entries as usize)
+                }
             },
             pipeline: Pipeline::new(
                 profile.pipeline(),
@@ -161,9 +163,9 @@ impl GenericSwitch {
             ports: ports.collect::<Result<_, String>>()?,
             asks: Asks::default(),
             counters: Counters::default(),
-            outputs: VecDeque::from([Output {
+            outputs: VecDeque::from([DeviceOutput {
                 at: Instant::ZERO,
-                kind: OutputKind::Connect,
+                kind: DeviceOutputKind::Connect,
             }]),
         })
     }
@@ -181,8 +183,8 @@ impl GenericSwitch {
     }
 
     /// Puts a frame behind those that come to their queues earlier or with it.
-    fn forward(&mut self, frame: Forwarded) {
-        let earlier = |one: &Forwarded| one.ready_ns <= frame.ready_ns;
+    fn forward(&mut self, frame: ForwardedFrame) {
+        let earlier = |one: &ForwardedFrame| one.ready_ns <= frame.ready_ns;
         let place = match self.forwarded.back() {
             Some(last) if !earlier(last) => self.forwarded.partition_point(earlier),
             _ => self.forwarded.len(),
@@ -191,7 +193,7 @@ impl GenericSwitch {
     }
 
     /// A frame comes to its queue.
-    fn enqueue(&mut self, now_ns: u64, frame: Forwarded) {
+    fn enqueue(&mut self, now_ns: u64, frame: ForwardedFrame) {
         let discipline = &mut self.ports[usize::from(frame.port) - 1].discipline;
         let waiting = QueuedFrame { data: frame.data };
         if let Some(pool) = &mut self.pool {
@@ -227,10 +229,10 @@ impl GenericSwitch {
         let more = !port.discipline.is_idle();
         self.asks.set(number, more.then_some(port.free_ns));
         self.counters.forwarded += 1;
-        self.outputs.push_back(Output {
+        self.outputs.push_back(DeviceOutput {
             at: Instant::from_nanos(now_ns),
-            kind: OutputKind::Frame {
-                ports: Ports::default().with(number),
+            kind: DeviceOutputKind::Frame {
+                ports: PortSet::default().with(number),
                 data: frame.data,
             },
         });
@@ -238,11 +240,11 @@ impl GenericSwitch {
 }
 
 impl Switch for GenericSwitch {
-    fn agent(&mut self) -> &mut Agent {
+    fn agent(&mut self) -> &mut OpenFlowAgent {
         &mut self.agent
     }
 
-    fn outputs(&mut self) -> &mut VecDeque<Output> {
+    fn outputs(&mut self) -> &mut VecDeque<DeviceOutput> {
         &mut self.outputs
     }
 
@@ -303,7 +305,7 @@ impl Switch for GenericSwitch {
                 Some(_) => data.clone(),
                 None => std::mem::take(&mut data),
             };
-            self.forward(Forwarded {
+            self.forward(ForwardedFrame {
                 ready_ns,
                 port,
                 queue,
@@ -320,7 +322,7 @@ impl Switch for GenericSwitch {
                     self.answer(Instant::from_nanos(at_ns), answer);
                 }
             }
-            let is_ready = |one: &Forwarded| one.ready_ns <= at_ns;
+            let is_ready = |one: &ForwardedFrame| one.ready_ns <= at_ns;
             while self.forwarded.front().is_some_and(is_ready) {
                 let Some(frame) = self.forwarded.pop_front() else {
                     break;

@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::{Counters, Instant};
 
-use super::openflow::{Agent, Verdict};
-use super::{Output, OutputKind, Ports, Switch, SwitchConfig};
+use super::openflow::{OpenFlowAgent, Verdict};
+use super::{DeviceOutput, DeviceOutputKind, PortSet, Switch, SwitchConfig};
 use crate::link::{size_on_wire, Timing};
 
 mod interference;
@@ -40,7 +40,7 @@ struct Inbound {
 #[derive(Debug)]
 pub(crate) struct LinuxSwitch {
     profile: LinuxSwitchProfile,
-    agent: Agent,
+    agent: OpenFlowAgent,
     interference: Interference,
     wire: Timing,
     /// On the link to the CPU, in order of arrival.
@@ -56,14 +56,14 @@ pub(crate) struct LinuxSwitch {
     outward_free_ns: u64,
     front_free_ns: Vec<u64>,
     counters: Counters,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<DeviceOutput>,
 }
 
 impl LinuxSwitch {
     pub(crate) fn new(profile: &LinuxSwitchProfile, config: &SwitchConfig, seed: u64) -> Self {
         let ports = profile.ports.count;
         Self {
-            agent: Agent::new(config.mac, ports, profile.table.entries as usize),
+            agent: OpenFlowAgent::new(config.mac, ports, profile.table.entries as usize),
             interference: Interference::new(&profile.interference, seed),
             wire: Timing::of_rate(profile.ports.link_rate_bps),
             inbound: VecDeque::new(),
@@ -75,9 +75,9 @@ impl LinuxSwitch {
             outward_free_ns: 0,
             front_free_ns: vec![0; usize::from(ports)],
             counters: Counters::default(),
-            outputs: VecDeque::from([Output {
+            outputs: VecDeque::from([DeviceOutput {
                 at: Instant::ZERO,
-                kind: OutputKind::Connect,
+                kind: DeviceOutputKind::Connect,
             }]),
             profile: profile.clone(),
         }
@@ -166,7 +166,7 @@ impl LinuxSwitch {
     }
 
     /// The CPU hands a frame, or copies of it, to its MAC at `now_ns`.
-    fn send(&mut self, now_ns: u64, ports: Ports, mut data: Vec<u8>) {
+    fn send(&mut self, now_ns: u64, ports: PortSet, mut data: Vec<u8>) {
         let frame_bytes = size_on_wire(data.len());
         let bytes = self.tagged_bytes(frame_bytes);
         let mut rest = ports.iter().peekable();
@@ -191,10 +191,10 @@ impl LinuxSwitch {
             } else {
                 data.clone()
             };
-            self.outputs.push_back(Output {
+            self.outputs.push_back(DeviceOutput {
                 at: Instant::from_nanos(depart_ns),
-                kind: OutputKind::Frame {
-                    ports: Ports::default().with(port),
+                kind: DeviceOutputKind::Frame {
+                    ports: PortSet::default().with(port),
                     data: copy,
                 },
             });
@@ -204,11 +204,11 @@ impl LinuxSwitch {
 }
 
 impl Switch for LinuxSwitch {
-    fn agent(&mut self) -> &mut Agent {
+    fn agent(&mut self) -> &mut OpenFlowAgent {
         &mut self.agent
     }
 
-    fn outputs(&mut self) -> &mut VecDeque<Output> {
+    fn outputs(&mut self) -> &mut VecDeque<DeviceOutput> {
         &mut self.outputs
     }
 

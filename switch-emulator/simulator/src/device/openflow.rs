@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::MacAddress;
 
-use super::Ports;
+use super::PortSet;
 use crate::random::Stream;
 
 pub(crate) mod agent;
@@ -71,7 +71,7 @@ mod error {
 
 /// Table and agent of one switch.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct OpenFlowAgent {
     mac: [u8; 6],
     ports: u8,
     table: Table,
@@ -84,7 +84,7 @@ pub(crate) struct Agent {
     done_ns: Option<u64>,
 }
 
-impl Agent {
+impl OpenFlowAgent {
     /// Creates an agent with an empty table for `entries` entries.
     pub(crate) fn new(mac: MacAddress, ports: u8, entries: usize) -> Self {
         Self::of_table(mac, ports, Table::new(ports, false, entries))
@@ -283,7 +283,7 @@ impl Agent {
         reply.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         reply.extend(CAPABILITIES.to_be_bytes());
         reply.extend(self.table.actions().to_be_bytes());
-        for port in Ports::up_to(self.ports).iter() {
+        for port in PortSet::up_to(self.ports).iter() {
             let mut mac = self.mac;
             mac[5] = mac[5].wrapping_add(port);
             let mut name = format!("port{port}").into_bytes();

@@ -20,7 +20,7 @@ use super::leaf::LeafQueue;
 use super::{Discipline, DropCounters, QueuedFrame};
 
 #[derive(Debug)]
-struct Class {
+struct HtbClass {
     parent: Option<usize>,
     rate: Credit,
     ceil: Credit,
@@ -44,7 +44,7 @@ struct Leaf {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Htb {
-    classes: Vec<Class>,
+    classes: Vec<HtbClass>,
     /// Indices of the leaves in `classes`.
     leaves: Vec<usize>,
     /// Whose turn it is, as an index in `leaves`, for each number of levels up that is borrowed from and each priority.
@@ -66,11 +66,11 @@ impl Htb {
             depths.push(parent.map_or(1, |place| depths[place] + 1));
         }
         let levels = depths.iter().copied().max().unwrap_or(1);
-        let classes: Vec<Class> = config
+        let classes: Vec<HtbClass> = config
             .classes
             .iter()
             .enumerate()
-            .map(|(place, class)| Class {
+            .map(|(place, class)| HtbClass {
                 parent: parents[place],
                 rate: Credit::new(class.rate_bps, class.burst_bytes),
                 ceil: Credit::new(class.ceil_bps, class.cburst_bytes),

@@ -3,7 +3,7 @@
 use zodiac_firmware::{Board, Instant};
 
 use super::Run;
-use crate::device::{Device, OutputKind};
+use crate::device::{Device, DeviceOutputKind};
 use crate::error::Error;
 use crate::inbox::InFlightFrame;
 use crate::link::{size_on_wire, End, FCS_BYTES};
@@ -169,7 +169,7 @@ impl Network {
         let mut steps = Steps::new(self.now_ns());
         for node in &mut self.boards {
             for (at_ns, text) in std::mem::take(&mut node.session.events) {
-                steps.board_output(at_ns, &node.name, OutputKind::Event(text));
+                steps.board_output(at_ns, &node.name, DeviceOutputKind::Event(text));
             }
         }
         self.steps = Some(steps);

@@ -1,4 +1,4 @@
-use super::{CongestionControl, Connection, Side, TcpConfig, TcpResult};
+use super::{CongestionControl, Side, TcpConfig, TcpConnection, TcpResult};
 use crate::link::size_on_wire;
 use crate::{Network, RunResult};
 
@@ -113,7 +113,7 @@ fn carried_within(
         window_bytes: window * 1448,
         ..config(control)
     };
-    let mut connection = Connection::new(&config, [0, 1]).unwrap();
+    let mut connection = TcpConnection::new(&config, [0, 1]).unwrap();
     connection.start(0, SECOND_NS);
     let sides = [Side::Sender, Side::Receiver];
     let mut busy_until_ns = [0; 2];

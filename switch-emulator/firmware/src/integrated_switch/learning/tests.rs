@@ -10,8 +10,8 @@ fn port(number: u8) -> PortNumber {
     PortNumber::new(number).unwrap()
 }
 
-fn ports(numbers: &[u8]) -> Destination {
-    Destination {
+fn ports(numbers: &[u8]) -> BridgePorts {
+    BridgePorts {
         ports: numbers.iter().map(|number| port(*number)).collect(),
         cpu: false,
     }
@@ -87,7 +87,7 @@ fn vlans_are_apart_and_a_tag_names_one() {
         ports(&[2, 3])
     );
     assert_eq!(switch.pass(now, port(1), &tagged(B, A, 0)), ports(&[2, 3]));
-    let to_native = Destination {
+    let to_native = BridgePorts {
         ports: ports(&[4]).ports,
         cpu: true,
     };
@@ -102,7 +102,7 @@ fn the_cpu_belongs_to_native_vlans_only() {
     let board = Config::default().mac.0;
     let mut switch = native(&[3, 4]);
     let now = Instant::ZERO;
-    let cpu = |numbers| Destination {
+    let cpu = |numbers| BridgePorts {
         cpu: true,
         ..ports(numbers)
     };

@@ -2,8 +2,8 @@
 
 use super::super::instructions::ports;
 use super::fields::{kind, number, Known, MPLS, PBB, VLAN, VLAN_PRESENT};
-use super::groups::Groups;
-use super::packet::Packet;
+use super::groups::SpecGroups;
+use super::packet::ParsedPacket;
 use super::{error, Ports, Refusal};
 use crate::bytes::{be16, be32};
 use crate::openflow13::matching::field;
@@ -38,7 +38,7 @@ pub(super) enum Action {
 pub(super) struct Scope<'a> {
     pub(super) ports: Ports,
     /// None inside of a group, where other groups may not be named.
-    pub(super) groups: Option<&'a Groups>,
+    pub(super) groups: Option<&'a SpecGroups>,
     /// Whether a frame may be sent to the tables: in a `PACKET_OUT`.
     pub(super) to_tables: bool,
 }
@@ -180,7 +180,7 @@ pub(super) enum Left {
 }
 
 /// Performs an action that changes the frame; outputs and groups are not its business.
-pub(super) fn rewrite(action: Action, packet: &mut Packet) -> Left {
+pub(super) fn rewrite(action: Action, packet: &mut ParsedPacket) -> Left {
     match action {
         Action::CopyTtlOut => packet.copy_ttl_out(),
         Action::CopyTtlIn => packet.copy_ttl_in(),

@@ -1,7 +1,7 @@
 //! Fields of matches (OpenFlow 1.3.4, section 7.2.3): lengths, masks, what each takes for granted, and matches as values.
 
 use super::super::matching::{field, fields as split, Oxm};
-use super::packet::Packet;
+use super::packet::ParsedPacket;
 use super::{error, Refusal};
 use crate::bytes::be16;
 
@@ -26,7 +26,7 @@ const ADVERTISEMENT: u128 = 136;
 
 /// Kind of a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(super) struct FieldKind {
     /// Bytes of its value in an OXM.
     pub(super) bytes: usize,
     /// Bits of these that count.
@@ -37,7 +37,7 @@ pub(super) struct Kind {
     pub(super) settable: bool,
 }
 
-impl Kind {
+impl FieldKind {
     /// Returns all bits of the field.
     pub(super) const fn all(self) -> u128 {
         u128::MAX >> (128 - self.bits)
@@ -45,7 +45,7 @@ impl Kind {
 }
 
 /// Returns the kind of the field with this number; the board has no tunnel fields.
-pub(super) const fn kind(number: u8) -> Option<Kind> {
+pub(super) const fn kind(number: u8) -> Option<FieldKind> {
     let (bytes, bits, maskable, settable) = match number {
         field::IN_PORT | field::IN_PHY_PORT => (4, 32, false, false),
         field::METADATA => (8, 64, true, false),
@@ -71,7 +71,7 @@ pub(super) const fn kind(number: u8) -> Option<Kind> {
         field::IPV6_EXTHDR => (2, 9, true, false),
         _ => return None,
     };
-    Some(Kind {
+    Some(FieldKind {
         bytes,
         bits,
         maskable,
@@ -80,7 +80,7 @@ pub(super) const fn kind(number: u8) -> Option<Kind> {
 }
 
 /// Fields that this switch knows.
-pub(super) fn known() -> impl Iterator<Item = (u8, Kind)> {
+pub(super) fn known() -> impl Iterator<Item = (u8, FieldKind)> {
     (0..=field::IPV6_EXTHDR).filter_map(|number| Some((number, kind(number)?)))
 }
 
@@ -160,7 +160,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Returns whether a packet has the field, with this value under the mask.
-    pub(super) fn holds(&self, packet: &Packet) -> bool {
+    pub(super) fn holds(&self, packet: &ParsedPacket) -> bool {
         packet
             .get(self.number)
             .is_some_and(|value| value & self.mask == self.value)
@@ -169,11 +169,11 @@ impl Wanted {
 
 /// A match: every field at most once, in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Match {
+pub(super) struct OxmMatch {
     pub(super) wanted: Vec<Wanted>,
 }
 
-impl Match {
+impl OxmMatch {
     /// Reads the `ofp_match` at the beginning of `bytes`. Returns it, the bytes of its fields, and its length with
     /// padding.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), Refusal> {

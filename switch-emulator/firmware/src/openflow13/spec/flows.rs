@@ -1,14 +1,14 @@
 //! The entries of all tables and what `FLOW_MOD` does to them (OpenFlow 1.3.4, sections 5.2 to 5.5, 6.4, and 7.3.4.1). They
 //! share the board's block pool, so as many fit as on the board, if none were ever lost.
 
-use super::super::pool::{Block, Pool};
-use super::super::table::{field, Found, HEAD_BYTES, MAX_ENTRIES, TABLES};
+use super::super::pool::{Pool, PoolBlock};
+use super::super::table::{field, TableMatch, HEAD_BYTES, MAX_ENTRIES, TABLES};
 use super::actions::Scope;
-use super::fields::{Match, Wanted};
-use super::groups::Groups;
-use super::instructions::Program;
-use super::meters::Meters;
-use super::packet::Packet;
+use super::fields::{OxmMatch, Wanted};
+use super::groups::SpecGroups;
+use super::instructions::SpecProgram;
+use super::meters::SpecMeters;
+use super::packet::ParsedPacket;
 use super::{error, Ports, Refusal};
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
@@ -33,14 +33,14 @@ mod flag {
 /// Where an entry lies in the board's memory.
 #[derive(Clone, Copy, Debug)]
 struct Blocks {
-    head: Block,
-    match_fields: Option<Block>,
-    instructions: Option<Block>,
+    head: PoolBlock,
+    match_fields: Option<PoolBlock>,
+    instructions: Option<PoolBlock>,
 }
 
 impl Blocks {
     fn take(pool: &mut Pool, match_bytes: usize, instruction_bytes: usize) -> Option<Self> {
-        let mut taken: Vec<Block> = Vec::new();
+        let mut taken: Vec<PoolBlock> = Vec::new();
         for bytes in [HEAD_BYTES, match_bytes, instruction_bytes] {
             if bytes == 0 {
                 continue;
@@ -82,13 +82,13 @@ pub(super) struct Entry {
     pub(super) idle_timeout_s: u16,
     pub(super) hard_timeout_s: u16,
     pub(super) flags: u16,
-    pub(super) fields: Match,
+    pub(super) fields: OxmMatch,
     /// The beginning of its message.
     pub(super) head: [u8; HEAD_BYTES],
     /// Fields and instructions as they were sent.
     pub(super) oxms: Vec<u8>,
     pub(super) instructions: Vec<u8>,
-    pub(super) program: Program,
+    pub(super) program: SpecProgram,
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) installed: Instant,
@@ -156,7 +156,7 @@ pub(super) struct Filter {
     out_group: u32,
     cookie: u64,
     cookie_mask: u64,
-    fields: Match,
+    fields: OxmMatch,
     /// The priority, if match and priority have to be the same.
     strict: Option<u16>,
 }
@@ -167,7 +167,7 @@ impl Filter {
         if body.len() < 40 {
             return Err(error::BAD_LENGTH);
         }
-        let (fields, ..) = Match::read(&body[32..])?;
+        let (fields, ..) = OxmMatch::read(&body[32..])?;
         let table = body[0];
         if table != ALL_TABLES && usize::from(table) >= TABLES {
             return Err(error::BAD_REQUEST_TABLE);
@@ -198,7 +198,7 @@ impl Filter {
 
 /// Counters of a table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TableCounters {
+pub(super) struct SpecTableCounters {
     pub(super) lookups: u64,
     pub(super) matches: u64,
 }
@@ -207,22 +207,22 @@ pub(super) struct TableCounters {
 #[derive(Debug)]
 pub(super) struct Flows {
     list: Vec<Entry>,
-    pub(super) tables: [TableCounters; TABLES],
+    pub(super) tables: [SpecTableCounters; TABLES],
 }
 
 /// References that the entries of a message may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) ports: Ports,
-    pub(super) groups: &'a Groups,
-    pub(super) meters: &'a Meters,
+    pub(super) groups: &'a SpecGroups,
+    pub(super) meters: &'a SpecMeters,
 }
 
 impl Flows {
     pub(super) fn new() -> Self {
         Self {
             list: Vec::new(),
-            tables: [TableCounters::default(); TABLES],
+            tables: [SpecTableCounters::default(); TABLES],
         }
     }
 
@@ -312,7 +312,7 @@ impl Flows {
             return Err(error::BAD_LENGTH);
         }
         let (command, table) = (message[field::COMMAND], message[field::TABLE]);
-        let (fields, oxms, padded) = Match::read(&message[field::MATCH..])?;
+        let (fields, oxms, padded) = OxmMatch::read(&message[field::MATCH..])?;
         let instructions = &message[field::MATCH + padded..];
         let deletes = matches!(command, 3 | 4);
         if usize::from(table) >= TABLES && !(deletes && table == ALL_TABLES) {
@@ -323,7 +323,7 @@ impl Flows {
             return Err(error::BAD_FLOW_FLAGS);
         }
         let priority = be16(message, field::PRIORITY);
-        let filter = |strict: bool, fields: Match| Filter {
+        let filter = |strict: bool, fields: OxmMatch| Filter {
             table,
             out_port: if deletes {
                 be32(message, field::OUT_PORT)
@@ -358,7 +358,7 @@ impl Flows {
             groups: Some(known.groups),
             to_tables: false,
         };
-        let program = Program::read(instructions, table, scope, known.meters, fields.known())?;
+        let program = SpecProgram::read(instructions, table, scope, known.meters, fields.known())?;
         if command != 0 {
             let filter = filter(command == 2, fields);
             return self
@@ -405,7 +405,7 @@ impl Flows {
         &mut self,
         pool: &mut Pool,
         of: (u8, u16),
-        fields: &Match,
+        fields: &OxmMatch,
         flags: u16,
         (match_bytes, instruction_bytes): (usize, usize),
     ) -> Result<(Option<usize>, Blocks), Refusal> {
@@ -446,7 +446,7 @@ impl Flows {
         pool: &mut Pool,
         filter: &Filter,
         instructions: &[u8],
-        program: &Program,
+        program: &SpecProgram,
         flags: u16,
     ) -> Result<(), Refusal> {
         for position in 0..self.list.len() {
@@ -475,7 +475,12 @@ impl Flows {
     }
 
     /// Searches a table: the entry of the highest priority wins. It costs what the firmware's search would.
-    pub(super) fn find(&mut self, table: u8, packet: &Packet, costs: &OpenFlow13Costs) -> Found {
+    pub(super) fn find(
+        &mut self,
+        table: u8,
+        packet: &ParsedPacket,
+        costs: &OpenFlow13Costs,
+    ) -> TableMatch {
         self.tables[usize::from(table)].lookups += 1;
         let mut cost_ps = 0;
         let mut examined = 0;
@@ -499,7 +504,7 @@ impl Flows {
                 best = Some((position, entry.priority));
             }
         }
-        Found {
+        TableMatch {
             position: best.map(|(position, _)| position),
             examined,
             cost_ps,
@@ -535,7 +540,7 @@ impl Flows {
 }
 
 /// Returns whether a match holds of a packet, and what finding out costs.
-fn examine(fields: &Match, packet: &Packet, costs: &OpenFlow13Costs) -> (bool, i64) {
+fn examine(fields: &OxmMatch, packet: &ParsedPacket, costs: &OpenFlow13Costs) -> (bool, i64) {
     if fields.wanted.is_empty() {
         return (true, costs.no_fields_ps);
     }

@@ -41,7 +41,7 @@ pub(super) struct Bucket {
 
 /// A group.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct SpecGroup {
     pub(super) kind: Kind,
     /// As they were sent.
     pub(super) message: Vec<u8>,
@@ -53,9 +53,9 @@ pub(super) struct Group {
 
 /// The groups, by their identifiers.
 #[derive(Debug, Default)]
-pub(super) struct Groups(BTreeMap<u32, Group>);
+pub(super) struct SpecGroups(BTreeMap<u32, SpecGroup>);
 
-impl Groups {
+impl SpecGroups {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -64,7 +64,7 @@ impl Groups {
         self.0.contains_key(&id)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &SpecGroup)> {
         self.0.iter().map(|(id, group)| (*id, group))
     }
 
@@ -89,7 +89,7 @@ impl Groups {
                     (0, false) if self.0.len() == GROUPS => return Err(error::OUT_OF_GROUPS),
                     _ => {}
                 }
-                let group = Group::read(message, ports, now)?;
+                let group = SpecGroup::read(message, ports, now)?;
                 self.0.insert(id, group);
                 Ok(Vec::new())
             }
@@ -135,7 +135,7 @@ impl Groups {
     }
 }
 
-impl Group {
+impl SpecGroup {
     fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, Refusal> {
         let kind = match message[10] {
             0 => Kind::All,

@@ -3,13 +3,13 @@
 use super::super::table::TABLES;
 use super::actions::{self, Action, Scope};
 use super::fields::Known;
-use super::meters::Meters;
+use super::meters::SpecMeters;
 use super::{error, Refusal};
 use crate::bytes::{be16, be32, be64};
 
 /// Instructions of an entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Program {
+pub(super) struct SpecProgram {
     pub(super) meter: Option<u32>,
     pub(super) apply: Vec<Action>,
     pub(super) clear: bool,
@@ -19,13 +19,13 @@ pub(super) struct Program {
     pub(super) next_table: Option<u8>,
 }
 
-impl Program {
+impl SpecProgram {
     /// Reads and checks the instructions of an entry of `table` whose frames are as `known` says.
     pub(super) fn read(
         mut bytes: &[u8],
         table: u8,
         scope: Scope,
-        meters: &Meters,
+        meters: &SpecMeters,
         known: Known,
     ) -> Result<Self, Refusal> {
         let mut program = Self::default();

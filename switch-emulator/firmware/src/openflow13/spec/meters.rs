@@ -1,7 +1,7 @@
 //! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): eight of three bands, each band a token bucket.
 
 use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
-use super::super::pool::{Block, Pool};
+use super::super::pool::{Pool, PoolBlock};
 use super::{error, Refusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
@@ -19,7 +19,7 @@ const NS_PER_S: u128 = 1_000_000_000;
 
 /// One band.
 #[derive(Clone, Debug)]
-pub(super) struct Band {
+pub(super) struct SpecBand {
     pub(super) kind: u16,
     pub(super) rate: u32,
     pub(super) burst: u32,
@@ -33,26 +33,26 @@ pub(super) struct Band {
 
 /// One meter.
 #[derive(Clone, Debug)]
-pub(super) struct Meter {
+pub(super) struct SpecMeter {
     pub(super) id: u32,
     pub(super) flags: u16,
-    pub(super) bands: Vec<Band>,
+    pub(super) bands: Vec<SpecBand>,
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) added: Instant,
-    block: Block,
+    block: PoolBlock,
 }
 
 /// The meters.
 #[derive(Debug, Default)]
-pub(super) struct Meters(Vec<Meter>);
+pub(super) struct SpecMeters(Vec<SpecMeter>);
 
-impl Meters {
+impl SpecMeters {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub(super) fn list(&self) -> &[Meter] {
+    pub(super) fn list(&self) -> &[SpecMeter] {
         &self.0
     }
 
@@ -91,7 +91,7 @@ impl Meters {
                 let block = pool
                     .take(METER_BYTES + BAND_BYTES * bands.len())
                     .ok_or(error::OUT_OF_METERS)?;
-                let mut meter = Meter {
+                let mut meter = SpecMeter {
                     id,
                     flags,
                     bands,
@@ -116,7 +116,7 @@ impl Meters {
                     .into_iter()
                     .partition(|meter| id == ALL || meter.id == id);
                 self.0 = kept;
-                let gone: Vec<Meter> = gone;
+                let gone: Vec<SpecMeter> = gone;
                 for meter in &gone {
                     pool.free(meter.block);
                 }
@@ -139,7 +139,7 @@ impl Meters {
         } else {
             NS_PER_S
         };
-        let mut exceeded: Option<&mut Band> = None;
+        let mut exceeded: Option<&mut SpecBand> = None;
         for band in &mut meter.bands {
             band.refill(meter.flags, now);
             if band.tokens >= cost {
@@ -161,7 +161,7 @@ impl Meters {
     }
 }
 
-impl Band {
+impl SpecBand {
     /// Bits or packets in a second.
     fn rate(&self, flags: u16) -> u128 {
         u128::from(self.rate) * if flags & flag::KBPS != 0 { 1_000 } else { 1 }
@@ -186,7 +186,7 @@ impl Band {
     }
 }
 
-fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<Band>, Refusal> {
+fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, Refusal> {
     if bytes.len() % BAND_BYTES != 0 {
         return Err(error::BAD_LENGTH);
     }
@@ -203,7 +203,7 @@ fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<Band>, Refus
         if rate == 0 {
             return Err(error::BAD_RATE);
         }
-        let mut band = Band {
+        let mut band = SpecBand {
             kind,
             rate,
             burst: be32(bytes, 8),

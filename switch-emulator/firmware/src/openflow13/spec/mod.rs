@@ -22,8 +22,8 @@ use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
 use flows::Flows;
-use groups::Groups;
-use meters::Meters;
+use groups::SpecGroups;
+use meters::SpecMeters;
 
 pub(crate) use flows::{FlowModOutcome, Removed};
 pub(crate) use pipeline::{Effect, PacketInReason, Run};
@@ -132,8 +132,8 @@ pub(crate) struct SpecSwitch {
     costs: OpenFlow13Costs,
     pool: Pool,
     flows: Flows,
-    groups: Groups,
-    meters: Meters,
+    groups: SpecGroups,
+    meters: SpecMeters,
 }
 
 impl SpecSwitch {
@@ -142,8 +142,8 @@ impl SpecSwitch {
             costs,
             pool: Pool::new(),
             flows: Flows::new(),
-            groups: Groups::default(),
-            meters: Meters::default(),
+            groups: SpecGroups::default(),
+            meters: SpecMeters::default(),
         }
     }
 

@@ -116,7 +116,7 @@ impl SpecSwitch {
                 (told.flatten().collect(), costs.multipart_ps)
             }
             7 => {
-                let description = |(id, group): (u32, &super::groups::Group)| {
+                let description = |(id, group): (u32, &super::groups::SpecGroup)| {
                     let mut record = Vec::new();
                     record.extend((8 + group.message.len() as u16).to_be_bytes());
                     record.extend([group.kind as u8, 0]);
@@ -188,7 +188,7 @@ impl SpecSwitch {
         Some(record)
     }
 
-    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::Meter>, Refusal> {
+    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, Refusal> {
         if wanted != ALL_METERS && !self.meters.has(wanted) {
             return Err(error::UNKNOWN_METER);
         }
@@ -199,7 +199,7 @@ impl SpecSwitch {
     }
 
     fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, Refusal> {
-        let statistics = |meter: &super::meters::Meter| {
+        let statistics = |meter: &super::meters::SpecMeter| {
             let users = self
                 .flows
                 .iter()
@@ -227,7 +227,7 @@ impl SpecSwitch {
     }
 
     fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, Refusal> {
-        let configuration = |meter: &super::meters::Meter| {
+        let configuration = |meter: &super::meters::SpecMeter| {
             let mut record = Vec::new();
             record.extend((8 + 16 * meter.bands.len() as u16).to_be_bytes());
             record.extend(meter.flags.to_be_bytes());
@@ -347,7 +347,7 @@ fn table_features(table: u8) -> Vec<u8> {
     let instructions: Vec<u8> = instructions.flat_map(|kind| short(*kind)).collect();
     let next: Vec<u8> = (table + 1..TABLES as u8).collect();
     let actions: Vec<u8> = ACTIONS.iter().flat_map(|kind| short(*kind)).collect();
-    let fields = |chosen: fn(super::fields::Kind) -> bool, masks: bool| -> Vec<u8> {
+    let fields = |chosen: fn(super::fields::FieldKind) -> bool, masks: bool| -> Vec<u8> {
         known()
             .filter(|(_, kind)| chosen(*kind))
             .flat_map(|(number, kind)| {

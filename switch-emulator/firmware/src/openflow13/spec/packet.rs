@@ -43,7 +43,7 @@ const ORDER: [(u8, u16); 6] = [
 
 /// Where the parts of a frame lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Layout {
+struct PacketLayout {
     tagged: bool,
     /// Type behind all tags.
     eth_type: u16,
@@ -89,16 +89,16 @@ const fn bits(at: usize, bytes: usize, shift: u32, bits: u32) -> Place {
 
 /// A frame, and what goes with it from table to table.
 #[derive(Clone, Debug)]
-pub(super) struct Packet {
+pub(super) struct ParsedPacket {
     pub(super) frame: Vec<u8>,
     pub(super) in_port: u32,
     pub(super) metadata: u64,
-    layout: Layout,
+    layout: PacketLayout,
 }
 
-impl Packet {
+impl ParsedPacket {
     pub(super) fn new(frame: Vec<u8>, in_port: u32) -> Self {
-        let layout = Layout::of(&frame);
+        let layout = PacketLayout::of(&frame);
         Self {
             frame,
             in_port,
@@ -129,7 +129,7 @@ impl Packet {
 
     /// Returns where a field lies, if the frame has it.
     fn place(&self, number: u8) -> Option<Place> {
-        let Layout {
+        let PacketLayout {
             tagged,
             eth_type,
             payload,
@@ -218,7 +218,7 @@ impl Packet {
             number,
             field::ETH_TYPE | field::IP_PROTO | field::ICMPV6_TYPE
         ) {
-            self.layout = Layout::of(&self.frame);
+            self.layout = PacketLayout::of(&self.frame);
         }
     }
 
@@ -287,14 +287,14 @@ impl Packet {
     fn insert(&mut self, at: usize, bytes: &[u8]) {
         if self.frame.len() >= at {
             self.frame.splice(at..at, bytes.iter().copied());
-            self.layout = Layout::of(&self.frame);
+            self.layout = PacketLayout::of(&self.frame);
         }
     }
 
     fn cut(&mut self, at: usize, count: usize) {
         if self.frame.len() >= at + count {
             self.frame.drain(at..at + count);
-            self.layout = Layout::of(&self.frame);
+            self.layout = PacketLayout::of(&self.frame);
         }
     }
 
@@ -495,7 +495,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-impl Layout {
+impl PacketLayout {
     fn of(frame: &[u8]) -> Self {
         let mut at = TYPE_AT;
         let tagged = VLAN.contains(&be16(frame, at));

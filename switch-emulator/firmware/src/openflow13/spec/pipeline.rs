@@ -5,7 +5,7 @@ use super::super::meters::Metered;
 use super::super::table::TABLES;
 use super::actions::{self, Action, ActionSet, Left, Scope};
 use super::flows::Known;
-use super::packet::Packet;
+use super::packet::ParsedPacket;
 use super::{Ports, Refusal, Removed, SpecSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
@@ -122,7 +122,7 @@ impl SpecSwitch {
             matched: Some(MatchedEntries::NONE),
             ..Run::default()
         };
-        let mut packet = Packet::new(frame, in_port);
+        let mut packet = ParsedPacket::new(frame, in_port);
         self.look_up(&mut packet, ports, now, costs, &mut run);
         if run.effects.is_empty() {
             run.cost_ps += costs.drop_ps(length_with_fcs(packet.frame.len()));
@@ -148,7 +148,7 @@ impl SpecSwitch {
         let list = actions::read(list, scope, None)?;
         let mut run = Run::default();
         if !frame.is_empty() {
-            let mut packet = Packet::new(frame.to_vec(), in_port);
+            let mut packet = ParsedPacket::new(frame.to_vec(), in_port);
             let context = Context {
                 table: 0,
                 cookie: NO_COOKIE,
@@ -164,7 +164,7 @@ impl SpecSwitch {
 
     fn look_up(
         &mut self,
-        packet: &mut Packet,
+        packet: &mut ParsedPacket,
         ports: Ports,
         now: Instant,
         costs: &Costs,
@@ -233,7 +233,7 @@ impl SpecSwitch {
     fn perform(
         &mut self,
         list: &[Action],
-        packet: &mut Packet,
+        packet: &mut ParsedPacket,
         context: Context,
         run: &mut Run,
     ) -> Left {
@@ -263,7 +263,7 @@ impl SpecSwitch {
         Left::Frame
     }
 
-    fn output(&mut self, port: u32, packet: &mut Packet, context: Context, run: &mut Run) {
+    fn output(&mut self, port: u32, packet: &mut ParsedPacket, context: Context, run: &mut Run) {
         let ports = context.ports;
         let only = |number: u32| match u8::try_from(number).ok().and_then(PortNumber::new) {
             Some(port) => PortMask::EMPTY.with(port),
@@ -273,7 +273,7 @@ impl SpecSwitch {
         let ports_meant = match port {
             ports::CONTROLLER => return to_controller(packet, context.reason, context, run),
             ports::TABLE => {
-                let mut copy = Packet::new(packet.frame.clone(), packet.in_port);
+                let mut copy = ParsedPacket::new(packet.frame.clone(), packet.in_port);
                 return self.look_up(&mut copy, ports, context.now, context.costs, run);
             }
             ports::IN_PORT => ingress,
@@ -299,7 +299,7 @@ impl SpecSwitch {
 }
 
 /// A frame goes to the controller: whole, since the switch keeps no copy.
-fn to_controller(packet: &Packet, reason: PacketInReason, context: Context, run: &mut Run) {
+fn to_controller(packet: &ParsedPacket, reason: PacketInReason, context: Context, run: &mut Run) {
     if packet.frame.len() > LONGEST_BYTES {
         return;
     }
@@ -326,7 +326,7 @@ fn to_controller(packet: &Packet, reason: PacketInReason, context: Context, run:
 }
 
 /// Raises the drop precedence of an assured-forwarding DSCP (RFC 2597): its class stays, and it never exceeds 3.
-fn remark(packet: &mut Packet, raise: u8) {
+fn remark(packet: &mut ParsedPacket, raise: u8) {
     let Some(dscp) = packet.get(field::IP_DSCP) else {
         return;
     };
@@ -338,7 +338,7 @@ fn remark(packet: &mut Packet, raise: u8) {
 }
 
 /// Returns the same number for all frames of a flow.
-fn draw(packet: &Packet) -> u32 {
+fn draw(packet: &ParsedPacket) -> u32 {
     const FIELDS: [u8; 18] = [
         field::ETH_DST,
         field::ETH_SRC,
@@ -371,7 +371,7 @@ fn draw(packet: &Packet) -> u32 {
 }
 
 /// Cost of changing the frame: that of the like action of the firmware.
-fn rewriting_ps(action: Action, packet: &Packet, costs: &Costs) -> i64 {
+fn rewriting_ps(action: Action, packet: &ParsedPacket, costs: &Costs) -> i64 {
     let length = length_with_fcs(packet.frame.len());
     let costs = costs.action();
     let cost = match action {

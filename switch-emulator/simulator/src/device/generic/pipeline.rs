@@ -81,7 +81,7 @@ pub(super) struct Entering {
 
 /// State of an ingress port.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ingress {
+struct IngressPort {
     /// When its last frame arrived.
     last_ns: Option<u64>,
     /// When that frame leaves the pipeline.
@@ -92,7 +92,7 @@ struct Ingress {
 #[derive(Debug)]
 pub(super) struct Pipeline {
     profile: PipelineProfile,
-    ingress: Vec<Ingress>,
+    ingress: Vec<IngressPort>,
     random: Stream,
 }
 
@@ -173,7 +173,7 @@ impl Pipeline {
     pub(super) fn new(profile: PipelineProfile, ports: u8, random: Stream) -> Self {
         Self {
             profile,
-            ingress: vec![Ingress::default(); usize::from(ports)],
+            ingress: vec![IngressPort::default(); usize::from(ports)],
             random,
         }
     }
@@ -198,7 +198,7 @@ impl Pipeline {
             }
         }
         let ready_ns = (frame.at_ns + span_ns).max(ingress.ready_ns);
-        self.ingress[usize::from(frame.port) - 1] = Ingress {
+        self.ingress[usize::from(frame.port) - 1] = IngressPort {
             last_ns: Some(frame.at_ns),
             ready_ns,
         };

@@ -53,7 +53,10 @@ fn switch(config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwitch {
     for message in flow_mods {
         switch.segment(Instant::ZERO, message);
     }
-    assert_eq!(switch.poll_output().unwrap().kind, OutputKind::Connect);
+    assert_eq!(
+        switch.poll_output().unwrap().kind,
+        DeviceOutputKind::Connect
+    );
     assert_eq!(switch.poll_output(), None);
     switch
 }
@@ -70,7 +73,7 @@ fn departures(switch: &mut GenericSwitch) -> Vec<(u64, u8, u8)> {
     switch.advance(Instant::from_nanos(10_000_000_000));
     let mut found = Vec::new();
     while let Some(output) = switch.poll_output() {
-        let OutputKind::Frame { ports, data } = output.kind else {
+        let DeviceOutputKind::Frame { ports, data } = output.kind else {
             panic!("no frame: {output:?}");
         };
         let at_ns = output.at.as_nanos();
@@ -189,7 +192,10 @@ fn chip(text: &str, config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwit
     for message in flow_mods {
         switch.segment(Instant::ZERO, message);
     }
-    assert_eq!(switch.poll_output().unwrap().kind, OutputKind::Connect);
+    assert_eq!(
+        switch.poll_output().unwrap().kind,
+        DeviceOutputKind::Connect
+    );
     assert_eq!(switch.poll_output(), None);
     switch
 }

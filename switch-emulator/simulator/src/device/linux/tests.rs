@@ -20,7 +20,10 @@ fn quiet() -> LinuxSwitchProfile {
 fn switch(profile: &LinuxSwitchProfile, seed: u64) -> LinuxSwitch {
     let mut switch = LinuxSwitch::new(profile, &SwitchConfig::default(), seed);
     switch.segment(Instant::ZERO, &add(&from_port(1), 1, &[2]));
-    assert_eq!(switch.poll_output().unwrap().kind, OutputKind::Connect);
+    assert_eq!(
+        switch.poll_output().unwrap().kind,
+        DeviceOutputKind::Connect
+    );
     assert_eq!(switch.poll_output(), None);
     switch
 }

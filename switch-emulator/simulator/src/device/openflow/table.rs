@@ -7,7 +7,7 @@ use zodiac_firmware::Match;
 use super::agent::{AgentProfile, Handover, InstallOutcome, NEVER};
 use super::rewrite::{is_tagged, Rewrite};
 use super::rules::{ActionKind, MatchKind, Path, Placement, TableModel, WHOLE};
-use super::{be16, Ports, FLOW_MOD_BYTES};
+use super::{be16, PortSet, FLOW_MOD_BYTES};
 use crate::device::MAX_PORTS;
 use crate::random::Stream;
 
@@ -44,7 +44,7 @@ mod action {
 
 /// Why a `FLOW_MOD` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum TableRefusal {
     Full,
     Overlap,
     Emergency,
@@ -58,7 +58,7 @@ pub(crate) enum Refusal {
     Unsupported,
 }
 
-impl Refusal {
+impl TableRefusal {
     /// Returns type and code of the error message.
     pub(super) const fn error(self) -> (u16, u16) {
         match self {
@@ -81,7 +81,7 @@ pub(crate) enum Verdict {
     /// The entry sends it nowhere.
     Drop,
     /// By these ports, from their queues with this number.
-    Forward { ports: Ports, queue: u32 },
+    Forward { ports: PortSet, queue: u32 },
 }
 
 /// Treatment of a frame: where it goes, how it is changed, and whether chip or CPU forwards it.
@@ -97,7 +97,7 @@ pub(crate) struct Treatment<'table> {
 /// Where an entry sends frames. What it sends to the controller is not followed any further.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Outputs {
-    ports: Ports,
+    ports: PortSet,
     /// All other ports than the one that the frame came in on.
     all: bool,
     /// The port that the frame came in on, which only an explicit output reaches.
@@ -117,19 +117,19 @@ impl Outputs {
         mut list: &[u8],
         ports: u8,
         (has_queues, rewrites): (bool, bool),
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, TableRefusal> {
         let mut outputs = Self::default();
         while !list.is_empty() {
             let length = list.get(2..4).map_or(0, |_| usize::from(be16(list, 2)));
             if list.len() < 8 || list.len() < length {
-                return Err(Refusal::ActionLength);
+                return Err(TableRefusal::ActionLength);
             }
             let kind = ActionKind::numbered(be16(list, 0));
             outputs.kinds.extend(kind);
             if let Some(rewrite) = Rewrite::read(&list[..length]).filter(|_| rewrites) {
                 if !outputs.numbers.is_empty() {
                     // Some outputs would come before the change, some behind it.
-                    return Err(Refusal::Unsupported);
+                    return Err(TableRefusal::Unsupported);
                 }
                 outputs.rewrites.push(rewrite);
                 list = &list[length..];
@@ -140,9 +140,9 @@ impl Outputs {
                 (action::ENQUEUE, action::ENQUEUE_BYTES) if has_queues => {
                     outputs.queue = u32::from(be16(list, 12)) << 16 | u32::from(be16(list, 14));
                 }
-                (action::OUTPUT, _) => return Err(Refusal::ActionLength),
-                (action::ENQUEUE, _) if has_queues => return Err(Refusal::ActionLength),
-                _ => return Err(Refusal::Action),
+                (action::OUTPUT, _) => return Err(TableRefusal::ActionLength),
+                (action::ENQUEUE, _) if has_queues => return Err(TableRefusal::ActionLength),
+                _ => return Err(TableRefusal::Action),
             }
             let number = be16(list, 4);
             match number {
@@ -152,7 +152,7 @@ impl Outputs {
                 port if (1..=u16::from(ports)).contains(&port) => {
                     outputs.ports = outputs.ports.with(port as u8);
                 }
-                _ => return Err(Refusal::OutPort),
+                _ => return Err(TableRefusal::OutPort),
             }
             outputs.numbers.push(number);
             list = &list[length..];
@@ -252,12 +252,12 @@ impl Table {
     }
 
     /// The actions of a `FLOW_MOD`, and where an entry with them goes.
-    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), Refusal> {
+    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), TableRefusal> {
         let can = (self.has_queues, self.rewrites);
         let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, can)?;
         let place = self.model.place(fields, &outputs.kinds);
         match place.path {
-            Path::Refused => Err(Refusal::Unsupported),
+            Path::Refused => Err(TableRefusal::Unsupported),
             Path::Hardware | Path::Software => Ok((outputs, place)),
         }
     }
@@ -315,7 +315,7 @@ impl Table {
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
-    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), TableRefusal> {
         let wanted = Match::read(&message[MATCH_AT..]).normalised();
         let priority = be16(message, PRIORITY_AT);
         let same = |entry: &Entry| entry.fields == wanted && entry.priority == priority;
@@ -333,7 +333,7 @@ impl Table {
                 self.delete(now_ns, message, same);
                 Ok(())
             }
-            _ => Err(Refusal::Command),
+            _ => Err(TableRefusal::Command),
         }
     }
 
@@ -343,27 +343,27 @@ impl Table {
         message: &[u8],
         fields: Match,
         priority: u16,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TableRefusal> {
         let flags = be16(message, FLAGS_AT);
         if flags & EMERGENCY != 0 {
-            return Err(Refusal::Emergency);
+            return Err(TableRefusal::Emergency);
         }
         let (outputs, mut place) = self.read(message, &fields)?;
         let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
         if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
-            return Err(Refusal::Overlap);
+            return Err(TableRefusal::Overlap);
         }
         self.entries
             .retain(|entry| entry.fields != fields || entry.priority != priority);
         if !self.has_room(place) {
-            return Err(Refusal::Full);
+            return Err(TableRefusal::Full);
         }
         let fate = match place.path {
             Path::Hardware => self.handover.take(now_ns),
             Path::Software | Path::Refused => InstallOutcome::Written { at_ns: now_ns },
         };
         let from_ns = match fate {
-            InstallOutcome::Refused => return Err(Refusal::Full),
+            InstallOutcome::Refused => return Err(TableRefusal::Full),
             InstallOutcome::Ignored => return Ok(()),
             InstallOutcome::OnlyListed => {
                 place.share = 0;
@@ -398,7 +398,7 @@ impl Table {
         fields: Match,
         priority: u16,
         selected: impl Fn(&Entry) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TableRefusal> {
         let mut changed = self.entries.clone();
         let mut found = false;
         for entry in changed.iter_mut().filter(|entry| selected(entry)) {
@@ -416,7 +416,7 @@ impl Table {
                 .map(|place| place.share)
                 .sum();
             if used > WHOLE {
-                return Err(Refusal::Full);
+                return Err(TableRefusal::Full);
             }
         }
         self.entries = changed;
@@ -457,7 +457,7 @@ impl Table {
     fn verdict(&self, entry: &Entry, port: u8) -> Verdict {
         let mut ports = entry.outputs.ports;
         if entry.outputs.all {
-            ports = ports.union(Ports::up_to(self.ports));
+            ports = ports.union(PortSet::up_to(self.ports));
         }
         ports = ports.without(port);
         if entry.outputs.back {

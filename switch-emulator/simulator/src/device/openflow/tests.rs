@@ -11,8 +11,8 @@ const DELETE: u16 = 3;
 const DELETE_STRICT: u16 = 4;
 const NONE: u16 = 0xffff;
 
-fn agent() -> Agent {
-    Agent::new(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3)
+fn agent() -> OpenFlowAgent {
+    OpenFlowAgent::new(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3)
 }
 
 pub(crate) fn any() -> Match {
@@ -71,7 +71,7 @@ fn forward(ports: &[u8]) -> Verdict {
     Verdict::Forward {
         ports: ports
             .iter()
-            .fold(Ports::default(), |set, port| set.with(*port)),
+            .fold(PortSet::default(), |set, port| set.with(*port)),
         queue: 0,
     }
 }
@@ -193,9 +193,9 @@ fn enqueue_names_a_queue_where_ports_have_them() {
     let message = add_enqueue(&to_mac(1), 1, 2, 70_000);
     let mut without = agent();
     assert_eq!(error_of(&without.segment(0, &message)), Some((2, 0)));
-    let mut with = Agent::with_queues(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3);
+    let mut with = OpenFlowAgent::with_queues(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3);
     assert!(with.segment(0, &message).is_empty());
-    let ports = Ports::default().with(2);
+    let ports = PortSet::default().with(2);
     let queue = 70_000;
     assert_eq!(
         with.look_up(0, &frame_to(1), 1),
@@ -208,14 +208,14 @@ fn enqueue_names_a_queue_where_ports_have_them() {
 }
 
 /// Returns an agent of a switch chip with these parts, for 1000 entries.
-fn of_parts(profile: AgentProfile) -> Agent {
+fn of_parts(profile: AgentProfile) -> OpenFlowAgent {
     let model = TableModel {
         entries: 1_000,
         software_entries: 1,
         ..TableModel::default()
     };
     let random = Stream::new(1, 0);
-    Agent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, (profile, random))
+    OpenFlowAgent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, (profile, random))
 }
 
 /// Returns a request for the entries that send to a port.
@@ -298,7 +298,7 @@ fn an_entry_is_listed_before_the_chip_has_it() {
     });
     assert!(agent.segment(100, &add(&from_port(1), 1, &[2])).is_empty());
     assert_eq!(agent.segment(100, &entries_request(NONE))[0].len(), 12 + 96);
-    let verdict = |agent: &Agent, now_ns| agent.treatment(now_ns, &frame_to(1), 1).verdict;
+    let verdict = |agent: &OpenFlowAgent, now_ns| agent.treatment(now_ns, &frame_to(1), 1).verdict;
     assert_eq!(verdict(&agent, 149), Verdict::Miss);
     assert_eq!(verdict(&agent, 150), forward(&[2]));
     assert!(agent.segment(120, &[1, 18, 0, 8, 0, 0, 0, 9]).is_empty());
@@ -330,14 +330,14 @@ fn deleted_entries_take_room_of_their_kind_along() {
         misses_tagged: false,
     };
     let random = (AgentProfile::default(), Stream::new(1, 0));
-    let mut agent = Agent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, random);
+    let mut agent = OpenFlowAgent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, random);
     let changing = |priority| {
         let mut message = add(&any(), priority, &[]);
         message.extend([0, 5, 0, 16, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
         message.extend([0, 0, 0, 8, 0, 2, 0, 0]);
         finish(message)
     };
-    let fill = |agent: &mut Agent, message: &dyn Fn(u16) -> Vec<u8>| {
+    let fill = |agent: &mut OpenFlowAgent, message: &dyn Fn(u16) -> Vec<u8>| {
         let taken = (1..20).take_while(|priority| agent.segment(0, &message(*priority)).is_empty());
         let taken = taken.count();
         agent.segment(0, &flow_mod(DELETE, &any(), 0, NONE, &[]));
