@@ -335,7 +335,7 @@ class RunResult:
         """Frames that were on a link when the run ended."""
 
     @property
-    def cut(self) -> int:
+    def lost_on_link_down(self) -> int:
         """Frames that were on a cable when it was pulled out, or came onto it while it was out."""
 
     @property
