@@ -196,7 +196,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Performs one action on the frame. Returns where to send the frame as it is now, if anywhere.
+    /// Performs one action on the frame. Returns where to send the frame in its present form, if anywhere.
     pub(crate) fn perform(&mut self, action: Action) -> Option<Destination> {
         let ip = if self.tagged { 18 } else { 14 };
         match action {

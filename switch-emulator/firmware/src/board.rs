@@ -209,7 +209,7 @@ impl Board {
         self.control(now, FromController::Connected);
     }
 
-    /// There is no TCP session with the controller any more, or an attempt has failed.
+    /// The TCP session with the controller is gone, or an attempt has failed.
     pub fn disconnected(&mut self, now: Instant) {
         self.control(now, FromController::Disconnected);
     }

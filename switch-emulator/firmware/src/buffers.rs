@@ -157,7 +157,7 @@ impl FramePool {
         frame
     }
 
-    /// Takes back what is no longer needed.
+    /// Recycles a buffer.
     #[inline]
     pub(crate) fn recycle(&mut self, frame: Vec<u8>) {
         if self.free.len() < Self::KEPT {

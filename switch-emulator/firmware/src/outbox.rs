@@ -41,7 +41,7 @@ pub enum OutputKind {
     Detach,
     /// The board is back on the USB bus.
     Attach,
-    /// The configuration was saved: what the EEPROM holds from now on.
+    /// The configuration was saved: new contents of the EEPROM.
     Eeprom(Box<EepromImage>),
     /// Something went wrong.
     Event(Event),
@@ -76,7 +76,7 @@ pub(crate) struct Outbox {
     /// integrated switch.
     returning: VecDeque<Returning>,
     pub(crate) egress: Egress,
-    /// Whether it is uncertain that what the CPU sends now will find room there.
+    /// Whether a frame that the CPU sends may find no room there.
     pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
     native_ports: PortMask,

@@ -33,7 +33,7 @@ impl Instant {
         self.0
     }
 
-    /// Time since `earlier`, or nothing if `earlier` is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     #[must_use]
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {

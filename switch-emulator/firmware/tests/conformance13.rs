@@ -61,7 +61,7 @@ fn merged(lines: Vec<String>) -> Vec<String> {
 
 struct Replay {
     bench: Bench,
-    /// What the controller has received of a message that is not complete.
+    /// Bytes of an incomplete message that the controller has received.
     received: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What messages of the controller take, and how they and the frames delay each other: section 3.2 of the Loko paper.
+//! CPU time of the controller's messages, and how they and the frames delay each other: section 3.2 of the Loko paper.
 
 mod testbed;
 

@@ -1,4 +1,5 @@
-//! What frames cost in OpenFlow 1.3: the fields of each entry up to the first that fails, and each entry of other tables.
+//! CPU time of frames in OpenFlow 1.3: the fields of each entry up to the first that fails, and each entry of other
+//! tables.
 
 #![allow(clippy::cast_possible_wrap)] // instants of a test
 

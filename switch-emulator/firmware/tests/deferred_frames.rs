@@ -13,7 +13,7 @@ use zodiac_firmware::{
     PortMask, Profile, Quirks, ZODIAC_FX,
 };
 
-/// What reaches the board, in order of time.
+/// Inputs of the board, in order of time.
 #[derive(Clone, Debug)]
 enum Door {
     Frame(u8, Vec<u8>),
@@ -304,7 +304,7 @@ fn requests(config: &Config) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Lets a board do what is due until `until`, and takes what it gives.
+/// Lets a board work until `until`, and drains its outputs.
 fn work(board: &mut Board, until: Instant, outputs: &mut Vec<Output>) {
     work_and(board, until, outputs, |_, _| {});
 }
@@ -447,7 +447,7 @@ impl DeferringDriver {
     }
 }
 
-/// Outputs in the order of their instants: what an arrival and a pass give at one instant has no order.
+/// Outputs in the order of their instants: those of an arrival and of an iteration at one instant have no order.
 fn in_order(mut outputs: Vec<Output>) -> Vec<String> {
     outputs.retain(|output| !matches!(output.kind, OutputKind::Connect));
     let mut texts: Vec<_> = outputs
@@ -469,8 +469,8 @@ fn gap_ns() -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The same comes out, to the nanosecond, as if each frame had been given when it arrived and been searched for, and the
-    /// same is counted.
+    /// Outputs are the same, to the nanosecond, as if each frame had been handed over on arrival and looked up, and so
+    /// are counters.
     #[test]
     fn frames_may_be_deferred_until_they_are_due(
         entries in entries(),
@@ -560,7 +560,7 @@ fn all_but_the_first_frame_of_a_flow_take_the_fast_path() {
 
 /// Returns how many of eight frames take the fast path by these entries, each of a table and instructions in OpenFlow
 /// 1.3, by firmware and specification. There is a group that sends to port 3, and a meter that lets all pass.
-fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
+fn forwarded13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     let bucket = of13::bucket(3, 0, &[of13::output(3)]);
     let mut messages = vec![
         of13::group_mod(0, 2, 1, &[bucket]),
@@ -586,9 +586,9 @@ fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     })
 }
 
-/// What the frames before decide, or what changes a frame or counts it on its own, is carried out for each frame anew.
+/// Actions that depend on earlier frames, change a frame or count it separately are carried out for each frame anew.
 #[test]
-fn only_what_a_head_decides_passes_in_one_step() {
+fn only_actions_that_depend_on_the_key_take_the_fast_path() {
     let to_3 = || of13::apply(&[of13::output(3)]);
     let first = |instructions: Vec<u8>| vec![(0, instructions)];
     let rewritten = [of13::set_field(&of13::oxm(8, &[0x0a])), of13::output(3)];
@@ -609,7 +609,7 @@ fn only_what_a_head_decides_passes_in_one_step() {
         ),
     ];
     for (how, entries, passed) in cases {
-        assert_eq!(passed13(&entries), passed, "{how}");
+        assert_eq!(forwarded13(&entries), passed, "{how}");
     }
 }
 

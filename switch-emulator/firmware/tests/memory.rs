@@ -19,7 +19,7 @@ const FRAMES_PER_S: u64 = 968;
 const PERIOD_MINUTES: u64 = 5;
 const MINUTES: u64 = 60;
 const FLOWS: u16 = 17;
-/// What is on its way may differ from minute to minute: a frame and a message.
+/// Data in flight may differ from minute to minute: a frame and a message.
 const IN_FLIGHT_BYTES: usize = 2_048;
 
 #[test]

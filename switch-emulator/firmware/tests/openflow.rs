@@ -1,4 +1,4 @@
-//! What the agent answers, message by message. The exchanges in `conformance.rs` go deeper; these say what matters.
+//! Answers of the agent, message by message. The exchanges in `conformance.rs` go deeper.
 
 mod testbed;
 

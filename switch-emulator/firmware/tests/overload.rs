@@ -1,4 +1,4 @@
-//! What happens to frames beyond the maximum throughput: sections 3.4.2 and 3.5 of the Loko paper, `docs/overload.md`.
+//! Frames beyond the maximum throughput: sections 3.4.2 and 3.5 of the Loko paper, `docs/overload.md`.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // counts of half a second
 
@@ -104,7 +104,7 @@ fn nothing_pauses_before_the_first_loss() {
     }
 }
 
-/// What the paused integrated switch holds comes through as soon as the ring has room.
+/// Frames held by the paused integrated switch come through as soon as the ring has room.
 #[test]
 fn held_frames_are_not_lost() {
     let burst = |held_frames| {

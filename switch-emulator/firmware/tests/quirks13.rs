@@ -199,7 +199,7 @@ fn q180_a_meter_without_memory_vanishes() {
     }
 }
 
-/// What each hang says names the cause and how to mend it.
+/// The event of each hang names the cause and the remedy.
 #[test]
 fn hangs_are_explained() {
     for (instructions, cause) in [

@@ -60,7 +60,7 @@ fn mean_p_fx_ns(length: usize, entries: &[FlowMod]) -> u64 {
     sum / PHASES
 }
 
-/// What it is, length, entries, fields, used entry, actions before the output, predicted mean `p_FX` in ns.
+/// Name, length, entries, fields, used entry, actions before the output, predicted mean `p_FX` in ns.
 type Prediction = (&'static str, usize, u16, Fields, Used, &'static [u8], u64);
 
 /// Predictions of the cost model for the paper's figures, rounded to 0.1 us.

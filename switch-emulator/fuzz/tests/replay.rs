@@ -1,5 +1,5 @@
 //! The checks of the fuzz targets without libFuzzer, for every run of the tests: the inputs of `corpus` and
-//! `regressions`, and inputs made from fixed seeds. The same sources always give the same verdict.
+//! `regressions`, and inputs made from fixed seeds. The verdict is reproducible.
 //!
 //! `replay` replays for all targets, `replay TARGET …` for these: each in a process of its own, since the checks count
 //! the live bytes of a whole process.

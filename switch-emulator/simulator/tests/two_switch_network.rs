@@ -104,7 +104,7 @@ fn idle_switches_take_the_floor() {
     assert!(p90 <= FLOOR_NS + LOOP_NS + 500, "{p90}");
 }
 
-/// The same tables and traffic in OpenFlow 1.3: a five-tuple that fails early costs less there.
+/// OpenFlow 1.3 with these tables and this traffic: a five-tuple that fails early costs less.
 #[test]
 fn admitted_traffic_is_earlier_in_openflow_1_3() {
     for quirks in [Quirks::Firmware, Quirks::Spec] {

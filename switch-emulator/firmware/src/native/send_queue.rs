@@ -99,7 +99,7 @@ pub(crate) struct SendQueue {
     window: usize,
     /// Congestion window from which it grows slowly.
     slow_growth: usize,
-    /// A truncated frame has been sent: nothing reaches the controller any more.
+    /// A truncated frame has been sent: the connection is stalled.
     stalled: bool,
     /// The first such frame: the payload of its segment, and what was sent of it.
     truncation: Option<(u16, u16)>,

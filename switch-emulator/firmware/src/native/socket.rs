@@ -51,7 +51,7 @@ pub(crate) enum Change {
     Established,
     /// The peer has ended its half.
     Finished,
-    /// There is no connection any more.
+    /// The connection is gone.
     Reset,
 }
 

@@ -243,7 +243,7 @@ impl Agent {
         self.config.openflow_ports.contains(port).then_some(port)
     }
 
-    /// Returns the role and the generation from now on.
+    /// Changes the role. Returns the new role and generation.
     fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), Refusal> {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {

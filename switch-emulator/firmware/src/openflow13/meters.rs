@@ -133,7 +133,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// No meters any more. The pool is the caller's.
+    /// Removes all meters. The pool is the caller's.
     pub(super) fn clear(&mut self) {
         self.list.clear();
     }

@@ -7,7 +7,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) struct Terminal {
     pub board: Board,
     pub now: u64,
-    /// What the board gave out beside text, since the last look.
+    /// Outputs of the board beside text, since the last read.
     pub others: Vec<Output>,
 }
 
@@ -42,7 +42,7 @@ impl Terminal {
         self.run_for(2_900_000_000)
     }
 
-    /// Waits and gives what is printed meanwhile.
+    /// Waits. Returns the text printed meanwhile.
     pub(crate) fn wait(&mut self, seconds: u64) -> String {
         self.run_for(seconds * SECOND)
     }
@@ -83,7 +83,7 @@ impl Terminal {
         lines.concat()
     }
 
-    /// What follows `label` in the answer to a command.
+    /// Returns the text behind `label` in the answer to a command.
     #[track_caller]
     pub(crate) fn value(&mut self, command: &str, label: &str) -> String {
         let (lines, _) = self.command(command);

@@ -70,8 +70,8 @@ fn q06_echo_before_hello_is_answered_with_version_0() {
     }
 }
 
-/// What the board says of its own accord has version 0 before HELLO, too; by the specification it waits until both
-/// sides have agreed on a version.
+/// Unsolicited messages have version 0 before HELLO, too; by the specification the board waits until both sides have
+/// agreed on a version.
 #[test]
 fn q06_notices_before_hello_have_version_0() {
     for (quirks, versions) in [(FIRMWARE, &[0; 5][..]), (SPEC, &[])] {

@@ -22,7 +22,7 @@ fn priorities(bed: &Testbed) -> Vec<u16> {
     bed.board.flows().iter().map(|flow| flow.priority).collect()
 }
 
-/// What MODIFY makes of a table with entries for flows 0 and 1, both to port 3.
+/// Returns the result of MODIFY on a table with entries for flows 0 and 1, both to port 3.
 fn modified(quirks: Quirks, subject: &FlowMod) -> Testbed {
     let mut bed = bed(quirks);
     bed.install([entry(0, 5, 3), entry(1, 5, 3)]);

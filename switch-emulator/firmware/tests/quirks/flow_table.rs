@@ -17,7 +17,7 @@ fn watched(quirks: Quirks) -> Testbed {
     Testbed::connected(&quiet_profile(), config)
 }
 
-/// Lets time pass with a controller that gives signs of life. Returns what is no echo.
+/// Lets time pass with a controller that shows signs of life. Returns messages other than echoes.
 fn live(bed: &mut Testbed, seconds: u64) -> Vec<Vec<u8>> {
     let mut replies = Vec::new();
     for _ in 0..seconds.div_ceil(2) {

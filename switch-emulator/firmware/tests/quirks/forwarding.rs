@@ -4,7 +4,7 @@ use super::testbed::{everything, fields, output, port, udp, Fields, FlowMod};
 use super::*;
 use zodiac_firmware::{Event, FailState};
 
-/// What a single entry does with a frame: ports by which it leaves; nothing if it does not match or drops.
+/// Returns the ports by which a frame leaves with a single entry; none if it does not match or drops.
 fn ports(quirks: Quirks, entry: &FlowMod, frame: &[u8]) -> Vec<u8> {
     let mut bed = bed(quirks);
     bed.install([entry.clone()]);

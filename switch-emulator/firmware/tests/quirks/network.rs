@@ -1,4 +1,4 @@
-//! What of the deviations shows only on the wire: connections that stay behind, truncated frames.
+//! Deviations that show only on the wire: connections that stay behind, truncated frames.
 
 use smoltcp::wire::{TcpControl, TcpRepr};
 use zodiac_firmware::{Config, Duration, Event, FailState};

@@ -1,4 +1,4 @@
-//! What wider recordings of the firmware showed: quirks 190 to 202.
+//! Quirks found in wider recordings of the firmware: 190 to 202.
 
 use smoltcp::wire::ArpOperation;
 use zodiac_firmware::{Config, Event, OutputKind};

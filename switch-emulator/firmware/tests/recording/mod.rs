@@ -1,4 +1,4 @@
-//! What replays of recorded exchanges share: a board on the recordings' clock, and lines as the recordings write them.
+//! Replay of recorded exchanges: a board on the recordings' clock, and lines as the recordings write them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

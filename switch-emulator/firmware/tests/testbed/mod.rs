@@ -123,7 +123,7 @@ impl Testbed {
         self.wait(SETTLE);
     }
 
-    /// Sends a segment and gives the messages that come back.
+    /// Sends a segment. Returns the messages that come back.
     pub fn exchange(&mut self, segment: &[u8]) -> Vec<Vec<u8>> {
         self.board.segment(self.now, segment);
         self.wait(SETTLE);

@@ -60,7 +60,7 @@ pub struct Connection {
     pub board_port: u16,
     /// Next sequence number of the peer.
     pub next: TcpSeqNumber,
-    /// What it expects of the board.
+    /// Next sequence number expected of the board.
     pub expected: TcpSeqNumber,
 }
 
@@ -177,7 +177,7 @@ impl Network {
         self.read(connection)
     }
 
-    /// What the board has sent on a connection; the peer acknowledges it.
+    /// Returns the data that the board has sent on a connection; the peer acknowledges it.
     pub fn read(&mut self, connection: &mut Connection) -> Vec<u8> {
         let mut bytes = Vec::new();
         for segment in std::mem::take(&mut self.segments) {

@@ -109,7 +109,7 @@ impl LeafQueue {
         }
     }
 
-    /// The frame that leaves now; nothing only if none waits.
+    /// Removes and returns the frame that leaves now, or `None` if none waits.
     pub(super) fn pop(&mut self, now_ns: u64) -> Option<QueuedFrame> {
         self.expire(now_ns);
         let mut entry = self.take()?;

@@ -173,7 +173,7 @@ fn says_what_it_cannot_send() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What passes the tap keeps to burst + rate x t over every window, and no frame is forgotten.
+    /// Traffic at the tap keeps to burst + rate x t over every window, and no frame is lost.
     #[test]
     #[allow(clippy::cast_precision_loss)]
     fn the_tap_sees_the_shapers_curve(

@@ -98,8 +98,8 @@ const PROPAGATION_NS: u64 = 1_000_000;
 /// So many segments are under way at most: fewer than fill the cable, so that nothing else is lost and nothing waits.
 const WINDOW: u64 = 12;
 
-/// What became of a transfer of a second, of which the frames for which `loses` says so are lost. It gets a frame's number, in
-/// order of sending, and how many segments were sent again by then, this one included if it is one.
+/// Returns the result of a transfer of a second, of which the frames for which `loses` says so are lost. It gets a
+/// frame's number, in order of sending, and how many segments were sent again by then, this one included if it is one.
 fn carried(control: CongestionControl, loses: impl Fn(u64, usize) -> bool) -> TcpResult {
     carried_within(WINDOW, control, loses)
 }

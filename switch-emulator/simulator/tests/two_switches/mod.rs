@@ -191,7 +191,7 @@ fn ring_address(host: u16) -> [u8; 4] {
     [10, 1, high, low]
 }
 
-/// What a controller says first, and what makes its messages that add entries.
+/// Returns the controller's first messages, and the maker of its `FLOW_MOD`s.
 fn opening(config: &Config) -> (Vec<Vec<u8>>, FlowMod) {
     let (version, flow_mod): (u8, FlowMod) = match config.openflow_version {
         4 => (4, flow_mod_13),

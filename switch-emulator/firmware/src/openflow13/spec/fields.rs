@@ -142,7 +142,7 @@ impl Known {
         }
     }
 
-    /// The frame is now of this type, and nothing is known of what it carries.
+    /// Sets the frame's type; nothing is known of its payload.
     pub(super) fn now_of(&mut self, eth_type: u16) {
         self.eth_type = Some(eth_type);
         self.ip_proto = None;

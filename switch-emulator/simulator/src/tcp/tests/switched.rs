@@ -89,8 +89,8 @@ fn run(scheduler: SchedulerConfig, control: CongestionControl, propagation_ns: u
     network.run(DURATION_NS, SECOND_NS).unwrap()
 }
 
-/// What was lost was sent again, but for the window that the end cuts off; little else was, and no timer expired. As much as
-/// the rate and what is saved in bucket and queue, and not much less, arrived, in what the scheduler counts of a frame.
+/// All lost frames were sent again, but for the window at the end; little else was, and no timer expired. As much as
+/// the rate and the contents of bucket and queue, and not much less, arrived, as the scheduler counts frames.
 fn assert_repaired(result: &RunResult, counted_bytes: u64, rate_bps: u64, saved_bytes: u64) {
     let (counters, tcp) = (result.flows[0].counters, &result.tcp[0]);
     let lost = counters.sent - counters.received;
