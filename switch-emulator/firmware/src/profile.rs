@@ -97,7 +97,7 @@ pub struct Profile {
     /// Where and when the numbers were measured, if they were.
     pub measurement: Option<Measurement>,
     /// Front ports and links.
-    pub ports: Ports,
+    pub ports: PortsProfile,
     /// The chip between front ports and CPU.
     pub integrated_switch: IntegratedSwitch,
     /// Pause frames, and what the integrated switch does when it is paused.
@@ -146,7 +146,7 @@ pub struct Measurement {
 /// Front ports and links.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ports {
+pub struct PortsProfile {
     /// Number of front ports.
     #[serde(deserialize_with = "number")]
     pub count: u64,

@@ -20,7 +20,7 @@ pub struct Unsupported;
 /// `Unsupported`; the frame is then unchanged.
 pub fn complete(frame: &mut [u8]) -> Result<(), Unsupported> {
     let segment = find_segment(frame).ok_or(Unsupported)?;
-    let Segment {
+    let TransportSegment {
         begin,
         end,
         protocol,
@@ -51,14 +51,14 @@ pub fn of(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
 }
 
-struct Segment {
+struct TransportSegment {
     begin: usize,
     end: usize,
     protocol: u8,
     pseudo_sum: u64,
 }
 
-fn find_segment(frame: &[u8]) -> Option<Segment> {
+fn find_segment(frame: &[u8]) -> Option<TransportSegment> {
     let mut at = ETHERNET_BYTES;
     let mut kind = word(frame, at - 2)?;
     while kind == VLAN || kind == SERVICE_VLAN {
@@ -84,7 +84,7 @@ fn find_segment(frame: &[u8]) -> Option<Segment> {
         _ => return None,
     };
     let length = end.checked_sub(begin)? as u64;
-    Some(Segment {
+    Some(TransportSegment {
         begin,
         end,
         protocol,

@@ -10,13 +10,13 @@ const FIN_AND_PUSH: u8 = 0x09;
 
 /// Where the parts of a TCP segment over IPv4 lie in its frame.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct SegmentLayout {
     tcp: usize,
     payload: usize,
     end: usize,
 }
 
-impl Layout {
+impl SegmentLayout {
     const fn is_bundle(&self) -> bool {
         self.end - self.payload > MAX_SEGMENT_BYTES
     }
@@ -32,7 +32,8 @@ pub fn is_bundle(frame: &[u8]) -> bool {
 /// else comes out as it is.
 #[must_use]
 pub fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
-    let Some(Layout { tcp, payload, end }) = layout(frame).filter(Layout::is_bundle) else {
+    let Some(SegmentLayout { tcp, payload, end }) = layout(frame).filter(SegmentLayout::is_bundle)
+    else {
         return vec![frame.to_vec()];
     };
     let pieces = frame[payload..end].chunks(MAX_SEGMENT_BYTES);
@@ -60,7 +61,7 @@ pub fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
     cut.collect()
 }
 
-fn layout(frame: &[u8]) -> Option<Layout> {
+fn layout(frame: &[u8]) -> Option<SegmentLayout> {
     let ip = frame.get(ETHERNET_BYTES..)?;
     if frame[12..14] != [0x08, 0x00] || *ip.get(9)? != TCP {
         return None;
@@ -70,7 +71,7 @@ fn layout(frame: &[u8]) -> Option<Layout> {
     let payload = tcp + usize::from(frame.get(tcp + 12)? >> 4) * 4;
     let end = ETHERNET_BYTES + usize::from(u16::from_be_bytes([ip[2], ip[3]]));
     let whole = header_bytes >= 20 && payload >= tcp + 20 && payload <= end && end <= frame.len();
-    whole.then_some(Layout { tcp, payload, end })
+    whole.then_some(SegmentLayout { tcp, payload, end })
 }
 
 #[cfg(test)]

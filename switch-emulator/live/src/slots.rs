@@ -293,7 +293,7 @@ pub fn run(config: &SlotsConfig) -> Result<RunSummary, RunError> {
         .map_err(|error| StartError::new(format!("cannot watch signals: {error}")))?;
     let destination = config
         .receives()
-        .then(|| Destination::open_in_namespace(config, &frames))
+        .then(|| SlotReceiver::open_in_namespace(config, &frames))
         .transpose()?
         .map(|destination| destination.start(Arc::clone(&finished)));
     let source = SlotSender {
@@ -581,7 +581,7 @@ impl SlotSender {
 
 /// Receiver of all flows' frames.
 #[derive(Debug)]
-struct Destination {
+struct SlotReceiver {
     endpoints: RxEndpoints,
     flows: usize,
     /// When each frame came, by flow and sequence number as in the rows.
@@ -596,7 +596,7 @@ enum RxEndpoints {
     Rings(Vec<PacketRing>),
 }
 
-impl Destination {
+impl SlotReceiver {
     /// Opens it in its network namespace: sockets stay in the one in which they were made.
     fn open_in_namespace(config: &SlotsConfig, frames: &[Vec<u8>]) -> Result<Self, StartError> {
         in_namespace(config.destination_namespace.as_deref(), || {

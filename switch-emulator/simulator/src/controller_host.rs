@@ -84,7 +84,7 @@ impl Default for ControllerConfig {
 
 /// A connection with a board.
 #[derive(Debug)]
-struct Session {
+struct ControllerSession {
     socket: SocketHandle,
     board: Ipv4Addr,
     messages: Messages,
@@ -107,7 +107,7 @@ pub(crate) struct ControllerHost {
     sockets: SocketSet<'static>,
     listening: SocketHandle,
     /// From the oldest to the newest.
-    sessions: Vec<Session>,
+    sessions: Vec<ControllerSession>,
     /// By which port a MAC address is reached.
     learned: BTreeMap<[u8; 6], u8>,
 }
@@ -181,7 +181,7 @@ impl ControllerHost {
             return false;
         };
         let IpAddress::Ipv4(board) = peer.addr;
-        self.sessions.push(Session {
+        self.sessions.push(ControllerSession {
             socket: self.listening,
             board,
             messages: Messages::default(),
@@ -274,7 +274,7 @@ impl ControllerHost {
             .collect()
     }
 
-    fn session(&self, board: Ipv4Addr) -> Option<&Session> {
+    fn session(&self, board: Ipv4Addr) -> Option<&ControllerSession> {
         self.sessions
             .iter()
             .rev()

@@ -103,7 +103,7 @@ pub(crate) enum DeviceOutputKind {
 }
 
 /// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
-pub(crate) trait Switch: fmt::Debug + Send {
+pub(crate) trait SwitchModel: fmt::Debug + Send {
     /// Returns its OpenFlow agent.
     fn agent(&mut self) -> &mut OpenFlowAgent;
     /// Returns the queue of its outputs.
@@ -157,7 +157,7 @@ pub(crate) trait Switch: fmt::Debug + Send {
 #[allow(clippy::large_enum_variant)] // nearly all are boards, whose state is best reached directly
 pub(crate) enum Device {
     Board(Board),
-    Switch(Box<dyn Switch>),
+    Switch(Box<dyn SwitchModel>),
 }
 
 impl Device {

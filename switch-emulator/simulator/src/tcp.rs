@@ -28,7 +28,7 @@ mod packets;
 mod receiver;
 mod sender;
 
-use packets::{Packet, Packets};
+use packets::{Packets, TransferPacket};
 use receiver::Receiver;
 use sender::Sender;
 
@@ -108,7 +108,7 @@ pub(crate) struct TcpConnection {
     sender: Sender,
     receiver: Receiver,
     /// Frames in flight to either side, with the instant of complete arrival.
-    inboxes: [VecDeque<(u64, Packet)>; 2],
+    inboxes: [VecDeque<(u64, TransferPacket)>; 2],
     begin_ns: u64,
     began: bool,
 }
@@ -168,7 +168,7 @@ impl TcpConnection {
         let Some(packet) = self.packets.parse(side == Side::Receiver, near, data) else {
             return false;
         };
-        if let Packet::Data { number, .. } = packet {
+        if let TransferPacket::Data { number, .. } = packet {
             self.record(number, self.since_begin_ns(begin_ns));
         }
         self.inboxes[side as usize].push_back((end_ns, packet));
@@ -190,8 +190,10 @@ impl TcpConnection {
         let inbox = &mut self.inboxes[side as usize];
         while inbox.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
             match inbox.pop_front() {
-                Some((_, Packet::Data { index, .. })) => self.receiver.receive(now_ns, index),
-                Some((_, Packet::Ack(ack))) => self.sender.acknowledge(now_ns, &ack),
+                Some((_, TransferPacket::Data { index, .. })) => {
+                    self.receiver.receive(now_ns, index)
+                }
+                Some((_, TransferPacket::Ack(ack))) => self.sender.acknowledge(now_ns, &ack),
                 None => {}
             }
         }

@@ -11,7 +11,9 @@ use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
-use crate::openflow13::spec::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
+use crate::openflow13::spec::{
+    error, PacketInReason, Ports, Removed, SpecEffect, SpecRefusal, SpecRun,
+};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
@@ -101,7 +103,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpecRefusal> {
         let ports = self.ports13();
         let Some(switch) = &mut self.tables.spec13 else {
             return Ok(());
@@ -244,7 +246,7 @@ impl Agent {
     }
 
     /// Changes the role. Returns the new role and generation.
-    fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), Refusal> {
+    fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), SpecRefusal> {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {
             role::NO_CHANGE => {}
@@ -263,7 +265,7 @@ impl Agent {
         Ok((self.session_config.session13.role, generation))
     }
 
-    fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), SpecRefusal> {
         let port = self.openflow_port(be32(bytes, 8)).ok_or(error::BAD_PORT)?;
         if bytes[16..22] != self.config.port_address(port) {
             return Err(error::BAD_PORT_ADDRESS);
@@ -280,7 +282,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpecRefusal> {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let (Some(list), Some(data)) = (
@@ -313,7 +315,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpecRefusal> {
         let Some(switch) = &self.tables.spec13 else {
             return Ok(());
         };
@@ -416,7 +418,7 @@ impl Agent {
         busy
     }
 
-    fn carry_out_spec13(&mut self, at: Instant, run: Run, iteration: &mut LoopIteration) {
+    fn carry_out_spec13(&mut self, at: Instant, run: SpecRun, iteration: &mut LoopIteration) {
         if run.effects.is_empty() {
             let counters = &mut iteration.out.counters;
             let counted = if run.missed {
@@ -428,8 +430,8 @@ impl Agent {
         }
         for effect in run.effects {
             match effect {
-                Effect::Output { ports, frame } => iteration.out.send(at, ports, frame),
-                Effect::PacketIn {
+                SpecEffect::Output { ports, frame } => iteration.out.send(at, ports, frame),
+                SpecEffect::PacketIn {
                     reason,
                     in_port,
                     body,

@@ -32,7 +32,7 @@ use table::Entries;
 pub(crate) use instructions::ports;
 pub(crate) use multipart::{Answer, PortCounters, PortDescription, Surroundings};
 pub(crate) use pipeline::{tail_bit, EffectKind, PipelineRun};
-pub(crate) use table::{FlowMod13, Outcome};
+pub(crate) use table::{FlowMod13, FlowMod13Outcome};
 
 /// The clocks of the board.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ impl Switch13 {
     }
 
     /// Carries a `FLOW_MOD` out at `now_s` agent seconds.
-    pub(crate) fn flow_mod(&mut self, message: FlowMod13, now_s: u32) -> Outcome {
+    pub(crate) fn flow_mod(&mut self, message: FlowMod13, now_s: u32) -> FlowMod13Outcome {
         self.entries
             .flow_mod(&mut self.pool, message, now_s, &self.costs)
     }

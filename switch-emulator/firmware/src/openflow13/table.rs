@@ -178,7 +178,7 @@ pub(super) struct EntryView13<'a> {
 
 /// Outcome of a `FLOW_MOD`.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct FlowMod13Outcome {
     /// Error with this type and code.
     pub(crate) refused: Option<(u16, u16)>,
     /// `FLOW_REMOVED` messages.
@@ -272,8 +272,8 @@ impl Entries {
         message: FlowMod13,
         now_s: u32,
         costs: &OpenFlow13Costs,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> FlowMod13Outcome {
+        let mut outcome = FlowMod13Outcome::default();
         match message.byte(field::COMMAND) {
             0 => {
                 outcome.refused = self
@@ -357,7 +357,7 @@ impl Entries {
         now_s: u32,
         strict: bool,
         costs: &OpenFlow13Costs,
-        outcome: &mut Outcome,
+        outcome: &mut FlowMod13Outcome,
     ) {
         let anywhere = be32(message.bytes, field::OUT_PORT) == ANY
             && be32(message.bytes, field::OUT_GROUP) == ANY;

@@ -24,7 +24,7 @@ use zodiac_firmware::{Counters, Instant};
 
 use super::openflow::rules::Path;
 use super::openflow::{OpenFlowAgent, Verdict};
-use super::{DeviceOutput, DeviceOutputKind, PortSet, Switch, SwitchConfig};
+use super::{DeviceOutput, DeviceOutputKind, PortSet, SwitchConfig, SwitchModel};
 use crate::link::{size_on_wire, Timing};
 use crate::queue::{discipline, Discipline, QueuedFrame, StrictPriority};
 use crate::random::Stream;
@@ -239,7 +239,7 @@ impl GenericSwitch {
     }
 }
 
-impl Switch for GenericSwitch {
+impl SwitchModel for GenericSwitch {
     fn agent(&mut self) -> &mut OpenFlowAgent {
         &mut self.agent
     }

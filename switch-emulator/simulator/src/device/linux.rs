@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use zodiac_firmware::{Counters, Instant};
 
 use super::openflow::{OpenFlowAgent, Verdict};
-use super::{DeviceOutput, DeviceOutputKind, PortSet, Switch, SwitchConfig};
+use super::{DeviceOutput, DeviceOutputKind, PortSet, SwitchConfig, SwitchModel};
 use crate::link::{size_on_wire, Timing};
 
 mod interference;
@@ -203,7 +203,7 @@ impl LinuxSwitch {
     }
 }
 
-impl Switch for LinuxSwitch {
+impl SwitchModel for LinuxSwitch {
     fn agent(&mut self) -> &mut OpenFlowAgent {
         &mut self.agent
     }

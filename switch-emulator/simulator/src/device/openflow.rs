@@ -19,7 +19,7 @@ mod table;
 
 use agent::{AgentProfile, Handover};
 use rules::TableModel;
-use table::Table;
+use table::RuleTable;
 pub(crate) use table::{Treatment, Verdict};
 
 const VERSION: u8 = 1;
@@ -74,7 +74,7 @@ mod error {
 pub(crate) struct OpenFlowAgent {
     mac: [u8; 6],
     ports: u8,
-    table: Table,
+    table: RuleTable,
     switch_config: [u8; 4],
     /// The beginning of a message whose end has not come yet.
     stream: Vec<u8>,
@@ -87,12 +87,12 @@ pub(crate) struct OpenFlowAgent {
 impl OpenFlowAgent {
     /// Creates an agent with an empty table for `entries` entries.
     pub(crate) fn new(mac: MacAddress, ports: u8, entries: usize) -> Self {
-        Self::of_table(mac, ports, Table::new(ports, false, entries))
+        Self::of_table(mac, ports, RuleTable::new(ports, false, entries))
     }
 
     /// An agent for a switch whose ports have queues, to which entries may `enqueue`.
     pub(crate) fn with_queues(mac: MacAddress, ports: u8, entries: usize) -> Self {
-        Self::of_table(mac, ports, Table::new(ports, true, entries))
+        Self::of_table(mac, ports, RuleTable::new(ports, true, entries))
     }
 
     /// An agent whose table holds what the model says; entries can also change frames, and reach the chip as the agent's
@@ -104,10 +104,10 @@ impl OpenFlowAgent {
         (profile, random): (AgentProfile, Stream),
     ) -> Self {
         let handover = Handover::new(profile, random);
-        Self::of_table(mac, ports, Table::modelled(ports, model, handover))
+        Self::of_table(mac, ports, RuleTable::modelled(ports, model, handover))
     }
 
-    fn of_table(mac: MacAddress, ports: u8, table: Table) -> Self {
+    fn of_table(mac: MacAddress, ports: u8, table: RuleTable) -> Self {
         Self {
             mac: mac.0,
             ports,

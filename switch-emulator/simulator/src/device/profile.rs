@@ -4,7 +4,7 @@ use zodiac_firmware::{profile_kind, Profile, ProfileError};
 
 use super::generic::{GenericSwitch, GenericSwitchProfile};
 use super::linux::{LinuxSwitch, LinuxSwitchProfile};
-use super::{Switch, SwitchConfig};
+use super::{SwitchConfig, SwitchModel};
 
 /// Profile of a device. Its key `kind` selects the model; without it, the profile describes a Zodiac FX.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl SwitchProfile {
         &self,
         config: &SwitchConfig,
         seed: u64,
-    ) -> Result<Box<dyn Switch>, String> {
+    ) -> Result<Box<dyn SwitchModel>, String> {
         Ok(match self {
             Self::Linux(_) if !config.schedulers.is_empty() => {
                 return Err(

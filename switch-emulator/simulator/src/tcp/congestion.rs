@@ -10,7 +10,7 @@ const NS_PER_S: f64 = 1e9;
 
 /// Information of an acknowledgement for congestion control.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Progress {
+pub(super) struct AckProgress {
     pub(super) now_ns: u64,
     /// Segments that it is the first to acknowledge.
     pub(super) delivered: u64,
@@ -25,11 +25,11 @@ pub(super) struct Progress {
 
 pub(super) trait Control: fmt::Debug + Send {
     /// Returns the growth of the window outside of slow start.
-    fn growth(&mut self, window: f64, progress: Progress) -> f64;
+    fn growth(&mut self, window: f64, progress: AckProgress) -> f64;
     /// Returns the threshold after a loss.
     fn lost(&mut self, window: f64) -> f64;
     /// Returns whether slow start should end before a loss.
-    fn ends_slow_start(&mut self, _window: f64, _progress: Progress) -> bool {
+    fn ends_slow_start(&mut self, _window: f64, _progress: AckProgress) -> bool {
         false
     }
     /// The timer expired.
@@ -49,7 +49,7 @@ struct Reno;
 
 #[allow(clippy::cast_precision_loss)] // segments stay below 2^53
 impl Control for Reno {
-    fn growth(&mut self, window: f64, progress: Progress) -> f64 {
+    fn growth(&mut self, window: f64, progress: AckProgress) -> f64 {
         progress.delivered as f64 / window
     }
 
@@ -89,7 +89,7 @@ const FLAT: f64 = 1.0 / 100.0;
 
 #[allow(clippy::cast_precision_loss)] // times and segments stay below 2^53
 impl Control for Cubic {
-    fn growth(&mut self, window: f64, progress: Progress) -> f64 {
+    fn growth(&mut self, window: f64, progress: AckProgress) -> f64 {
         let last_most = self.last_most;
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
             begin_ns: progress.now_ns,
@@ -125,7 +125,7 @@ impl Control for Cubic {
         (window * BETA).max(LEAST)
     }
 
-    fn ends_slow_start(&mut self, window: f64, progress: Progress) -> bool {
+    fn ends_slow_start(&mut self, window: f64, progress: AckProgress) -> bool {
         self.round.ends(window, progress)
     }
 
@@ -156,7 +156,7 @@ const TRAIN_GAP_NS: u64 = 2_000_000;
 const TRAIN_SLACK_NS: u64 = 1_000_000;
 
 impl HyStart {
-    fn ends(&mut self, window: f64, progress: Progress) -> bool {
+    fn ends(&mut self, window: f64, progress: AckProgress) -> bool {
         if progress.acknowledged > self.end || self.begin_ns == 0 {
             *self = Self {
                 end: progress.next,

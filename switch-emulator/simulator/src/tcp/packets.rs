@@ -26,7 +26,7 @@ type Ports = (u16, u16);
 
 /// Content of a frame of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Packet {
+pub(super) enum TransferPacket {
     /// The segment with this index; frames are numbered in the order of sending.
     Data {
         index: u64,
@@ -113,7 +113,7 @@ impl Packets {
 
     /// Parses a frame; `near` is a segment's index close to those in the frame. Returns `None` if it is no frame of the
     /// connection.
-    pub(super) fn parse(&self, data: bool, near: u64, frame: &[u8]) -> Option<Packet> {
+    pub(super) fn parse(&self, data: bool, near: u64, frame: &[u8]) -> Option<TransferPacket> {
         let ethernet = EthernetFrame::new_checked(frame).ok()?;
         let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;
         let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
@@ -135,7 +135,7 @@ impl Packets {
         let index = |place: u32| self.unwrapped(place, near);
         if data {
             let number = *repr.payload.first_chunk::<NUMBER_BYTES>()?;
-            return Some(Packet::Data {
+            return Some(TransferPacket::Data {
                 index: index(repr.seq_number.0 as u32)?,
                 number: u32::from_be_bytes(number),
             });
@@ -144,7 +144,7 @@ impl Packets {
         for (from, to) in repr.sack_ranges.into_iter().flatten() {
             blocks.push((index(from)?, index(to)?));
         }
-        Some(Packet::Ack(Ack {
+        Some(TransferPacket::Ack(Ack {
             next: index(repr.ack_number?.0 as u32)?,
             blocks,
         }))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::congestion::{Control, Progress};
+use super::congestion::{AckProgress, Control};
 use super::receiver::Ack;
 
 /// Initial window (RFC 6928).
@@ -335,7 +335,7 @@ impl Sender {
         if self.acknowledged > self.used_up_to {
             return; // something else than the window limits it
         }
-        let progress = Progress {
+        let progress = AckProgress {
             now_ns,
             delivered,
             rtt_ns,

@@ -1,10 +1,10 @@
 //! Actions (OpenFlow 1.3.4, sections 5.10 to 5.12 and 7.2.5): read, checked, performed on a frame.
 
 use super::super::instructions::ports;
-use super::fields::{kind, number, Known, MPLS, PBB, VLAN, VLAN_PRESENT};
+use super::fields::{kind, number, KnownFields, MPLS, PBB, VLAN, VLAN_PRESENT};
 use super::groups::SpecGroups;
 use super::packet::ParsedPacket;
-use super::{error, Ports, Refusal};
+use super::{error, Ports, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::openflow13::matching::field;
 
@@ -15,7 +15,7 @@ const VALUE_AT: usize = 8;
 
 /// One action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum SpecAction {
     Output { port: u32, max_bytes: u16 },
     CopyTtlOut,
     CopyTtlIn,
@@ -48,8 +48,8 @@ pub(super) struct Scope<'a> {
 pub(super) fn read(
     mut list: &[u8],
     scope: Scope,
-    mut known: Option<Known>,
-) -> Result<Vec<Action>, Refusal> {
+    mut known: Option<KnownFields>,
+) -> Result<Vec<SpecAction>, SpecRefusal> {
     let mut actions = Vec::new();
     while !list.is_empty() {
         let length = usize::from(be16(list, 2));
@@ -67,7 +67,7 @@ pub(super) fn read(
     Ok(actions)
 }
 
-fn read_one(bytes: &[u8], scope: Scope) -> Result<Action, Refusal> {
+fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, SpecRefusal> {
     let kind = be16(bytes, 0);
     let expected = match kind {
         0 => 16,
@@ -95,34 +95,34 @@ fn read_one(bytes: &[u8], scope: Scope) -> Result<Action, Refusal> {
             if !known {
                 return Err(error::BAD_OUT_PORT);
             }
-            Action::Output {
+            SpecAction::Output {
                 port: word,
                 max_bytes: be16(bytes, 8),
             }
         }
-        11 => Action::CopyTtlOut,
-        12 => Action::CopyTtlIn,
-        15 => Action::SetMplsTtl(bytes[4]),
-        16 => Action::DecMplsTtl,
-        17 => Action::PushVlan(tag_type(&VLAN)?),
-        18 => Action::PopVlan,
-        19 => Action::PushMpls(tag_type(&MPLS)?),
-        20 => Action::PopMpls(be16(bytes, 4)),
+        11 => SpecAction::CopyTtlOut,
+        12 => SpecAction::CopyTtlIn,
+        15 => SpecAction::SetMplsTtl(bytes[4]),
+        16 => SpecAction::DecMplsTtl,
+        17 => SpecAction::PushVlan(tag_type(&VLAN)?),
+        18 => SpecAction::PopVlan,
+        19 => SpecAction::PushMpls(tag_type(&MPLS)?),
+        20 => SpecAction::PopMpls(be16(bytes, 4)),
         21 => return Err(error::BAD_ACTION_QUEUE),
         22 => match scope.groups {
-            Some(groups) if groups.has(word) => Action::Group(word),
+            Some(groups) if groups.has(word) => SpecAction::Group(word),
             Some(_) => return Err(error::BAD_OUT_GROUP),
             None => return Err(error::CHAINING_UNSUPPORTED),
         },
-        23 => Action::SetNwTtl(bytes[4]),
-        24 => Action::DecNwTtl,
+        23 => SpecAction::SetNwTtl(bytes[4]),
+        24 => SpecAction::DecNwTtl,
         25 => set_field(bytes)?,
-        26 => Action::PushPbb(tag_type(&[PBB])?),
-        _ => Action::PopPbb,
+        26 => SpecAction::PushPbb(tag_type(&[PBB])?),
+        _ => SpecAction::PopPbb,
     })
 }
 
-fn set_field(bytes: &[u8]) -> Result<Action, Refusal> {
+fn set_field(bytes: &[u8]) -> Result<SpecAction, SpecRefusal> {
     let [high, low, field, length] = [
         bytes[OXM_AT],
         bytes[OXM_AT + 1],
@@ -141,31 +141,31 @@ fn set_field(bytes: &[u8]) -> Result<Action, Refusal> {
     if value & !kind.all() != 0 || untagged {
         return Err(error::BAD_SET_ARGUMENT);
     }
-    Ok(Action::SetField {
+    Ok(SpecAction::SetField {
         field: field >> 1,
         value,
     })
 }
 
 /// Updates what is known of the frames by what an action does to them.
-fn follow(action: Action, known: &mut Known) -> Result<(), Refusal> {
+fn follow(action: SpecAction, known: &mut KnownFields) -> Result<(), SpecRefusal> {
     match action {
-        Action::SetField { field, value } => {
+        SpecAction::SetField { field, value } => {
             if !known.has(field) || (field == field::VLAN_VID && !known.tagged) {
                 return Err(error::MATCH_INCONSISTENT);
             }
             known.learn(field, value);
         }
-        Action::PopVlan if !known.tagged => return Err(error::MATCH_INCONSISTENT),
+        SpecAction::PopVlan if !known.tagged => return Err(error::MATCH_INCONSISTENT),
         // A second tag may follow.
-        Action::PushVlan(_) => known.tagged = true,
-        Action::PushMpls(eth_type) | Action::PopMpls(eth_type) => known.now_of(eth_type),
-        Action::PushPbb(eth_type) => {
+        SpecAction::PushVlan(_) => known.tagged = true,
+        SpecAction::PushMpls(eth_type) | SpecAction::PopMpls(eth_type) => known.now_of(eth_type),
+        SpecAction::PushPbb(eth_type) => {
             known.now_of(eth_type);
             known.tagged = false;
         }
         // What comes out is not known before it has come.
-        Action::PopPbb => *known = Known::default(),
+        SpecAction::PopPbb => *known = KnownFields::default(),
         _ => {}
     }
     Ok(())
@@ -180,49 +180,52 @@ pub(super) enum Left {
 }
 
 /// Performs an action that changes the frame; outputs and groups are not its business.
-pub(super) fn rewrite(action: Action, packet: &mut ParsedPacket) -> Left {
+pub(super) fn rewrite(action: SpecAction, packet: &mut ParsedPacket) -> Left {
     match action {
-        Action::CopyTtlOut => packet.copy_ttl_out(),
-        Action::CopyTtlIn => packet.copy_ttl_in(),
-        Action::SetMplsTtl(ttl) => packet.set_own_ttl(ttl, true),
-        Action::SetNwTtl(ttl) => packet.set_own_ttl(ttl, false),
-        Action::DecMplsTtl if !packet.lower_ttl(true) => return Left::InvalidTtl,
-        Action::DecNwTtl if !packet.lower_ttl(false) => return Left::InvalidTtl,
-        Action::PushVlan(eth_type) => packet.push_vlan(eth_type),
-        Action::PopVlan => packet.pop_vlan(),
-        Action::PushMpls(eth_type) => packet.push_mpls(eth_type),
-        Action::PopMpls(eth_type) => packet.pop_mpls(eth_type),
-        Action::SetField { field, value } => packet.set(field, value),
-        Action::PushPbb(eth_type) => packet.push_pbb(eth_type),
-        Action::PopPbb => packet.pop_pbb(),
-        Action::DecMplsTtl | Action::DecNwTtl | Action::Output { .. } | Action::Group(_) => {}
+        SpecAction::CopyTtlOut => packet.copy_ttl_out(),
+        SpecAction::CopyTtlIn => packet.copy_ttl_in(),
+        SpecAction::SetMplsTtl(ttl) => packet.set_own_ttl(ttl, true),
+        SpecAction::SetNwTtl(ttl) => packet.set_own_ttl(ttl, false),
+        SpecAction::DecMplsTtl if !packet.lower_ttl(true) => return Left::InvalidTtl,
+        SpecAction::DecNwTtl if !packet.lower_ttl(false) => return Left::InvalidTtl,
+        SpecAction::PushVlan(eth_type) => packet.push_vlan(eth_type),
+        SpecAction::PopVlan => packet.pop_vlan(),
+        SpecAction::PushMpls(eth_type) => packet.push_mpls(eth_type),
+        SpecAction::PopMpls(eth_type) => packet.pop_mpls(eth_type),
+        SpecAction::SetField { field, value } => packet.set(field, value),
+        SpecAction::PushPbb(eth_type) => packet.push_pbb(eth_type),
+        SpecAction::PopPbb => packet.pop_pbb(),
+        SpecAction::DecMplsTtl
+        | SpecAction::DecNwTtl
+        | SpecAction::Output { .. }
+        | SpecAction::Group(_) => {}
     }
     Left::Frame
 }
 
 /// Returns where an action stands in the order in which an action set is performed (section 5.10).
-const fn rank(action: Action) -> u8 {
+const fn rank(action: SpecAction) -> u8 {
     match action {
-        Action::CopyTtlIn => 0,
-        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 1,
-        Action::PushMpls(_) => 2,
-        Action::PushPbb(_) => 3,
-        Action::PushVlan(_) => 4,
-        Action::CopyTtlOut => 5,
-        Action::DecMplsTtl | Action::DecNwTtl => 6,
-        Action::SetField { .. } | Action::SetMplsTtl(_) | Action::SetNwTtl(_) => 7,
-        Action::Group(_) => 8,
-        Action::Output { .. } => 9,
+        SpecAction::CopyTtlIn => 0,
+        SpecAction::PopVlan | SpecAction::PopMpls(_) | SpecAction::PopPbb => 1,
+        SpecAction::PushMpls(_) => 2,
+        SpecAction::PushPbb(_) => 3,
+        SpecAction::PushVlan(_) => 4,
+        SpecAction::CopyTtlOut => 5,
+        SpecAction::DecMplsTtl | SpecAction::DecNwTtl => 6,
+        SpecAction::SetField { .. } | SpecAction::SetMplsTtl(_) | SpecAction::SetNwTtl(_) => 7,
+        SpecAction::Group(_) => 8,
+        SpecAction::Output { .. } => 9,
     }
 }
 
 /// An action set: at most one action of each type, and of `SET_FIELD` one of each field.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ActionSet(Vec<Action>);
+pub(super) struct ActionSet(Vec<SpecAction>);
 
 impl ActionSet {
     /// Puts actions in; each takes the place of an earlier one of its type.
-    pub(super) fn write(&mut self, actions: &[Action]) {
+    pub(super) fn write(&mut self, actions: &[SpecAction]) {
         for action in actions {
             self.0.retain(|held| !same_type(*held, *action));
             self.0.push(*action);
@@ -235,22 +238,26 @@ impl ActionSet {
 
     /// The actions in the order in which they are performed: with a group the outputs beside it do not count, and without
     /// both the frame is dropped (section 5.10).
-    pub(super) fn ordered(&self) -> Vec<Action> {
+    pub(super) fn ordered(&self) -> Vec<SpecAction> {
         let mut actions = self.0.clone();
-        let group = actions.iter().any(|it| matches!(it, Action::Group(_)));
-        let output = actions.iter().any(|it| matches!(it, Action::Output { .. }));
+        let group = actions.iter().any(|it| matches!(it, SpecAction::Group(_)));
+        let output = actions
+            .iter()
+            .any(|it| matches!(it, SpecAction::Output { .. }));
         if !group && !output {
             return Vec::new();
         }
-        actions.retain(|it| !group || !matches!(it, Action::Output { .. }));
+        actions.retain(|it| !group || !matches!(it, SpecAction::Output { .. }));
         actions.sort_by_key(|action| rank(*action));
         actions
     }
 }
 
-fn same_type(one: Action, other: Action) -> bool {
+fn same_type(one: SpecAction, other: SpecAction) -> bool {
     match (one, other) {
-        (Action::SetField { field, .. }, Action::SetField { field: other, .. }) => field == other,
+        (SpecAction::SetField { field, .. }, SpecAction::SetField { field: other, .. }) => {
+            field == other
+        }
         _ => std::mem::discriminant(&one) == std::mem::discriminant(&other),
     }
 }

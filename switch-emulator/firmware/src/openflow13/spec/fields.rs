@@ -2,7 +2,7 @@
 
 use super::super::matching::{field, fields as split, Oxm};
 use super::packet::ParsedPacket;
-use super::{error, Refusal};
+use super::{error, SpecRefusal};
 use crate::bytes::be16;
 
 pub(super) const IPV4: u16 = 0x0800;
@@ -86,7 +86,7 @@ pub(super) fn known() -> impl Iterator<Item = (u8, FieldKind)> {
 
 /// Fields known to exist in a frame that has matched.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownFields {
     pub(super) eth_type: Option<u16>,
     pub(super) tagged: bool,
     ip_proto: Option<u8>,
@@ -94,7 +94,7 @@ pub(super) struct Known {
     in_port: bool,
 }
 
-impl Known {
+impl KnownFields {
     /// Returns whether a frame of which this is known has the field (table 12 of 1.3.4).
     pub(super) fn has(&self, number: u8) -> bool {
         let is_ip = matches!(self.eth_type, Some(IPV4 | IPV6));
@@ -176,7 +176,7 @@ pub(super) struct OxmMatch {
 impl OxmMatch {
     /// Reads the `ofp_match` at the beginning of `bytes`. Returns it, the bytes of its fields, and its length with
     /// padding.
-    pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), Refusal> {
+    pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), SpecRefusal> {
         let length = usize::from(be16(bytes, 2));
         let padded = length.next_multiple_of(8);
         if bytes.len() >= 4 && be16(bytes, 0) != 1 {
@@ -191,7 +191,7 @@ impl OxmMatch {
             return Err(error::BAD_MATCH_LENGTH);
         }
         let mut found = Self::default();
-        let mut known = Known::default();
+        let mut known = KnownFields::default();
         for oxm in &list {
             let wanted = read_field(oxm)?;
             if found.get(wanted.number).is_some() {
@@ -211,8 +211,8 @@ impl OxmMatch {
     }
 
     /// Returns the fields known to exist in the frames that it matches.
-    pub(super) fn known(&self) -> Known {
-        let mut known = Known::default();
+    pub(super) fn known(&self) -> KnownFields {
+        let mut known = KnownFields::default();
         for wanted in &self.wanted {
             known.learn(wanted.number, wanted.value);
         }
@@ -251,7 +251,7 @@ pub(super) fn number(bytes: &[u8]) -> u128 {
         .fold(0, |sum, byte| sum << 8 | u128::from(*byte))
 }
 
-fn read_field(oxm: &Oxm) -> Result<Wanted, Refusal> {
+fn read_field(oxm: &Oxm) -> Result<Wanted, SpecRefusal> {
     let field = oxm.field().ok_or(error::BAD_FIELD)?;
     let kind = kind(field).ok_or(error::BAD_FIELD)?;
     let masked = oxm.is_masked();

@@ -9,7 +9,7 @@ use super::groups::SpecGroups;
 use super::instructions::SpecProgram;
 use super::meters::SpecMeters;
 use super::packet::ParsedPacket;
-use super::{error, Ports, Refusal};
+use super::{error, Ports, SpecRefusal};
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::openflow13::matching::field as oxm;
@@ -74,7 +74,7 @@ impl Blocks {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct SpecEntry {
     blocks: Blocks,
     pub(super) table: u8,
     pub(super) priority: u16,
@@ -98,7 +98,7 @@ pub(super) struct Entry {
 /// An entry that has gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Removed {
-    entry: Entry,
+    entry: SpecEntry,
     reason: FlowRemovedReason,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn put_match(body: &mut Vec<u8>, oxms: &[u8]) {
 /// Outcome of a `FLOW_MOD`.
 #[derive(Debug)]
 pub(crate) struct FlowModOutcome {
-    pub(crate) done: Result<Vec<Removed>, Refusal>,
+    pub(crate) done: Result<Vec<Removed>, SpecRefusal>,
     pub(crate) cost_ps: i64,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Reads that of a request for statistics, whose body begins at `body`.
-    pub(super) fn of_request(body: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn of_request(body: &[u8]) -> Result<Self, SpecRefusal> {
         if body.len() < 40 {
             return Err(error::BAD_LENGTH);
         }
@@ -183,7 +183,7 @@ impl Filter {
         })
     }
 
-    pub(super) fn means(&self, entry: &Entry) -> bool {
+    pub(super) fn means(&self, entry: &SpecEntry) -> bool {
         let by_match = match self.strict {
             None => self.fields.covers(&entry.fields),
             Some(priority) => entry.priority == priority && self.fields.equals(&entry.fields),
@@ -206,7 +206,7 @@ pub(super) struct SpecTableCounters {
 /// The entries.
 #[derive(Debug)]
 pub(super) struct Flows {
-    list: Vec<Entry>,
+    list: Vec<SpecEntry>,
     pub(super) tables: [SpecTableCounters; TABLES],
 }
 
@@ -234,11 +234,11 @@ impl Flows {
         self.list.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SpecEntry> {
         self.list.iter()
     }
 
-    pub(super) fn entry(&self, position: usize) -> &Entry {
+    pub(super) fn entry(&self, position: usize) -> &SpecEntry {
         &self.list[position]
     }
 
@@ -247,7 +247,7 @@ impl Flows {
         &mut self,
         pool: &mut Pool,
         reason: FlowRemovedReason,
-        is_meant: impl Fn(&Entry) -> bool,
+        is_meant: impl Fn(&SpecEntry) -> bool,
     ) -> Vec<Removed> {
         let mut gone = Vec::new();
         let mut position = 0;
@@ -307,7 +307,7 @@ impl Flows {
         message: &[u8],
         known: Known,
         now: Instant,
-    ) -> Result<Vec<Removed>, Refusal> {
+    ) -> Result<Vec<Removed>, SpecRefusal> {
         if message.len() < HEAD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -369,7 +369,7 @@ impl Flows {
         let (same, blocks) = self.make_room(pool, (table, priority), &fields, flags, lengths)?;
         let mut head = [0; HEAD_BYTES];
         head.copy_from_slice(&message[..HEAD_BYTES]);
-        let mut entry = Entry {
+        let mut entry = SpecEntry {
             blocks,
             table,
             priority,
@@ -408,8 +408,8 @@ impl Flows {
         fields: &OxmMatch,
         flags: u16,
         (match_bytes, instruction_bytes): (usize, usize),
-    ) -> Result<(Option<usize>, Blocks), Refusal> {
-        let rivals = |entry: &Entry| (entry.table, entry.priority) == of;
+    ) -> Result<(Option<usize>, Blocks), SpecRefusal> {
+        let rivals = |entry: &SpecEntry| (entry.table, entry.priority) == of;
         let mut list = self.list.iter();
         if flags & flag::CHECK_OVERLAP != 0
             && list.any(|entry| rivals(entry) && entry.fields.overlaps(fields))
@@ -448,7 +448,7 @@ impl Flows {
         instructions: &[u8],
         program: &SpecProgram,
         flags: u16,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SpecRefusal> {
         for position in 0..self.list.len() {
             if !filter.means(&self.list[position]) {
                 continue;

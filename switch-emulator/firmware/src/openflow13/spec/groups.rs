@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
-use super::{error, Ports, Refusal};
+use super::{error, Ports, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -22,7 +22,7 @@ const ANY: u32 = u32::MAX;
 
 /// How a group chooses among its buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GroupKind {
     All = 0,
     Select = 1,
     Indirect = 2,
@@ -42,7 +42,7 @@ pub(super) struct Bucket {
 /// A group.
 #[derive(Clone, Debug)]
 pub(super) struct SpecGroup {
-    pub(super) kind: Kind,
+    pub(super) kind: GroupKind,
     /// As they were sent.
     pub(super) message: Vec<u8>,
     pub(super) buckets: Vec<Bucket>,
@@ -74,7 +74,7 @@ impl SpecGroups {
         message: &[u8],
         ports: Ports,
         now: Instant,
-    ) -> Result<Vec<u32>, Refusal> {
+    ) -> Result<Vec<u32>, SpecRefusal> {
         if message.len() < GROUP_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -115,10 +115,10 @@ impl SpecGroups {
         group.packets += 1;
         group.bytes += bytes as u64;
         let chosen: Vec<usize> = match group.kind {
-            Kind::All => (0..group.buckets.len()).collect(),
-            Kind::Indirect => vec![0],
-            Kind::Select => group.select(draw).into_iter().collect(),
-            Kind::FastFailover => {
+            GroupKind::All => (0..group.buckets.len()).collect(),
+            GroupKind::Indirect => vec![0],
+            GroupKind::Select => group.select(draw).into_iter().collect(),
+            GroupKind::FastFailover => {
                 let is_live = |bucket: &Bucket| ports.is_live(bucket.watched_port);
                 group.buckets.iter().position(is_live).into_iter().collect()
             }
@@ -136,12 +136,12 @@ impl SpecGroups {
 }
 
 impl SpecGroup {
-    fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, Refusal> {
+    fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, SpecRefusal> {
         let kind = match message[10] {
-            0 => Kind::All,
-            1 => Kind::Select,
-            2 => Kind::Indirect,
-            3 => Kind::FastFailover,
+            0 => GroupKind::All,
+            1 => GroupKind::Select,
+            2 => GroupKind::Indirect,
+            3 => GroupKind::FastFailover,
             _ => return Err(error::BAD_GROUP_TYPE),
         };
         let mut rest = &message[GROUP_MOD_BYTES..];
@@ -162,12 +162,12 @@ impl SpecGroup {
             let (bytes, behind) = rest.split_at(length);
             let (weight, watched_port) = (be16(bytes, 2), be32(bytes, 4));
             // A group with a field that its type does not define is invalid (section 6.5).
-            if weight != 0 && kind != Kind::Select {
+            if weight != 0 && kind != GroupKind::Select {
                 return Err(error::INVALID_GROUP);
             }
             // Any bucket may name what it watches, but only those of FAST_FAILOVER must.
             let watches_a_port = ports.exists(watched_port) && be32(bytes, 8) == ANY;
-            if kind == Kind::FastFailover && !watches_a_port {
+            if kind == GroupKind::FastFailover && !watches_a_port {
                 return Err(error::BAD_WATCH);
             }
             let mut set = ActionSet::default();
@@ -181,7 +181,7 @@ impl SpecGroup {
             });
             rest = behind;
         }
-        if kind == Kind::Indirect && buckets.len() != 1 {
+        if kind == GroupKind::Indirect && buckets.len() != 1 {
             return Err(error::INVALID_GROUP);
         }
         Ok(Self {

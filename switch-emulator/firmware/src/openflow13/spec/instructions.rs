@@ -1,19 +1,19 @@
 //! Instructions of an entry (OpenFlow 1.3.4, sections 5.9 and 7.2.4).
 
 use super::super::table::TABLES;
-use super::actions::{self, Action, Scope};
-use super::fields::Known;
+use super::actions::{self, Scope, SpecAction};
+use super::fields::KnownFields;
 use super::meters::SpecMeters;
-use super::{error, Refusal};
+use super::{error, SpecRefusal};
 use crate::bytes::{be16, be32, be64};
 
 /// Instructions of an entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpecProgram {
     pub(super) meter: Option<u32>,
-    pub(super) apply: Vec<Action>,
+    pub(super) apply: Vec<SpecAction>,
     pub(super) clear: bool,
-    pub(super) write: Vec<Action>,
+    pub(super) write: Vec<SpecAction>,
     /// Value and mask.
     pub(super) metadata: Option<(u64, u64)>,
     pub(super) next_table: Option<u8>,
@@ -26,8 +26,8 @@ impl SpecProgram {
         table: u8,
         scope: Scope,
         meters: &SpecMeters,
-        known: Known,
-    ) -> Result<Self, Refusal> {
+        known: KnownFields,
+    ) -> Result<Self, SpecRefusal> {
         let mut program = Self::default();
         let mut seen = Vec::new();
         while !bytes.is_empty() {
@@ -74,14 +74,14 @@ impl SpecProgram {
         Ok(program)
     }
 
-    fn actions(&self) -> impl Iterator<Item = &Action> {
+    fn actions(&self) -> impl Iterator<Item = &SpecAction> {
         self.apply.iter().chain(&self.write)
     }
 
     /// Returns whether it sends frames to one of these groups.
     pub(super) fn uses_group(&self, groups: &[u32]) -> bool {
         self.actions()
-            .any(|action| matches!(action, Action::Group(id) if groups.contains(id)))
+            .any(|action| matches!(action, SpecAction::Group(id) if groups.contains(id)))
     }
 
     /// Returns whether it sends to this group.
@@ -92,6 +92,6 @@ impl SpecProgram {
     /// Returns whether it sends to this port.
     pub(super) fn sends_to_port(&self, wanted: u32) -> bool {
         self.actions()
-            .any(|action| matches!(action, Action::Output { port, .. } if *port == wanted))
+            .any(|action| matches!(action, SpecAction::Output { port, .. } if *port == wanted))
     }
 }

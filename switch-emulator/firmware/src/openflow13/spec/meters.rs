@@ -2,7 +2,7 @@
 
 use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
 use super::super::pool::{Pool, PoolBlock};
-use super::{error, Refusal};
+use super::{error, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -66,7 +66,7 @@ impl SpecMeters {
         pool: &mut Pool,
         message: &[u8],
         now: Instant,
-    ) -> Result<Vec<u32>, Refusal> {
+    ) -> Result<Vec<u32>, SpecRefusal> {
         if message.len() < METER_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -186,7 +186,7 @@ impl SpecBand {
     }
 }
 
-fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, Refusal> {
+fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, SpecRefusal> {
     if bytes.len() % BAND_BYTES != 0 {
         return Err(error::BAD_LENGTH);
     }

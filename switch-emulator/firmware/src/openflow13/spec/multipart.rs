@@ -4,9 +4,9 @@ use super::super::meters::{ALL as ALL_METERS, BANDS, METERS};
 use super::super::table::{MAX_ENTRIES, TABLES};
 use super::super::{PortCounters, Surroundings};
 use super::fields::known;
-use super::flows::{put_match, Entry, Filter};
+use super::flows::{put_match, Filter, SpecEntry};
 use super::groups::GROUPS;
-use super::{error, Refusal, SpecSwitch};
+use super::{error, SpecRefusal, SpecSwitch};
 use crate::bytes::{be16, be32};
 use crate::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl SpecSwitch {
         now: Instant,
         up_for: Duration,
         surroundings: &mut impl Surroundings,
-    ) -> Result<Multipart, Refusal> {
+    ) -> Result<Multipart, SpecRefusal> {
         if message.len() < HEAD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -65,7 +65,7 @@ impl SpecSwitch {
             }
             2 => {
                 let filter = Filter::of_request(body)?;
-                let told: Vec<&Entry> = self
+                let told: Vec<&SpecEntry> = self
                     .flows
                     .iter()
                     .filter(|entry| filter.means(entry))
@@ -188,7 +188,7 @@ impl SpecSwitch {
         Some(record)
     }
 
-    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, Refusal> {
+    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, SpecRefusal> {
         if wanted != ALL_METERS && !self.meters.has(wanted) {
             return Err(error::UNKNOWN_METER);
         }
@@ -198,7 +198,7 @@ impl SpecSwitch {
             .collect())
     }
 
-    fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, Refusal> {
+    fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, SpecRefusal> {
         let statistics = |meter: &super::meters::SpecMeter| {
             let users = self
                 .flows
@@ -226,7 +226,7 @@ impl SpecSwitch {
             .collect())
     }
 
-    fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, Refusal> {
+    fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, SpecRefusal> {
         let configuration = |meter: &super::meters::SpecMeter| {
             let mut record = Vec::new();
             record.extend((8 + 16 * meter.bands.len() as u16).to_be_bytes());
@@ -266,7 +266,7 @@ fn put_age(record: &mut Vec<u8>, age: Duration) {
     record.extend(((age.as_nanos() % 1_000_000_000) as u32).to_be_bytes());
 }
 
-fn flow(entry: &Entry, now: Instant) -> Vec<u8> {
+fn flow(entry: &SpecEntry, now: Instant) -> Vec<u8> {
     let mut record = vec![0, 0, entry.table, 0];
     put_age(&mut record, now.saturating_since(entry.installed));
     for number in [

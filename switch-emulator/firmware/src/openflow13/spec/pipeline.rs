@@ -3,10 +3,10 @@
 use super::super::instructions::ports;
 use super::super::meters::Metered;
 use super::super::table::TABLES;
-use super::actions::{self, Action, ActionSet, Left, Scope};
+use super::actions::{self, ActionSet, Left, Scope, SpecAction};
 use super::flows::Known;
 use super::packet::ParsedPacket;
-use super::{Ports, Refusal, Removed, SpecSwitch};
+use super::{Ports, Removed, SpecRefusal, SpecSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::matched_entries::MatchedEntries;
@@ -30,7 +30,7 @@ pub(crate) enum PacketInReason {
 
 /// Effect of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum SpecEffect {
     /// It leaves by these ports.
     Output { ports: PortMask, frame: Vec<u8> },
     /// It goes to the controller.
@@ -44,8 +44,8 @@ pub(crate) enum Effect {
 
 /// Result of the pipeline for a frame.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) effects: Vec<Effect>,
+pub(crate) struct SpecRun {
+    pub(crate) effects: Vec<SpecEffect>,
     pub(crate) cost_ps: i64,
     /// Entries compared with the frame, in all tables.
     pub(crate) examined: u64,
@@ -56,11 +56,11 @@ pub(crate) struct Run {
     matched: Option<MatchedEntries>,
 }
 
-impl Run {
+impl SpecRun {
     /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
     pub(crate) fn only_sent(&self) -> Option<(MatchedEntries, PortMask)> {
         match self.effects[..] {
-            [Effect::Output { ports, .. }] => Some((self.matched?, ports)),
+            [SpecEffect::Output { ports, .. }] => Some((self.matched?, ports)),
             _ => None,
         }
     }
@@ -68,7 +68,7 @@ impl Run {
 
 /// Context of actions.
 #[derive(Clone, Copy, Debug)]
-struct Context<'a> {
+struct SpecContext<'a> {
     table: u8,
     cookie: u64,
     reason: PacketInReason,
@@ -77,7 +77,7 @@ struct Context<'a> {
     costs: &'a Costs,
 }
 
-impl Context<'_> {
+impl SpecContext<'_> {
     /// Returns the context of the action set or of a group's bucket, which belong to no single entry (section 7.4.1).
     const fn of_no_entry(self) -> Self {
         Self {
@@ -117,10 +117,10 @@ impl SpecSwitch {
         ports: Ports,
         now: Instant,
         costs: &Costs,
-    ) -> Run {
-        let mut run = Run {
+    ) -> SpecRun {
+        let mut run = SpecRun {
             matched: Some(MatchedEntries::NONE),
-            ..Run::default()
+            ..SpecRun::default()
         };
         let mut packet = ParsedPacket::new(frame, in_port);
         self.look_up(&mut packet, ports, now, costs, &mut run);
@@ -139,17 +139,17 @@ impl SpecSwitch {
         ports: Ports,
         now: Instant,
         costs: &Costs,
-    ) -> Result<Run, Refusal> {
+    ) -> Result<SpecRun, SpecRefusal> {
         let scope = Scope {
             ports,
             groups: Some(&self.groups),
             to_tables: true,
         };
         let list = actions::read(list, scope, None)?;
-        let mut run = Run::default();
+        let mut run = SpecRun::default();
         if !frame.is_empty() {
             let mut packet = ParsedPacket::new(frame.to_vec(), in_port);
-            let context = Context {
+            let context = SpecContext {
                 table: 0,
                 cookie: NO_COOKIE,
                 reason: PacketInReason::Action,
@@ -168,7 +168,7 @@ impl SpecSwitch {
         ports: Ports,
         now: Instant,
         costs: &Costs,
-        run: &mut Run,
+        run: &mut SpecRun,
     ) {
         let mut set = ActionSet::default();
         let mut table = 0;
@@ -186,7 +186,7 @@ impl SpecSwitch {
             let entry = self.flows.entry(position);
             let program = entry.program.clone();
             let is_miss = entry.priority == 0 && entry.fields.wanted.is_empty();
-            let context = Context {
+            let context = SpecContext {
                 table,
                 cookie: entry.cookie,
                 reason: if is_miss {
@@ -232,15 +232,15 @@ impl SpecSwitch {
 
     fn perform(
         &mut self,
-        list: &[Action],
+        list: &[SpecAction],
         packet: &mut ParsedPacket,
-        context: Context,
-        run: &mut Run,
+        context: SpecContext,
+        run: &mut SpecRun,
     ) -> Left {
         for action in list {
             match *action {
-                Action::Output { port, .. } => self.output(port, packet, context, run),
-                Action::Group(id) => {
+                SpecAction::Output { port, .. } => self.output(port, packet, context, run),
+                SpecAction::Group(id) => {
                     run.cost_ps += self.costs.group_ps;
                     run.matched = None;
                     let bytes = packet.frame.len();
@@ -263,7 +263,13 @@ impl SpecSwitch {
         Left::Frame
     }
 
-    fn output(&mut self, port: u32, packet: &mut ParsedPacket, context: Context, run: &mut Run) {
+    fn output(
+        &mut self,
+        port: u32,
+        packet: &mut ParsedPacket,
+        context: SpecContext,
+        run: &mut SpecRun,
+    ) {
         let ports = context.ports;
         let only = |number: u32| match u8::try_from(number).ok().and_then(PortNumber::new) {
             Some(port) => PortMask::EMPTY.with(port),
@@ -283,7 +289,7 @@ impl SpecSwitch {
         let first = !run
             .effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Output { .. }));
+            .any(|effect| matches!(effect, SpecEffect::Output { .. }));
         let costs = context.costs.action();
         let cost = if first {
             costs.output
@@ -291,7 +297,7 @@ impl SpecSwitch {
             costs.output_again
         };
         run.cost_ps += at_length(cost, length_with_fcs(packet.frame.len()));
-        run.effects.push(Effect::Output {
+        run.effects.push(SpecEffect::Output {
             ports: PortMask::from_bits(ports_meant.bits() & ports.forwarding.bits()),
             frame: packet.frame.clone(),
         });
@@ -299,7 +305,12 @@ impl SpecSwitch {
 }
 
 /// A frame goes to the controller: whole, since the switch keeps no copy.
-fn to_controller(packet: &ParsedPacket, reason: PacketInReason, context: Context, run: &mut Run) {
+fn to_controller(
+    packet: &ParsedPacket,
+    reason: PacketInReason,
+    context: SpecContext,
+    run: &mut SpecRun,
+) {
     if packet.frame.len() > LONGEST_BYTES {
         return;
     }
@@ -318,7 +329,7 @@ fn to_controller(packet: &ParsedPacket, reason: PacketInReason, context: Context
     super::flows::put_match(&mut body, &oxms);
     body.extend([0; 2]);
     body.extend(&packet.frame);
-    run.effects.push(Effect::PacketIn {
+    run.effects.push(SpecEffect::PacketIn {
         reason,
         in_port: packet.in_port,
         body,
@@ -371,20 +382,24 @@ fn draw(packet: &ParsedPacket) -> u32 {
 }
 
 /// Cost of changing the frame: that of the like action of the firmware.
-fn rewriting_ps(action: Action, packet: &ParsedPacket, costs: &Costs) -> i64 {
+fn rewriting_ps(action: SpecAction, packet: &ParsedPacket, costs: &Costs) -> i64 {
     let length = length_with_fcs(packet.frame.len());
     let costs = costs.action();
     let cost = match action {
-        Action::PushVlan(_) | Action::PushMpls(_) | Action::PushPbb(_) => costs.set_vlan,
-        Action::PopVlan if packet.get(field::VLAN_PCP).is_none() => costs.strip_vlan_untagged,
-        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => costs.strip_vlan,
-        Action::SetField { field, .. }
+        SpecAction::PushVlan(_) | SpecAction::PushMpls(_) | SpecAction::PushPbb(_) => {
+            costs.set_vlan
+        }
+        SpecAction::PopVlan if packet.get(field::VLAN_PCP).is_none() => costs.strip_vlan_untagged,
+        SpecAction::PopVlan | SpecAction::PopMpls(_) | SpecAction::PopPbb => costs.strip_vlan,
+        SpecAction::SetField { field, .. }
             if matches!(field, field::IP_DSCP..=field::ICMPV4_CODE)
                 || matches!(field, field::IPV6_SRC..=field::IPV6_ND_TLL) =>
         {
             costs.set_checksummed
         }
-        Action::SetNwTtl(_) | Action::DecNwTtl | Action::CopyTtlIn => costs.set_checksummed,
+        SpecAction::SetNwTtl(_) | SpecAction::DecNwTtl | SpecAction::CopyTtlIn => {
+            costs.set_checksummed
+        }
         _ => costs.set_dl,
     };
     at_length(cost, length)

@@ -124,7 +124,7 @@ pub struct InterferenceProfile {
 }
 
 /// Whether a value can be worked with, its key, and what would be right.
-type Rule = (bool, &'static str, &'static str);
+type ProfileRule = (bool, &'static str, &'static str);
 
 impl LinuxSwitchProfile {
     /// Reads a profile.
@@ -141,7 +141,7 @@ impl LinuxSwitchProfile {
         }
     }
 
-    fn rules(&self) -> Vec<Rule> {
+    fn rules(&self) -> Vec<ProfileRule> {
         let (chip, rate_bps) = (&self.switch_chip, self.ports.link_rate_bps);
         vec![
             (
@@ -187,7 +187,7 @@ impl LinuxSwitchProfile {
         ]
     }
 
-    fn cpu_rules(&self) -> Vec<Rule> {
+    fn cpu_rules(&self) -> Vec<ProfileRule> {
         let (cpu, interference) = (&self.cpu, &self.interference);
         let stalls_ns = 1..=interference.stall_most_ns.min(MAX_NS);
         vec![

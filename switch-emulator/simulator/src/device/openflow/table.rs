@@ -200,7 +200,7 @@ impl Entry {
 
 /// Entries in the order in which they are searched.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct RuleTable {
     ports: u8,
     /// Whether entries can name a queue of a port.
     has_queues: bool,
@@ -213,7 +213,7 @@ pub(super) struct Table {
     deleted: Vec<u64>,
 }
 
-impl Table {
+impl RuleTable {
     /// Creates an empty table of a switch with `ports` front ports.
     pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
         let model = TableModel {
