@@ -121,7 +121,7 @@ def schedule(
     """
     from evaluation.schedule_check.document import ScheduleDocument, wanted_of  # noqa: PLC0415
     from evaluation.schedule_check.verdict import check  # noqa: PLC0415
-    from loko.controller.manners import refuse_version  # noqa: PLC0415 - so that others need not load it
+    from loko.controller.dialect import refuse_version  # noqa: PLC0415 - so that others need not load it
     from loko.lab import load_lab  # noqa: PLC0415
     from loko.requests import load_documents  # noqa: PLC0415
     from loko.schedule.kept import extend, load_kept  # noqa: PLC0415

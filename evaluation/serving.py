@@ -53,11 +53,11 @@ from loko.schemes import (
     default_scheme,
     reserved_of,
 )
-from loko.serve.granting import AdmissionGranting
+from loko.serve.admitter import SchemeAdmitter
 from loko.serve.journal import LogFormat, begin_log
-from loko.serve.program import Settings, migration_of, read_tls, read_token
+from loko.serve.program import ServiceSettings, migration_of, read_tls, read_token
 from loko.serve.program import serve as run
-from loko.serve.slots import ServedSchedule, SlotGranting, load_served
+from loko.serve.slots import ServedSchedule, SlotAdmitter, load_served
 from loko.units import NS_PER_MS
 
 
@@ -253,9 +253,9 @@ def serve(
         companion = _boards(network, free_control=free_control, traffic=traffic)
     elif live:
         companion = _taps(network, traffic=traffic)
-    settings = Settings(
+    settings = ServiceSettings(
         lab=network,
-        granting=granted.granting,
+        admitter=granted.admitter,
         terms=granted.terms,
         options=granted.options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
@@ -274,9 +274,9 @@ def serve(
         compare_s=granted.compare_s,
         reroute_s=reroute,
         fillers=granted.fillers,
-        delete_strangers=delete_strangers,
+        delete_foreign_entries=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
-        companion=companion,
+        sidecar=companion,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
         log_format=log_format,
         verbose=verbose,
@@ -291,7 +291,7 @@ _MIGRATED: Final = (
 """Columns of the flows of a migration."""
 
 
-def _migrated(settings: Settings, *, yes: bool, as_json: bool, as_csv: bool) -> Settings:
+def _migrated(settings: ServiceSettings, *, yes: bool, as_json: bool, as_csv: bool) -> ServiceSettings:
     """Show what a migration does. Return the settings for it, or end the program if it is not wanted yet."""
     migration = migration_of(settings)
     if as_json:
@@ -332,7 +332,7 @@ class _AdmissionOptions(NamedTuple):
 class _Granted(NamedTuple):
     """The admission of flows, and the settings that follow from that choice."""
 
-    granting: AdmissionGranting | SlotGranting
+    admitter: SchemeAdmitter | SlotAdmitter
     terms: Terms
     options: dict[str, str]
     changes_per_s: float
@@ -397,7 +397,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         fillers=fillers,
         openflow=openflow,
     )
-    return _Granted(AdmissionGranting(lab, admission), terms, options, changes_per_s, compare_s, fillers)
+    return _Granted(SchemeAdmitter(lab, admission), terms, options, changes_per_s, compare_s, fillers)
 
 
 def _refuse_baseline(choice: Choice, *, is_wanted: bool) -> None:
@@ -422,7 +422,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
             )
     served = load_served(file, lab)
     document = load_schedule(file)
-    slots = SlotGranting(lab, served, openflow=openflow, checker=IncrementalCheck(lab, document))
+    slots = SlotAdmitter(lab, served, openflow=openflow, checker=IncrementalCheck(lab, document))
     _refuse_refuted(lab, file, document.model_copy(update={"openflow": openflow}), served)
     options = {
         "scheme": slots.scheme,

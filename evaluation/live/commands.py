@@ -35,7 +35,7 @@ from loko.commands.choices import OpenFlowOption
 from loko.commands.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
 from loko.commands.telling import tell, tell_error
-from loko.controller.manners import refuse_version
+from loko.controller.dialect import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow

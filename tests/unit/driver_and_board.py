@@ -9,8 +9,8 @@ from typing import Final
 from board_end import BoardEnd, Pair
 
 from loko.controller import wire, wire13
+from loko.controller.dialect import DIALECTS
 from loko.controller.driver import Driver
-from loko.controller.manners import MANNERS
 from loko.controller.wire import WireEntry
 from loko.controller.wire13 import Entry13
 from loko.entries import FlowEntry, five_tuple_entry
@@ -57,7 +57,7 @@ class Setting:
 
     def driver(self, **options: object) -> Driver:
         values: dict[str, object] = {"capacity": 128, "own_mark": MARK, **options}
-        return Driver(manners=MANNERS[self.openflow], **values)  # type: ignore[arg-type]
+        return Driver(dialect=DIALECTS[self.openflow], **values)  # type: ignore[arg-type]
 
     def end(self, config: dict[str, object] | None = None, *, start_ns: int = 3 * S) -> BoardEnd:
         return BoardEnd({"quirks": self.quirks, **(config or {})}, start_ns=start_ns, openflow=self.openflow)

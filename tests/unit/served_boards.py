@@ -1,4 +1,4 @@
-"""A flow keeper with its store and emulated boards, in virtual time, that can be killed at any step."""
+"""A flow flow manager with its store and emulated boards, in virtual time, that can be killed at any step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from board_end import BoardEnd
 
 from loko.admission import LokoAdmission
 from loko.allocation import scheme_named
+from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.manners import MANNERS
 from loko.controller.versions import WIRES
 from loko.entries import filler_entries, match_of
 from loko.flow import Flow
@@ -20,11 +20,11 @@ from loko.lab_allocation import allocations_of
 from loko.network import Hop, visits
 from loko.scenario import OpenFlow, of_lokos_tables
 from loko.schedule.timed_flow import TimedFlow
-from loko.serve.granting import AdmissionGranting, Decide, Granting
-from loko.serve.keeper import FlowKeeper
+from loko.serve.admitter import Admitter, Decide, SchemeAdmitter
+from loko.serve.flow_manager import FlowManager
 from loko.serve.migration import Migration
-from loko.serve.outcome import Change, Effects, FlowState, Happening, Insert, Outcome, Restate, Write
-from loko.serve.slots import ServedSchedule, SlotGranting
+from loko.serve.outcome import Effects, Event, FlowState, Insert, RequestOutcome, Rewrite, UpdateState, Write
+from loko.serve.slots import ServedSchedule, SlotAdmitter
 from loko.serve.store import Store
 
 STEP_NS = 1_000_000
@@ -89,8 +89,8 @@ class ServedBoards:
         self.fuse: int | None = None
         self.full = False
         self.migration: Migration | None = None  # to be carried out at the next start
-        self.answers: dict[int, Outcome] = {}
-        self.log: list[Happening] = []
+        self.answers: dict[int, RequestOutcome] = {}
+        self.log: list[Event] = []
         self.store: Store | None = None
         self.unwritten: list[Write] = []  # writes that are lost if the service is killed
         self.start()
@@ -100,22 +100,22 @@ class ServedBoards:
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS, migration=self.migration)
         self.migration = None
         self.grant_anew(self.store)
-        self.keeper = FlowKeeper(
+        self.manager = FlowManager(
             self.lab,
-            self.granting,
+            self.admitter,
             {
                 name: Driver(
                     capacity=self.capacity,
                     own_mark=OWN_MARK,
-                    manners=MANNERS[self.openflow],
-                    delete_strangers=self.delete_strangers,
+                    dialect=DIALECTS[self.openflow],
+                    delete_foreign_entries=self.delete_strangers,
                     compare_ns=self.compare_ns,
                 )
                 for name in self.lab.switches
             },
             now_ns=self.now_ns,
             stored=self.store.load(),
-            debts=self.store.debts(),
+            backlogs=self.store.backlogs(),
             last_number=self.store.last_number(),
             fillers=filler_entries(self.lab, self.fillers),
             openflow=self.openflow,
@@ -136,13 +136,13 @@ class ServedBoards:
         )
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
         self.admission = LokoAdmission(self.lab, allocations, fillers=self.fillers)
-        self.granting: Granting = AdmissionGranting(self.lab, self.admission)
+        self.admitter: Admitter = SchemeAdmitter(self.lab, self.admission)
 
     def decision(
         self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
     ) -> Decide:
         """Return the function that decides on a flow."""
-        return AdmissionGranting(self.lab, self.admission).decision(wanted, path, deadline_ns)
+        return SchemeAdmitter(self.lab, self.admission).decision(wanted, path, deadline_ns)
 
     def kill(self) -> None:
         """Leave the state that kill -9 would leave: only the disk survives, and the connections end."""
@@ -156,7 +156,7 @@ class ServedBoards:
     def reboot(self, name: str) -> None:
         """Power-cycle a board."""
         self.boards[name] = BoardEnd(dict(self.config[name]), start_ns=self.now_ns, openflow=self.openflow)
-        self.keeper.disconnected(self.now_ns, name)
+        self.manager.disconnected(self.now_ns, name)
         self.due[name] = self.now_ns + RECONNECTION_NS
 
     def unplug(self, name: str, *, plugged: bool = False) -> None:
@@ -164,16 +164,16 @@ class ServedBoards:
         self.plugged[name] = plugged
         if not plugged and self.boards[name].is_open:
             self.boards[name].close()
-            self.keeper.disconnected(self.now_ns, name)
+            self.manager.disconnected(self.now_ns, name)
         self.due[name] = self.now_ns + RECONNECTION_NS
 
     def carry(self) -> None:
         """Apply the effects; each is a step at which the service may be killed."""
-        while effects := self.keeper.effects():
+        while effects := self.manager.effects():
             self._carry(effects)
 
     def _carry(self, effects: Effects) -> None:
-        self.log += effects.happenings
+        self.log += effects.events
         for switch, requests in effects.sends:
             self._burn()
             if self.boards[switch].is_open:
@@ -185,7 +185,7 @@ class ServedBoards:
             self._burn()
             self.answers[ticket] = outcome
         self.unwritten += effects.writes
-        if any(isinstance(write, Insert | Change | Restate) for write in effects.writes):
+        if any(isinstance(write, Insert | UpdateState | Rewrite) for write in effects.writes):
             self._burn()
             self._write()
 
@@ -194,10 +194,10 @@ class ServedBoards:
         assert self.store is not None
         writes, self.unwritten = self.unwritten, []
         if self.full:
-            self.unwritten = self.keeper.failed(self.now_ns, writes, FULL)
+            self.unwritten = self.manager.failed(self.now_ns, writes, FULL)
         else:
             self.store.write(writes)
-            self.keeper.stored(self.now_ns, writes)
+            self.manager.stored(self.now_ns, writes)
 
     def _burn(self) -> None:
         if self.fuse is not None:
@@ -211,20 +211,20 @@ class ServedBoards:
             was_open = end.is_open
             self._hear(name, end.wait(self.now_ns - end.now_ns))
             if was_open and not end.is_open:
-                self.keeper.disconnected(self.now_ns, name)
+                self.manager.disconnected(self.now_ns, name)
                 self.due[name] = self.now_ns + RECONNECTION_NS
             if not end.is_open and self.plugged[name] and self.now_ns >= self.due[name]:
                 introduction = end.open()
                 self.now_ns = max(self.now_ns, end.now_ns)
-                self.keeper.connected(self.now_ns, name)
+                self.manager.connected(self.now_ns, name)
                 self._hear(name, introduction)
-        self.keeper.tick(self.now_ns)
+        self.manager.tick(self.now_ns)
         self.carry()
 
     def _hear(self, name: str, messages: list[bytes]) -> None:
         for message in messages:
             if (reply := self.wire.decode(message)) is not None:
-                self.keeper.reply(self.now_ns, name, reply)
+                self.manager.reply(self.now_ns, name, reply)
                 self.carry()
 
     def run(self, steps: int) -> None:
@@ -235,18 +235,19 @@ class ServedBoards:
         """Run until every connected switch has the intended entries and no flow is waiting for them."""
         for _ in range(most):
             names = [name for name in self.boards if self.plugged[name]]
-            if all(self.boards[name].is_open and self.keeper.drivers[name].complete for name in names):
+            if all(self.boards[name].is_open and self.manager.drivers[name].complete for name in names):
                 away = set(self.boards) - set(names)
-                states = self.keeper.promises.values()
+                states = self.manager.flows.values()
                 if all(
-                    state.state in {FlowState.INSTALLED, FlowState.LOST} or set() < state.waiting <= away
+                    state.state in {FlowState.INSTALLED, FlowState.LOST}
+                    or set() < state.unconfirmed_switches <= away
                     for state in states
                 ):
                     return
             self.step(STEP_NS if any(end.is_open for end in self.boards.values()) else 100_000_000)
-        raise AssertionError([(str(d.phase), n) for n, d in self.keeper.drivers.items()] + self.log[-5:])
+        raise AssertionError([(str(d.phase), n) for n, d in self.manager.drivers.items()] + self.log[-5:])
 
-    def ask(self, ticket: int, most: int = 6000) -> Outcome:
+    def ask(self, ticket: int, most: int = 6000) -> RequestOutcome:
         self.carry()
         for _ in range(most):
             if ticket in self.answers:
@@ -256,15 +257,17 @@ class ServedBoards:
 
     def request(
         self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
-    ) -> Outcome:
+    ) -> RequestOutcome:
         return self.ask(self.begin(wanted, path, deadline_ns))
 
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None) -> int:
         """Request a flow; return the ticket for the answer."""
-        return self.keeper.request(self.now_ns, wanted, self.decision(wanted, path, deadline_ns), deadline_ns)
+        return self.manager.request(
+            self.now_ns, wanted, self.decision(wanted, path, deadline_ns), deadline_ns
+        )
 
-    def release(self, flow_id: str) -> Outcome:
-        return self.ask(self.keeper.release(self.now_ns, flow_id))
+    def release(self, flow_id: str) -> RequestOutcome:
+        return self.ask(self.manager.release(self.now_ns, flow_id))
 
     def tables(self) -> dict[str, list[tuple[int, bytes]]]:
         """Return the cookie and actions of every entry; with OpenFlow 1.3 its instructions."""
@@ -282,7 +285,7 @@ class ServedBoards:
         """Return what the tables should contain."""
         filling = [(OWN_MARK << 48 | 1 << 47 | number, self._output(1)) for number in range(self.fillers)]
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
-        for promise in self.keeper.promises.values():
+        for promise in self.manager.flows.values():
             if promise.state is FlowState.INSTALLED:
                 for visit in visits(self.lab, promise.flow.source, promise.path):
                     output = self._output(visit.output_port)
@@ -313,23 +316,23 @@ class ServedSlots(ServedBoards):
 
     def grant_anew(self, store: Store) -> None:
         """Create a scheduler that has given no slots; the store starts with the flows of the schedule."""
-        self.granting = self.slots = SlotGranting(self.lab, self.schedule, openflow=self.openflow)
-        store.begin(self.schedule.digest, self.slots.first)
+        self.admitter = self.slots = SlotAdmitter(self.lab, self.schedule, openflow=self.openflow)
+        store.begin(self.schedule.digest, self.slots.initial_flows)
 
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None) -> int:
         """Request a slot; return the ticket for the answer."""
         assert path is None
         assert deadline_ns is None
         timed_flow = timed(wanted)
-        return self.keeper.request(
+        return self.manager.request(
             self.now_ns, self.slots.on_the_wire(timed_flow), self.slots.decision(timed_flow)
         )
 
     def turns(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
         """Return the slot and the path of each flow."""
-        slots = {name: self.slots.turn(name) for name in self.keeper.promises}
+        slots = {name: self.slots.send_slot(name) for name in self.manager.flows}
         return {
-            name: (turn.slot, self.keeper.promises[name].path)
+            name: (turn.slot, self.manager.flows[name].path)
             for name, turn in slots.items()
             if turn is not None
         }

@@ -12,7 +12,17 @@ from pathlib import Path
 from served_boards import OPTIONS, flow
 
 from loko.network import Hop
-from loko.serve.outcome import Change, Erase, FlowState, Happening, Insert, Noted, Owe, Promised, StoredFlow
+from loko.serve.outcome import (
+    Delete,
+    Event,
+    FlowState,
+    Insert,
+    LoggedEvent,
+    PromisedGuarantee,
+    StoredFlow,
+    UpdateState,
+    WriteBacklogs,
+)
 from loko.serve.store import Store
 from loko.serve.store_document import StoreDocument
 
@@ -52,7 +62,7 @@ def stored(number: int, *, hops: int = 2) -> StoredFlow:
         flow=flow(number),
         path=tuple(Hop(switch=f"s{place}", output_port=1 + place % 4) for place in range(1, 1 + hops)),
         state=FlowState.INSTALLED,
-        promise=Promised(
+        promise=PromisedGuarantee(
             guarantee_ns=4_588_000.5,
             deadline_ns=5e6 if number % 2 else None,
             profiles={"s1": "0123456789abcdef"},
@@ -64,13 +74,17 @@ def stored(number: int, *, hops: int = 2) -> StoredFlow:
 def write_some(store: Store, *, flows: int) -> None:
     """Fill a store, in several transactions, with rows of every table, some changed and some removed."""
     for number in range(1, flows + 1):
-        told = Happening(kind="flow", name=f"f{number}", text="is in")
+        told = Event(kind="flow", name=f"f{number}", text="is in")
         granted = stored(number, hops=200 if number % 20 == 0 else 2)
         store.write(
-            [Insert(granted), Owe({f"s{number % 7}": number / 3}), Noted(number, 1000 + number, told)]
+            [
+                Insert(granted),
+                WriteBacklogs({f"s{number % 7}": number / 3}),
+                LoggedEvent(number, 1000 + number, told),
+            ]
         )
-    store.write([Change(number, FlowState.REMOVING) for number in range(1, flows, 3)])
-    store.write([*(Erase(number) for number in range(1, flows, 5)), Owe({"s1": None})])
+    store.write([UpdateState(number, FlowState.REMOVING) for number in range(1, flows, 3)])
+    store.write([*(Delete(number) for number in range(1, flows, 5)), WriteBacklogs({"s1": None})])
 
 
 def full(path: Path, *, flows: int = 60) -> StoreDocument:

@@ -16,15 +16,15 @@ from evaluation.worst_case.port_changes import LongLine, PlannedChange, plan_cha
 from evaluation.worst_case.port_trial import changing_port_trial
 from loko.admission import Admitted, Refusal
 from loko.admission.debt import Clock
+from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.manners import MANNERS
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.port_queues import PortAdmission
 from loko.port_queues import admission as port_admission
 from loko.scenario import OpenFlow
-from loko.serve.granting import AdmissionGranting
-from loko.serve.keeper import FlowKeeper
+from loko.serve.admitter import SchemeAdmitter
+from loko.serve.flow_manager import FlowManager
 from loko.serve.outcome import FlowState, StoredFlow
 
 MS = 1_000_000
@@ -115,7 +115,7 @@ def test_entries_stay_while_frames_are_on_cables() -> None:
     admission = line.admission(with_cables(line.lab(), LongCables.cable_ns))
     answer = admission.request(flow(1, "source", "destination", 29))
     assert isinstance(answer, Admitted)
-    assert admission.passage_ns("f1") >= answer.guarantee_ns
+    assert admission.drain_time_ns("f1") >= answer.guarantee_ns
 
 
 def test_a_rule_that_forgets_a_released_flow_at_once_makes_it_late() -> None:
@@ -197,7 +197,7 @@ def test_the_time_until_no_frame_is_on_its_way_holds_whatever_is_admitted_meanwh
     line = line_of(8)
     admission = line.admission(line.lab())
     assert isinstance(admission.request(flow(1, "source", "destination", 29)), Admitted)
-    before_ns = admission.passage_ns("f1")
+    before_ns = admission.drain_time_ns("f1")
     for chip in range(7):
         for place in range(4):
             crossing = flow(100 + 10 * chip + place, f"fan{chip}x{place}", f"sink{chip + 1}", 7)
@@ -205,7 +205,7 @@ def test_the_time_until_no_frame_is_on_its_way_holds_whatever_is_admitted_meanwh
     bounds = admission.bounds_ns
     on_its_path = sum(bounds[f"s{chip}:2"] for chip in range(7)) + bounds["s7:4"]
     assert before_ns >= on_its_path
-    assert admission.passage_ns("f1") == before_ns
+    assert admission.drain_time_ns("f1") == before_ns
 
 
 def test_after_a_restart_a_released_flow_still_counts_on_its_hosts_cable() -> None:
@@ -217,14 +217,18 @@ def test_after_a_restart_a_released_flow_still_counts_on_its_hosts_cable() -> No
     assert isinstance(answer, Admitted)
     assert isinstance(before.request(staying), Admitted)
     before.release("f1", now_ns=0)
-    debts = {server: debt for server in before.servers(answer) if (debt := before.debt(server)) is not None}
+    debts = {
+        server: debt
+        for server in before.servers(answer)
+        if (debt := before.residual_backlog(server)) is not None
+    }
     assert debts.keys() == {"source", *(f"s{chip}:2" for chip in range(7)), "s7:4"}
     assert isinstance(again.request(staying), Admitted)
-    again.restore(debts, now_ns=0)
-    assert again.passage_ns("f2") >= before.passage_ns("f2")
+    again.restore_backlogs(debts, now_ns=0)
+    assert again.drain_time_ns("f2") >= before.drain_time_ns("f2")
     again.advance(1_000 * MS)
-    assert [again.debt(server) for server in debts] == [None] * len(debts)
-    assert again.passage_ns("f2") < before.passage_ns("f2")
+    assert [again.residual_backlog(server) for server in debts] == [None] * len(debts)
+    assert again.drain_time_ns("f2") < before.drain_time_ns("f2")
 
 
 def test_a_removal_that_a_restart_repeats_waits_for_frames_behind_those_of_released_flows() -> None:
@@ -235,16 +239,16 @@ def test_a_removal_that_a_restart_repeats_waits_for_frames_behind_those_of_relea
     answer = admission.check(leaves)
     assert isinstance(answer, Admitted)
     cable_ns = 3_000_000.0
-    keeper = FlowKeeper(
+    manager = FlowManager(
         lab,
-        AdmissionGranting(lab, admission),
+        SchemeAdmitter(lab, admission),
         {
-            name: Driver(capacity=128, own_mark=OWN_MARK, manners=MANNERS[OpenFlow.V1_0])
+            name: Driver(capacity=128, own_mark=OWN_MARK, dialect=DIALECTS[OpenFlow.V1_0])
             for name in lab.switches
         },
         now_ns=0,
         stored=[StoredFlow(number=1, flow=leaves, path=answer.path, state=FlowState.REMOVING)],
-        debts={"source": cable_ns},
+        backlogs={"source": cable_ns},
     )
-    assert keeper.due_ns is not None
-    assert keeper.due_ns >= cable_ns + sum(answer.delays_ns)
+    assert manager.due_ns is not None
+    assert manager.due_ns >= cable_ns + sum(answer.delays_ns)

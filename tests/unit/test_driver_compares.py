@@ -11,9 +11,9 @@ from driver_and_board import MARK, MS, SETTINGS, V1_0, V1_3, S, Setting, assert_
 
 from loko.control_traffic import COMPARED_ENTRIES, COMPARISON_S, HEARTBEAT_NS
 from loko.controller import wire, wire13
+from loko.controller.dialect import OPEN_VSWITCH, REFRESH_NS
 from loko.controller.driver import Driver, Segment
-from loko.controller.manners import OF_OPEN_VSWITCH, REFRESH_NS
-from loko.controller.notices import Note
+from loko.controller.notices import Diagnostic
 from loko.controller.wire import FlowStats, Listed, Request, TableCount, TableStats, WireEntry
 from loko.scenario import OpenFlow
 
@@ -27,7 +27,7 @@ def kept(version: Setting, count: int, **options: object) -> tuple[Pair, list[Wi
     both = version.pair(**{"compare_ns": COMPARE_NS, "pace_ns": PACE_NS, "batch": 2, **options})
     entries = [version.entry(number) for number in range(count)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle(most=5000)
     both.run(2 * S)
@@ -44,7 +44,7 @@ def behind_the_drivers_back(both: Pair, *requests: Request) -> None:
 
 
 def warnings(both: Pair) -> list[str]:
-    return [note.text for note in both.notices if isinstance(note, Note) and note.warning]
+    return [note.text for note in both.notices if isinstance(note, Diagnostic) and note.warning]
 
 
 @in_each
@@ -68,9 +68,9 @@ def test_an_entry_that_was_replaced_by_a_stranger_is_restored_and_both_are_repor
     behind_the_drivers_back(both, wire.DeleteStrict(900, entries[2]), wire.Add(901, stranger))
     both.run(COMPARE_NS + HEARTBEAT_NS)
     assert table(both) == expected(*entries, stranger)
-    assert f"stranger in its table: {stranger}" in warnings(both)
+    assert f"foreign entry in its table: {stranger}" in warnings(both)
     assert any("vanished, restoring it" in text for text in warnings(both))
-    assert both.driver.strangers == (str(stranger),)
+    assert both.driver.foreign_entries == (str(stranger),)
     assert_unharmed(both)
 
 
@@ -120,7 +120,7 @@ def test_it_never_sends_more_than_is_reserved(version: Setting, seed: int) -> No
     while both.end.now_ns < end_ns:
         if chance.random() < 0.3:
             number = chance.randrange(COMPARED_ENTRIES)
-            chance.choice((both.driver.want, both.driver.unwant))(version.entry(number))
+            chance.choice((both.driver.ensure, both.driver.remove))(version.entry(number))
         both.step(chance.randint(MS, 20 * MS))
         assert len(both.end.sent) <= since + 1
         if len(both.end.sent) > since:
@@ -167,11 +167,11 @@ def listings(both: Pair) -> int:
 
 
 def test_open_vswitch_is_asked_however_long_its_table_is() -> None:
-    driver = Driver(capacity=128, own_mark=MARK, manners=OF_OPEN_VSWITCH, compare_ns=COMPARE_NS)
+    driver = Driver(capacity=128, own_mark=MARK, dialect=OPEN_VSWITCH, compare_ns=COMPARE_NS)
     entries = [V1_0.entry(number) for number in range(100)]
     held: dict[int, WireEntry] = {}
     for entry in entries:
-        driver.want(entry)
+        driver.ensure(entry)
     now_ns = exchange(driver, held, driver.connected(S), S)
     for _ in range(100):
         now_ns = exchange(driver, held, driver.poll(now_ns), now_ns + 100 * MS)

@@ -6,9 +6,9 @@ import pytest
 from driver_and_board import MS, SETTINGS, S, Setting, assert_unharmed, expected, table
 
 from loko.control_traffic import HEARTBEAT_NS
-from loko.controller.driver import Phase
-from loko.controller.manners import MANNERS
-from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
+from loko.controller.dialect import DIALECTS
+from loko.controller.driver import SessionPhase
+from loko.controller.notices import Diagnostic, Failed, Installed, Rejected, Removed
 
 in_each = pytest.mark.parametrize("version", SETTINGS, ids=str)
 
@@ -19,7 +19,7 @@ def test_table_is_installed_and_confirmed(count: int, version: Setting) -> None:
     both = version.pair()
     entries = [version.entry(number) for number in range(count)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle()
     assert table(both) == expected(*entries)
@@ -36,12 +36,12 @@ def test_removal_leaves_other_entries_alone(version: Setting) -> None:
     both = version.pair()
     entries = [version.entry(number) for number in range(17)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle()
     for index in (0, 8, 14, 3):
         gone = entries.pop(index)
-        both.driver.unwant(gone)
+        both.driver.remove(gone)
         both.settle()
         both.step()
         assert Removed(gone.cookie) in both.notices
@@ -55,9 +55,9 @@ def test_memory_does_not_leak(version: Setting) -> None:
     both = version.pair()
     both.connect()
     for number in range(1000):
-        both.driver.want(version.entry(number))
+        both.driver.ensure(version.entry(number))
         if number >= 3:
-            both.driver.unwant(version.entry(number - 3))
+            both.driver.remove(version.entry(number - 3))
         both.settle()
     assert table(both) == expected(*(version.entry(number) for number in (997, 998, 999)))
     assert not [note for note in both.notices if isinstance(note, Rejected)]
@@ -68,7 +68,7 @@ def test_memory_does_not_leak(version: Setting) -> None:
 def test_full_table_is_told_without_asking(version: Setting) -> None:
     both = version.pair()
     for number in range(129):
-        both.driver.want(version.entry(number))
+        both.driver.ensure(version.entry(number))
     both.connect()
     both.settle(lambda: any(isinstance(note, Rejected) for note in both.notices))
     assert Rejected(version.entry(128).cookie, "its table is full (128 entries)") in both.notices
@@ -79,7 +79,7 @@ def test_full_table_is_told_without_asking(version: Setting) -> None:
 def test_connection_lives_while_nothing_changes(version: Setting) -> None:
     """Quirks 7, 8: a minute without changes."""
     both = version.pair()
-    both.driver.want(version.entry(1))
+    both.driver.ensure(version.entry(1))
     both.connect()
     both.run(60 * S)
     assert both.driver.complete
@@ -91,7 +91,7 @@ def test_connection_lives_while_nothing_changes(version: Setting) -> None:
 def test_reboot_is_answered_with_the_whole_table(version: Setting) -> None:
     both = version.pair()
     for number in range(20):
-        both.driver.want(version.entry(number))
+        both.driver.ensure(version.entry(number))
     both.connect()
     both.settle()
     both.end = version.end(start_ns=both.end.now_ns)
@@ -106,7 +106,7 @@ def test_table_that_was_cleared_is_filled_again(version: Setting) -> None:
     """Somebody types `clear flows` at the console."""
     both = version.pair()
     for number in range(5):
-        both.driver.want(version.entry(number))
+        both.driver.ensure(version.entry(number))
     both.connect()
     both.settle()
     both.end.board.console(both.end.now_ns, b"\ropenflow\rclear flows\r")
@@ -115,53 +115,53 @@ def test_table_that_was_cleared_is_filled_again(version: Setting) -> None:
     both.run(HEARTBEAT_NS + S)
     both.settle()
     assert table(both) == expected(*(version.entry(number) for number in range(5)))
-    assert Note("its table has 0 entries instead of 5; comparing", warning=True) in both.notices
+    assert Diagnostic("its table has 0 entries instead of 5; comparing", warning=True) in both.notices
 
 
 @in_each
 def test_safe_mode_keeps_what_is_wanted_and_reports_strangers(version: Setting) -> None:
     both = version.pair({"fail_state": "safe"})
     for number in range(6):
-        both.driver.want(version.entry(number))
+        both.driver.ensure(version.entry(number))
     both.connect()
     both.settle()
     stranger = version.entry(77, mark=0)
     both.end.send(version.added(999, stranger))
     both.driver = version.driver()  # a new service, which knows less
     for number in range(3, 8):
-        both.driver.want(version.entry(number))
-    both.driver.unwant(version.entry(1))
+        both.driver.ensure(version.entry(number))
+    both.driver.remove(version.entry(1))
     both.notices.clear()
     both.reconnect()
     both.settle()
     both.step()
     assert table(both) == expected(*(version.entry(number) for number in range(3, 8)), stranger)
     assert Removed(version.entry(1).cookie) in both.notices
-    assert both.driver.strangers == (str(stranger),)
-    assert any(isinstance(note, Note) and "stranger" in note.text for note in both.notices)
+    assert both.driver.foreign_entries == (str(stranger),)
+    assert any(isinstance(note, Diagnostic) and "stranger" in note.text for note in both.notices)
     assert_unharmed(both)
 
 
 @in_each
 def test_long_table_of_its_own_is_written_anew_without_a_gap(version: Setting) -> None:
     both = version.pair({"fail_state": "safe"})
-    entries = [version.entry(number) for number in range(MANNERS[version.openflow].listable + 20)]
+    entries = [version.entry(number) for number in range(DIALECTS[version.openflow].max_listed + 20)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle()
     both.driver = version.driver()
     for entry in entries[3:]:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     for entry in entries[:3]:
-        both.driver.unwant(entry)
+        both.driver.remove(entry)
     both.reconnect()
-    while both.driver.phase is not Phase.KEEPING:
+    while both.driver.phase is not SessionPhase.KEEPING:
         both.step(100_000)
         assert len(table(both)) >= len(entries) - 3
     both.settle()
     assert table(both) == expected(*entries[3:])
-    assert both.driver.strangers == ()
+    assert both.driver.foreign_entries == ()
 
 
 @in_each
@@ -173,4 +173,4 @@ def test_silence_ends_the_connection(version: Setting) -> None:
     both.driver.poll(both.end.now_ns)
     assert both.driver.poll(both.end.now_ns + 6 * S) == []
     assert both.driver.notices() == [Failed("it did not answer within 5 s")]
-    assert both.driver.phase is Phase.AWAY
+    assert both.driver.phase is SessionPhase.AWAY

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from served_boards import ServedBoards
 
-from loko.serve.event_streams import EncodedNews, EventStreams
+from loko.serve.event_streams import EncodedEvents, EventStreams
 from loko.serve.events import EventFeed
-from loko.serve.run import Operation
+from loko.serve.run import ServiceLoop
 
 
 class Application:
@@ -20,14 +20,14 @@ class Application:
         pass
 
 
-def streams_of(operation: Operation) -> EventStreams:
+def streams_of(operation: ServiceLoop) -> EventStreams:
     """Return the event streams of an operation in the same process."""
 
-    async def put(news: EncodedNews) -> None:
+    async def put(news: EncodedEvents) -> None:
         streams.put(news)
 
     async def tell() -> None:
-        await EventFeed(operation).tell(put)
+        await EventFeed(operation).publish(put)
         streams.end()
 
     telling: list[asyncio.Task[None]] = []
@@ -42,7 +42,7 @@ def test_a_stream_ends_with_the_service(moment: str, tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite")
 
     async def scene() -> None:
-        operation = Operation(served.keeper, served.store, fatal=pytest.fail)  # type: ignore[arg-type]
+        operation = ServiceLoop(served.manager, served.store, fatal=pytest.fail)  # type: ignore[arg-type]
         operation.application = Application()  # type: ignore[assignment]
         stream = streams_of(operation).stream()
         if moment == "after":

@@ -13,18 +13,18 @@ from served_boards import FULL, LAB, ServedBoards, flow
 
 from loko.serve import disk, run
 from loko.serve.outcome import (
-    Became,
+    Disposition,
+    Event,
     FlowState,
-    Gone,
     Granted,
-    Happening,
     Interrupted,
-    Noted,
+    LoggedEvent,
     NotStored,
-    Outcome,
-    Unknown,
+    Released,
+    RequestOutcome,
+    UnknownFlow,
 )
-from loko.serve.run import Operation
+from loko.serve.run import ServiceLoop
 from loko.serve.store import Store, StoreError, StoreUnavailableError
 
 PROBLEM = "flows.sqlite: disk I/O error"
@@ -47,8 +47,8 @@ class Application:
         pass
 
 
-def operation_of(served: ServedBoards, store: object, failures: list[str]) -> Operation:
-    operation = Operation(served.keeper, store, fatal=failures.append)  # type: ignore[arg-type]
+def operation_of(served: ServedBoards, store: object, failures: list[str]) -> ServiceLoop:
+    operation = ServiceLoop(served.manager, store, fatal=failures.append)  # type: ignore[arg-type]
     operation.application = Application()  # type: ignore[assignment]
     return operation
 
@@ -66,46 +66,46 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-# The keeper.
+# The flow manager.
 
 
 def test_what_is_not_stored_is_not_begun(served: ServedBoards) -> None:
     assert served.request(flow(1)) == Granted("f1", is_new=True)
     tables = served.tables()
     served.full = True
-    assert served.request(flow(2)) == NotStored("f2", FULL, Became.NOTHING)
-    assert served.release("f1") == NotStored("f1", FULL, Became.NOTHING)
-    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1"}
+    assert served.request(flow(2)) == NotStored("f2", FULL, Disposition.NOTHING)
+    assert served.release("f1") == NotStored("f1", FULL, Disposition.NOTHING)
+    assert set(served.manager.flows) == set(served.admission.admitted) == {"f1"}
     served.run(8_000)  # its sessions live on: longer than a switch that is not heard is kept
     assert served.tables() == tables == served.promised()
-    assert served.keeper.promises["f1"].is_in_place
+    assert served.manager.flows["f1"].is_in_place
     served.full = False
     assert served.request(flow(2)) == Granted("f2", is_new=True)
-    assert served.release("f1") == Gone("f1")
+    assert served.release("f1") == Released("f1")
 
 
 def test_a_flow_whose_installation_cannot_be_stored_is_taken_back(served: ServedBoards) -> None:
     ticket = served.begin(flow(1))
     served.carry()
     served.full = True
-    assert served.ask(ticket) == NotStored("f1", FULL, Became.TAKEN_BACK)
+    assert served.ask(ticket) == NotStored("f1", FULL, Disposition.TAKEN_BACK)
     served.run(500)
     assert served.tables() == {"s1": [], "s2": []}
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
     served.kill()  # the disk knows it as accepted, so it is taken back again
     served.full = False
     served.start()
     served.settle()
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
     assert served.tables() == served.promised()
 
 
 def test_a_removal_that_has_begun_goes_on_without_the_disk(served: ServedBoards) -> None:
     served.request(flow(1))
-    ticket = served.keeper.release(served.now_ns, "f1")
+    ticket = served.manager.release(served.now_ns, "f1")
     served.carry()
     served.full = True
-    assert served.ask(ticket) == Gone("f1")
+    assert served.ask(ticket) == Released("f1")
     served.full = False
     assert served.request(flow(1)) == Granted("f1", is_new=True)
     assert [stored.number for stored in served.store.load()] == [2]  # type: ignore[union-attr]
@@ -132,7 +132,7 @@ def test_a_disk_that_comes_and_goes_breaks_no_promise(tmp_path: Path, seed: int)
                     name = choice.choice(sorted(granted))
                     granted.discard(name)
                     unsure.add(name)
-                    pending[served.keeper.release(served.now_ns, name)] = (name, False)
+                    pending[served.manager.release(served.now_ns, name)] = (name, False)
                 else:
                     count += 1
                     unsure.add(f"f{count}")
@@ -151,29 +151,31 @@ def test_a_disk_that_comes_and_goes_breaks_no_promise(tmp_path: Path, seed: int)
         served.full = False
         served.settle()
         installed = {
-            name for name, promise in served.keeper.promises.items() if promise.state is FlowState.INSTALLED
+            name for name, promise in served.manager.flows.items() if promise.state is FlowState.INSTALLED
         }
         assert granted <= installed <= granted | unsure
         assert served.tables() == served.promised()
-        assert set(served.admission.admitted) == installed == set(served.keeper.promises)
+        assert set(served.admission.admitted) == installed == set(served.manager.flows)
         granted, unsure = installed, set()
         pending.clear()
 
 
-def _learn(outcome: Outcome, name: str, granted: set[str], unsure: set[str], *, is_request: bool) -> None:
+def _learn(
+    outcome: RequestOutcome, name: str, granted: set[str], unsure: set[str], *, is_request: bool
+) -> None:
     """Record what an answer says of a flow; a flow stays unsure if it says nothing."""
     match outcome:
         case Granted():
             unsure.discard(name)
             granted.add(name)
-        case NotStored(became=Became.NOTHING) if not is_request:
+        case NotStored(disposition=Disposition.NOTHING) if not is_request:
             unsure.discard(name)
             granted.add(name)
-        case NotStored(became=Became.UNKNOWN):
+        case NotStored(disposition=Disposition.UNKNOWN):
             pass
-        case Gone() as gone if gone.waiting_for:
+        case Released() as gone if gone.waiting_for:
             pass
-        case Gone() | Unknown():
+        case Released() | UnknownFlow():
             unsure.discard(name)
         case _ if is_request:
             unsure.discard(name)
@@ -197,13 +199,13 @@ def test_changes_are_refused_until_the_disk_takes_them(
         nonlocal is_full
         operation = operation_of(served, ScriptedStore(write), failures)
         first = await operation.request(flow(1), served.decision(flow(1)))
-        assert first == NotStored("f1", PROBLEM, Became.NOTHING)
+        assert first == NotStored("f1", PROBLEM, Disposition.NOTHING)
         assert operation.storage_failure == PROBLEM
-        assert await operation.release("f1") == NotStored("f1", PROBLEM, Became.NOTHING)
-        assert operation.works(), "it must not be restarted: its tables are kept"
+        assert await operation.release("f1") == NotStored("f1", PROBLEM, Disposition.NOTHING)
+        assert operation.is_responsive(), "it must not be restarted: its tables are kept"
         is_full = False
         await until(lambda: operation.storage_failure is None)
-        assert await operation.release("f1") == Unknown("f1")
+        assert await operation.release("f1") == UnknownFlow("f1")
         texts = [note["text"] for note in operation.history.values() if note["name"] == "store"]
         assert texts == [f"{PROBLEM}; nothing can change until this is mended", "it takes changes again"]
         await operation.end()
@@ -228,9 +230,9 @@ def test_a_store_that_will_never_take_anything_ends_the_service(
         await until(lambda: bool(failures))
         assert not asked.done(), "what is not on disk is not promised"
         operation.interrupt(failures[0])
-        assert await asked == Interrupted("f1", failures[0], Became.UNKNOWN)
+        assert await asked == Interrupted("f1", failures[0], Disposition.UNKNOWN)
         later = await operation.request(flow(2), served.decision(flow(2)))
-        assert later == Interrupted("f2", failures[0], Became.NOTHING)
+        assert later == Interrupted("f2", failures[0], Disposition.NOTHING)
         await operation.end()
 
     asyncio.run(scene())
@@ -246,7 +248,7 @@ def test_a_write_that_never_returns_is_noticed_behind_any_other(
     notes_begin, notes_may_end, hung = threading.Event(), threading.Event(), threading.Event()
 
     def write(kinds: set[str]) -> None:
-        if kinds == {Noted.__name__}:
+        if kinds == {LoggedEvent.__name__}:
             notes_begin.set()
             notes_may_end.wait(60)
         else:
@@ -254,12 +256,12 @@ def test_a_write_that_never_returns_is_noticed_behind_any_other(
 
     async def scene() -> None:
         operation = operation_of(served, ScriptedStore(write), [])
-        served.keeper.disconnected(served.now_ns, "s2")  # something to note
+        served.manager.disconnected(served.now_ns, "s2")  # something to note
         await until(notes_begin.is_set)
         asked = asyncio.create_task(operation.release("f1"))
         await asyncio.sleep(0.1)
         notes_may_end.set()
-        await until(lambda: not operation.works())
+        await until(lambda: not operation.is_responsive())
         assert not asked.done()
         hung.set()
         await operation.end()
@@ -275,11 +277,11 @@ def test_a_keeper_that_fails_ends_the_service(served: ServedBoards, monkeypatch:
         raise RuntimeError("a mistake")
 
     async def scene() -> None:
-        monkeypatch.setattr(served.keeper, "tick", fail)
+        monkeypatch.setattr(served.manager, "tick", fail)
         operation = operation_of(served, served.store, failures)
-        assert operation.works()
+        assert operation.is_responsive()
         await until(lambda: bool(failures))
-        assert not operation.works()
+        assert not operation.is_responsive()
         await operation.end()
 
     asyncio.run(scene())
@@ -295,7 +297,7 @@ def test_a_transaction_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages}")
         text = "x" * 2000
-        notes = [Noted(number, 0, Happening(kind="note", name="x", text=text)) for number in range(1, 20)]
+        notes = [LoggedEvent(number, 0, Event(kind="note", name="x", text=text)) for number in range(1, 20)]
         with pytest.raises(StoreUnavailableError, match="disk is full"):
             store.write(notes)
         assert store.notes() == []
@@ -308,5 +310,5 @@ def test_damage_is_no_fault_of_the_environment(tmp_path: Path) -> None:
     with Store(tmp_path / "flows.sqlite", lab=LAB.name, options={}) as store:
         store._database.execute("DROP TABLE notes")
         with pytest.raises(StoreError) as caught:
-            store.write([Noted(1, 0, Happening(kind="note", name="x", text="x"))])
+            store.write([LoggedEvent(1, 0, Event(kind="note", name="x", text="x"))])
     assert not isinstance(caught.value, StoreUnavailableError)

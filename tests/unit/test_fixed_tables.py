@@ -8,8 +8,8 @@ import pytest
 from board_end import TRIP_NS, BoardEnd
 from mirrored_flows import FLOWS
 
+from loko.controller.dialect import REFRESH_NS
 from loko.controller.fixed_tables import FixedTables
-from loko.controller.manners import REFRESH_NS
 from loko.controller.versions import WIRES
 from loko.entries import switch_entries
 from loko.lab import load_lab
@@ -153,15 +153,15 @@ def test_in_1_3_nothing_needs_to_be_renewed() -> None:
 def test_nothing_is_renewed_while_something_is_measured() -> None:
     lab = ready()
     lab.renewals.clear()
-    lab.tables.keep_quiet(quiet=True)
+    lab.tables.set_quiet(quiet=True)
     lab.run(REFRESH_NS + 60 * S)
     assert lab.renewals == []
-    lab.tables.keep_quiet(quiet=False)
+    lab.tables.set_quiet(quiet=False)
     for _ in range(150):  # the pause between two runs
         lab.step()
     assert len(lab.renewals) == 2 * 16, "each with the last entry"
     lab.renewals.clear()
-    lab.tables.keep_quiet(quiet=True)
+    lab.tables.set_quiet(quiet=True)
     lab.run(2 * REFRESH_NS - S)
     assert lab.renewals == []
     lab.run(30 * S)

@@ -35,7 +35,7 @@ from loko.planning import Plan, plan, scenario_of
 from loko.port_queues import PortAdmission
 from loko.scenario import OpenFlow
 from loko.schemes import CHOICES, SchemeName, admission_of
-from loko.serve.granting import AdmissionGranting
+from loko.serve.admitter import SchemeAdmitter
 
 SCHEMES = (*GUARANTEED, "ports")
 ENTRIES = 40
@@ -212,7 +212,7 @@ def test_a_frame_that_a_switch_was_not_planned_for_is_refused(scheme: str) -> No
 # A service, whose flows come later.
 
 
-def served(lab: Lab, *frame_bytes: str) -> AdmissionGranting:
+def served(lab: Lab, *frame_bytes: str) -> SchemeAdmitter:
     """Return what grants flows in `loko serve --frame-bytes ...`."""
     given = dict.fromkeys(_AdmissionOptions._fields) | {
         "scheme": SchemeName.LOKO,
@@ -220,9 +220,9 @@ def served(lab: Lab, *frame_bytes: str) -> AdmissionGranting:
         "changes_per_s": 2.0,
         "frame_bytes": list(frame_bytes),
     }
-    granting = _by_admission(lab, _AdmissionOptions(**given), OpenFlow.V1_0).granting
-    assert isinstance(granting, AdmissionGranting)
-    return granting
+    admitter = _by_admission(lab, _AdmissionOptions(**given), OpenFlow.V1_0).admitter
+    assert isinstance(admitter, SchemeAdmitter)
+    return admitter
 
 
 def test_a_service_charges_a_size_only_where_its_hosts_may_send_it() -> None:

@@ -19,7 +19,7 @@ from loko.document import InputError
 from loko.lab import Lab, lab_of
 from loko.serve.breaks import Cause
 from loko.serve.migration import Fate, Migration, migration
-from loko.serve.outcome import Became, Denied, FlowState, Gone, Granted, NotStored
+from loko.serve.outcome import Disposition, FlowState, Granted, NotStored, Refused, Released
 from loko.serve.promises import Grounds, digest
 from loko.serve.store_file import reading
 from loko.serve.views import flow_values, health_values
@@ -67,7 +67,7 @@ def migrated(served: ServedBoards, lab: Lab, **named: str) -> Migration:
     served.grant_anew(served.store)
     circumstances = {"lab": lab.name, **OPTIONS, **named}
     grounds = Grounds.of(lab, served_boards.CONDITIONS)
-    return migration(held, served.granting, grounds, circumstances, now_ms=1_700_000_000_000)
+    return migration(held, served.admitter, grounds, circumstances, now_ms=1_700_000_000_000)
 
 
 def test_a_flow_is_stored_with_what_its_promise_rests_on(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_flow_is_stored_with_what_its_promise_rests_on(tmp_path: Path) -> None
         first, second = (stored.stored.promise for stored in held.flows)
     assert first is not None
     assert second is not None
-    promise = served.keeper.promises["f1"]
+    promise = served.manager.flows["f1"]
     assert (first.guarantee_ns, first.deadline_ns) == (promise.grant.guarantee_ns, 10.1 * MS)
     assert (second.guarantee_ns, second.deadline_ns) == (first.guarantee_ns, None)
     known = digest(LAB.switches["s1"].profile)
@@ -121,7 +121,7 @@ def test_a_start_with_a_faster_profile_goes_on_and_remembers_it(tmp_path: Path) 
     promised_ns = stored.promise.guarantee_ns
     served.lab = LAB
     served.start()  # the promise is what the requester was told, not the better one in between
-    assert served.keeper.promises["f1"].grant.guarantee_ns == promised_ns
+    assert served.manager.flows["f1"].grant.guarantee_ns == promised_ns
 
 
 def test_a_start_with_further_conditions_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_what_an_unversioned_store_did_not_say_is_what_is_granted_first(tmp_path
     with reading(tmp_path / "s") as (_, held):
         promise = held.flows[0].promise
     assert promise is not None
-    assert promise.guarantee_ns == served.keeper.promises["f1"].grant.guarantee_ns
+    assert promise.guarantee_ns == served.manager.flows["f1"].grant.guarantee_ns
 
 
 def test_a_migration_to_a_slower_profile_breaks_what_it_says_and_shows_it_until_it_is_released(
@@ -180,7 +180,7 @@ def test_a_migration_to_a_slower_profile_breaks_what_it_says_and_shows_it_until_
         "id": "f1",
         "fate": "broken",
         "text": text,
-        "promised_ns": served.keeper.promises["f1"].grant.guarantee_ns,
+        "promised_ns": served.manager.flows["f1"].grant.guarantee_ns,
         "deadline_ns": 10.1 * MS,
         "guarantee_ns": found.flows[0].guarantee_ns,
         "path_before": ["s1", "s2"],
@@ -192,15 +192,15 @@ def test_a_migration_to_a_slower_profile_breaks_what_it_says_and_shows_it_until_
         served.start()
         served.settle()
         assert served.tables() == served.promised()
-        assert [bool(promise.breaks) for promise in served.keeper.promises.values()] == [True, False, True]
-        shown = flow_values(served.keeper, "f1")
+        assert [bool(promise.breaks) for promise in served.manager.flows.values()] == [True, False, True]
+        shown = flow_values(served.manager, "f1")
         assert [(one["cause"], one["place"], one["text"]) for one in shown["broken"]] == [
             ("guarantee-raised", "s1", text)
         ]
         assert shown["broken"][0]["since_ms"] == 1_700_000_000_000
         assert shown["promised_ns"] < shown["deadline_ns"] < shown["guarantee_ns"]
-        assert flow_values(served.keeper, "f2")["promised_ns"] == shown["guarantee_ns"]
-        health = health_values(served.keeper)
+        assert flow_values(served.manager, "f2")["promised_ns"] == shown["guarantee_ns"]
+        health = health_values(served.manager)
         assert (health["healthy"], health["broken"]) == (False, {"guarantee-raised": 2})
         served.kill()
     listed = CliRunner().invoke(app, ["store", "list", str(served.path)]).output.splitlines()
@@ -210,8 +210,8 @@ def test_a_migration_to_a_slower_profile_breaks_what_it_says_and_shows_it_until_
     served.start()
     served.settle()
     for name in ("f1", "f3"):
-        assert served.release(name) == Gone(name)
-    assert health_values(served.keeper)["healthy"]
+        assert served.release(name) == Released(name)
+    assert health_values(served.manager)["healthy"]
 
 
 def test_a_broken_promise_is_kept_again_with_the_former_profile(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_broken_promise_is_kept_again_with_the_former_profile(tmp_path: Path) 
     for _ in range(2):
         served.start()
         served.settle()
-        assert not served.keeper.promises["f1"].breaks
+        assert not served.manager.flows["f1"].breaks
         served.kill()
     assert any("gets the guarantee again that was promised" in event.text for event in served.log)
 
@@ -292,26 +292,26 @@ def test_a_migration_to_fewer_entries_keeps_the_first_and_shows_the_lost(tmp_pat
             served.start()
             served.settle()
             assert [len(table) for table in served.tables().values()] == [2, 2]
-            shown = flow_values(served.keeper, "f3")
+            shown = flow_values(served.manager, "f3")
             assert (shown["state"], shown["guarantee_ns"], shown["path"]) == ("lost", None, [])
             assert shown["promised_ns"] > 0
             assert [one["cause"] for one in shown["broken"]] == [Cause.NO_ROOM.value]
-            assert health_values(served.keeper)["broken"] == {"no-room": 1}
+            assert health_values(served.manager)["broken"] == {"no-room": 1}
             served.kill()
         served.start()
         served.settle()
-        assert isinstance(served.request(flow(3)), Denied)
+        assert isinstance(served.request(flow(3)), Refused)
         served.full = True
-        assert served.release("f3") == NotStored("f3", FULL, Became.NOTHING)
+        assert served.release("f3") == NotStored("f3", FULL, Disposition.NOTHING)
         served.full = False
         for name in ("f3", "f1"):
-            assert served.release(name) == Gone(name)
+            assert served.release(name) == Released(name)
         served.kill()
         served.start()
         served.settle()
-        assert list(served.keeper.promises) == ["f2"]
+        assert list(served.manager.flows) == ["f2"]
         assert isinstance(served.request(flow(3)), Granted)
-        assert health_values(served.keeper)["healthy"]
+        assert health_values(served.manager)["healthy"]
 
 
 def test_no_promise_is_lost_to_a_broken_one(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_hosts_that_are_gone_lose_their_flows_and_what_was_being_removed_ends(tm
     served.settle()
     for number in (1, 2):
         assert isinstance(served.request(flow(number)), Granted)
-    served.keeper.release(served.now_ns, "f2")
+    served.manager.release(served.now_ns, "f2")
     served.carry()
     served.kill()
     hosts = MappingProxyType({name: host for name, host in LAB.hosts.items() if name != "H3"})
@@ -338,7 +338,7 @@ def test_hosts_that_are_gone_lose_their_flows_and_what_was_being_removed_ends(tm
     served.migration = found
     served.start()
     served.settle()
-    assert [promise.state for promise in served.keeper.promises.values()] == [FlowState.LOST]
+    assert [promise.state for promise in served.manager.flows.values()] == [FlowState.LOST]
     assert [len(table) for table in served.tables().values()] == [0, 0]
 
 

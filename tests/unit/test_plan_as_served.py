@@ -17,7 +17,7 @@ from loko.lab import load_lab
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
 from loko.schemes import SchemeName
-from loko.serve.granting import AdmissionGranting
+from loko.serve.admitter import SchemeAdmitter
 
 FLOWS = LABS / "two-switch/flows.yml"
 
@@ -34,8 +34,8 @@ def test_plan_and_service_give_one_guarantee(scheme, changes_per_s):
     lab = load_lab("two-switch")
     options = dict.fromkeys(_AdmissionOptions._fields)
     given = _AdmissionOptions(**options | {"scheme": scheme, "changes_per_s": changes_per_s})
-    granting = _by_admission(lab, given, OpenFlow.V1_0).granting
-    answers = [granting.decision(flow)() for flow in load_flows(FLOWS)]
+    admitter = _by_admission(lab, given, OpenFlow.V1_0).admitter
+    answers = [admitter.decision(flow)() for flow in load_flows(FLOWS)]
     served = {answer.flow.id: answer.guarantee_ns for answer in answers if isinstance(answer, Admitted)}
     told = json.loads(
         planned(
@@ -71,9 +71,9 @@ def test_plan_and_service_give_one_guarantee_where_sizes_mix(
     def served(*sizes: str) -> dict[str, float]:
         options = {"scheme": scheme, "changes_per_s": changes_per_s, "frame_bytes": list(sizes)}
         given = _AdmissionOptions(**dict.fromkeys(_AdmissionOptions._fields) | options)
-        granting = _by_admission(lab, given, OpenFlow.V1_0).granting
-        assert isinstance(granting, AdmissionGranting)
-        answers = [granting.decision(flow)() for flow in load_flows(file)]
+        admitter = _by_admission(lab, given, OpenFlow.V1_0).admitter
+        assert isinstance(admitter, SchemeAdmitter)
+        answers = [admitter.decision(flow)() for flow in load_flows(file)]
         return {answer.flow.id: answer.guarantee_ns for answer in answers if isinstance(answer, Admitted)}
 
     assert served("306", str(large)) == told

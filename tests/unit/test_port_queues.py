@@ -259,24 +259,24 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     refusal = admission.check(again)
     assert isinstance(refusal, Refusal)
     assert refusal.change.wait_ms is not None
-    debts = {server: admission.debt(server) for server in ("s1:2", "s2:2")}
+    debts = {server: admission.residual_backlog(server) for server in ("s1:2", "s2:2")}
     assert all(debts.values())
     admission.advance(10_000_000 + refusal.change.wait_ms * 1_000_000)
     assert isinstance(admission.check(again), Admitted)
     admission.advance(10_000_000_000)
-    assert admission.debt("s1:2") is None
+    assert admission.residual_backlog("s1:2") is None
     alone = admission_for(RING)
     alone.request(other)
     assert admission.bounds_ns == alone.bounds_ns
     # After a restart, flows are refused until the backlog left by the released flow no longer matters.
-    alone.restore({"s1:2": debts["s1:2"]}, now_ns=0)
+    alone.restore_backlogs({"s1:2": debts["s1:2"]}, now_ns=0)
     held = alone.check(again)
     assert isinstance(held, Refusal)
     assert held.change.wait_ms is not None
     alone.advance(held.change.wait_ms * 1_000_000)
     assert isinstance(alone.check(again), Admitted)
     with pytest.raises(KeyError):
-        alone.restore({"s9:1": 1.0}, now_ns=0)
+        alone.restore_backlogs({"s9:1": 1.0}, now_ns=0)
 
 
 def replace_id(template, number):

@@ -86,8 +86,8 @@ def test_arrows_point_one_way() -> None:
 PURE_PARTS_OF_THE_SHELL = (
     *("controller/fixed_tables.py", "controller/notices.py", "controller/driver.py", "controller/wire.py"),
     *("controller/access.py", "controller/session_limits.py"),
-    *("controller/frames.py", "serve/keeper.py", "serve/outcome.py", "serve/views.py"),
-    *("serve/granting.py", "serve/slots.py"),
+    *("controller/frames.py", "serve/flow_manager.py", "serve/outcome.py", "serve/views.py"),
+    *("serve/admitter.py", "serve/slots.py"),
     *(
         "serve/connections.py",
         "serve/hosts.py",

@@ -81,7 +81,9 @@ def test_what_a_flow_has_left_counts_for_a_while_and_then_no_more(scheme: str) -
         admission.release(name, now_ns=S_NS)
     assert isinstance(admission.request(flow(100)), Refusal)
     admission.advance(2 * S_NS)
-    assert [admission.debt(server) for server in ("s1",) if scheme in SCHEMES] == [None] * (scheme in SCHEMES)
+    assert [admission.residual_backlog(server) for server in ("s1",) if scheme in SCHEMES] == [None] * (
+        scheme in SCHEMES
+    )
     assert filled(admission, 200) == [f"f{number}" for number in range(200, 200 + len(taken))]
     admission.release_all()
     shares = [[share for share in admission.usage(name).shares if share.used] for name in STAR.switches]
@@ -126,7 +128,7 @@ def test_a_flow_counts_until_its_last_frame_can_have_come(scheme: str) -> None:
     answer = admission.request(flow(0, "h1a", "h2b"))
     assert isinstance(answer, Admitted)
     assert [hop.switch for hop in answer.path] == ["s1", "s2"]
-    passage_ns = admission.passage_ns("f0")
+    passage_ns = admission.drain_time_ns("f0")
     assert passage_ns >= answer.guarantee_ns
     admission.release("f0", now_ns=0)
     assert not admission.admitted
@@ -145,20 +147,20 @@ def test_debts_that_were_written_down_count_on_as_if_no_time_had_passed(scheme: 
     for name in filled(admission):
         admission.release(name, now_ns=0)
     now_ns = 0
-    while (debt := admission.debt("s1")) is None:
+    while (debt := admission.residual_backlog("s1")) is None:
         now_ns += 100_000
         admission.advance(now_ns)
     debts = {"s1": debt}
     again = empty(scheme)
     assert isinstance(again.request(long), Admitted)
-    again.restore(debts, now_ns=77 * S_NS)
-    assert again.debt("s1") == debts["s1"]
+    again.restore_backlogs(debts, now_ns=77 * S_NS)
+    assert again.residual_backlog("s1") == debts["s1"]
     answers = [
         [type(control.request(flow(number))) for number in range(100, 120)] for control in (admission, again)
     ]
     assert answers[0] == answers[1]
     again.advance(78 * S_NS)
-    assert again.debt("s1") is None
+    assert again.residual_backlog("s1") is None
 
 
 SEEDS = st.integers(0, 10**9)

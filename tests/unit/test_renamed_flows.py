@@ -40,7 +40,7 @@ def test_a_renamed_flow_leaves_what_it_would_have_left(scheme: str) -> None:
     assert admitted == other.admitted["f1"]._replace(flow=flow(9))
     assert set(renamed.admitted) == {"f2", "f9"}
     switches = [hop.switch for hop in admitted.path]
-    assert renamed.passage_ns("f9") == other.passage_ns("f1")
+    assert renamed.drain_time_ns("f9") == other.drain_time_ns("f1")
     assert [renamed.usage(name) for name in switches] == [other.usage(name) for name in switches]
     renamed.check(flow(1))  # raises an error unless its id and ports are free
     if scheme == JOINT:  # its flows are never released
@@ -54,7 +54,9 @@ def test_a_renamed_flow_leaves_what_it_would_have_left(scheme: str) -> None:
         other.advance(now_ns)
         assert [renamed.usage(name) for name in switches] == [other.usage(name) for name in switches]
         servers = renamed.servers(admitted)
-        assert [renamed.debt(name) for name in servers] == [other.debt(name) for name in servers]
+        assert [renamed.residual_backlog(name) for name in servers] == [
+            other.residual_backlog(name) for name in servers
+        ]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

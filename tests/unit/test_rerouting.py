@@ -11,15 +11,15 @@ from served_boards import FULL, KilledError, ServedBoards, flow
 from test_migration import two_ways, without
 
 from loko.admission import Refusal
-from loko.controller.manners import LISTABLE
+from loko.controller.dialect import LISTABLE
 from loko.controller.port_links import PortsReported
 from loko.flow import Flow
 from loko.network import Hop
 from loko.scenario import OpenFlow
+from loko.serve.admitter import AdmittedFlow
 from loko.serve.breaks import Cause
-from loko.serve.granting import Grant
-from loko.serve.keeper import _may_replace
-from loko.serve.outcome import Became, Conflict, FlowState, Gone, Granted, NotStored
+from loko.serve.flow_manager import _may_replace
+from loko.serve.outcome import Conflict, Disposition, FlowState, Granted, NotStored, Released
 from loko.serve.views import flow_values, health_values
 
 MS, S = 1_000_000, 1_000_000_000
@@ -47,12 +47,12 @@ def set_link(served: ServedBoards, *, is_up: bool) -> None:
     """Have s1 report its end of the direct cable. A board says so once in a session, and as it connects."""
     for name in served.boards:
         served.boards[name].board.link(served.boards[name].now_ns, CUT[1], is_up or name != CUT[0])
-    served.keeper.reply(served.now_ns, CUT[0], PortsReported(0, {CUT[1]: is_up}))
+    served.manager.reply(served.now_ns, CUT[0], PortsReported(0, {CUT[1]: is_up}))
     served.carry()
 
 
 def state(served: ServedBoards, name: str) -> tuple[FlowState, list[Cause], list[str]]:
-    promise = served.keeper.promises[name]
+    promise = served.manager.flows[name]
     return promise.state, [found.cause for found in promise.breaks], [hop.switch for hop in promise.path]
 
 
@@ -72,15 +72,15 @@ def test_a_cable_removed_from_the_lab_breaks_its_flows_and_stops_nothing(tmp_pat
         restart(served, removed=True)
         assert state(served, "f1") == state(served, "f2") == LOST
         assert state(served, "f3") == kept("s3", "s2")
-        (found,) = flow_values(served.keeper, "f1")["broken"]
+        (found,) = flow_values(served.manager, "f1")["broken"]
         assert (found["place"], found["text"]) == ("s1:2", "the lab has no cable from s1:2 to s2")
-        assert health_values(served.keeper)["broken"] == {"cable-removed": 2}
+        assert health_values(served.manager)["broken"] == {"cable-removed": 2}
         assert served.tables() == served.promised()
         assert set(served.admission.admitted) == {"f3"}
     restart(served, removed=False)
     assert state(served, "f1") == state(served, "f2") == kept("s1", "s2")
     assert served.tables() == served.promised()
-    assert health_values(served.keeper)["healthy"]
+    assert health_values(served.manager)["healthy"]
 
 
 def test_a_long_table_loses_the_entries_of_a_removed_cable_too(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_long_table_loses_the_entries_of_a_removed_cable_too(tmp_path: Path) -
     assert len(served.tables()["s1"]) > LISTABLE
     restart(served, removed=True)
     assert served.tables() == served.promised()
-    assert not any(driver.strangers for driver in served.keeper.drivers.values())
+    assert not any(driver.foreign_entries for driver in served.manager.drivers.values())
 
 
 def test_a_lost_flow_is_granted_again_when_it_is_asked_for_again(tmp_path: Path) -> None:
@@ -98,19 +98,19 @@ def test_a_lost_flow_is_granted_again_when_it_is_asked_for_again(tmp_path: Path)
     assert served.request(flow(1, "a", "b"), deadline_ns=16 * MS) == Granted("f1", is_new=False)
     served.settle()
     assert state(served, "f1") == kept("s1", "s3", "s2")
-    assert served.release("f2") == Gone("f2")
+    assert served.release("f2") == Released("f2")
     assert served.tables() == served.promised()
     restart(served, removed=True)
     assert state(served, "f1") == kept("s1", "s3", "s2")
-    assert "f2" not in served.keeper.promises
+    assert "f2" not in served.manager.flows
 
 
 def test_a_lost_flow_is_not_granted_again_without_the_disk(tmp_path: Path) -> None:
     served = begun(tmp_path / "s")
     restart(served, removed=True)
     served.full = True
-    assert served.request(flow(1, "a", "b")) == NotStored("f1", FULL, Became.NOTHING)
-    assert served.release("f2") == NotStored("f2", FULL, Became.NOTHING)
+    assert served.request(flow(1, "a", "b")) == NotStored("f1", FULL, Disposition.NOTHING)
+    assert served.release("f2") == NotStored("f2", FULL, Disposition.NOTHING)
     assert state(served, "f1") == state(served, "f2") == LOST
     assert set(served.admission.admitted) == {"f3"}
     served.full = False
@@ -131,10 +131,10 @@ def test_a_flow_that_is_being_granted_again_cannot_be_released_meanwhile(tmp_pat
     served = begun(tmp_path / "s")
     restart(served, removed=True)
     asked = served.begin(flow(1, "a", "b"))
-    released = served.keeper.release(served.now_ns, "f1")
+    released = served.manager.release(served.now_ns, "f1")
     assert served.ask(asked) == Granted("f1", is_new=False)
     assert isinstance(served.ask(released), Conflict)
-    assert served.release("f1") == Gone("f1")
+    assert served.release("f1") == Released("f1")
 
 
 # A cable that is dead for long.
@@ -142,14 +142,14 @@ def test_a_flow_that_is_being_granted_again_cannot_be_released_meanwhile(tmp_pat
 
 def test_a_flow_moves_to_another_path_if_that_keeps_its_deadline(tmp_path: Path) -> None:
     served = begun(tmp_path / "s", reroute_ns=S)
-    before_ns = served.keeper.promises["f1"].grant.guarantee_ns
+    before_ns = served.manager.flows["f1"].grant.guarantee_ns
     room = served.admission.admitted["f2"]
     set_link(served, is_up=False)
     served.run(900)
     assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
     served.run(1_000)
     assert state(served, "f1") == kept("s1", "s3", "s2")
-    assert before_ns < served.keeper.promises["f1"].promised.guarantee_ns <= 16 * MS
+    assert before_ns < served.manager.flows["f1"].promised.guarantee_ns <= 16 * MS
     assert state(served, "f2") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
     assert served.admission.admitted["f2"] is room, "it never gave up its room, which it might not get back"
     assert set(served.admission.admitted) == {"f1", "f2", "f3"}
@@ -195,7 +195,7 @@ def moving(served: ServedBoards) -> None:
     """Cut the cable, and go on until the new path of the first flow is being installed."""
     set_link(served, is_up=False)
     for _ in range(2_000):
-        if len(served.keeper.promises) > 3:
+        if len(served.manager.flows) > 3:
             return
         served.step()
     raise AssertionError("it does not move")
@@ -215,31 +215,31 @@ def test_no_frame_of_a_moving_flow_misses_the_table_of_its_first_switch(tmp_path
 def test_both_paths_of_a_moving_flow_count_until_the_former_is_empty(tmp_path: Path) -> None:
     served = begun(tmp_path / "s", reroute_ns=S)
     moving(served)
-    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f1:4", "f2", "f3"}
+    assert set(served.manager.flows) == set(served.admission.admitted) == {"f1", "f1:4", "f2", "f3"}
     while state(served, "f1")[2] == ["s1", "s2"]:
         served.step()
-    assert served.keeper.promises["f1:4"].state is FlowState.REMOVING
-    passage_ns, began_ns = served.admission.passage_ns("f1:4"), served.now_ns
+    assert served.manager.flows["f1:4"].state is FlowState.REMOVING
+    passage_ns, began_ns = served.admission.drain_time_ns("f1:4"), served.now_ns
     while "f1:4" in served.admission.admitted:
         assert served.admission.admitted["f1:4"].path != served.admission.admitted["f1"].path
         served.step()
     assert served.now_ns - began_ns >= passage_ns
-    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+    assert set(served.manager.flows) == set(served.admission.admitted) == {"f1", "f2", "f3"}
     assert served.admission.admitted["f1"].flow == flow(1, "a", "b")
 
 
 def test_a_flow_whose_cable_comes_back_before_it_has_moved_stays_as_it_was(tmp_path: Path) -> None:
     served = begun(tmp_path / "s", reroute_ns=S)
-    before, promised = served.admission.admitted["f1"], served.keeper.promises["f1"].promised
+    before, promised = served.admission.admitted["f1"], served.manager.flows["f1"].promised
     moving(served)
     set_link(served, is_up=True)
     served.run(1_500)
     served.settle()
     assert state(served, "f1") == kept("s1", "s2")
     assert served.admission.admitted["f1"] is before
-    assert served.keeper.promises["f1"].promised is promised
+    assert served.manager.flows["f1"].promised is promised
     assert served.tables() == served.promised()
-    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+    assert set(served.manager.flows) == set(served.admission.admitted) == {"f1", "f2", "f3"}
 
 
 def test_lost_flows_that_find_no_path_keep_none_from_moving(
@@ -252,17 +252,17 @@ def test_lost_flows_that_find_no_path_keep_none_from_moving(
     restart(served, removed=True)
     served.run(500)
     assert state(served, "f1") == kept("s1", "s3", "s2")
-    assert sum(promise.needs_path for promise in served.keeper.promises.values()) == 6
+    assert sum(promise.needs_path for promise in served.manager.flows.values()) == 6
     tried: list[str] = []
-    move = served.granting.move
+    move = served.admitter.move
 
-    def spied(wanted: Flow, within_ns: float | None) -> Grant | Refusal:
+    def spied(wanted: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:
         tried.append(wanted.id)
         return move(wanted, within_ns)
 
-    monkeypatch.setattr(served.granting, "move", spied)
+    monkeypatch.setattr(served.admitter, "move", spied)
     served.boards["s1"].board.link(served.boards["s1"].now_ns, 3, False)
-    served.keeper.reply(served.now_ns, "s1", PortsReported(0, {3: False}))
+    served.manager.reply(served.now_ns, "s1", PortsReported(0, {3: False}))
     for _ in range(60):
         served.step(50 * MS)
     assert {"f2", "f4", "f5", "f6", "f7", "f8"} < set(tried)
@@ -280,8 +280,8 @@ def test_no_client_gets_the_id_of_a_moving_flows_other_path(
     tickets: list[int] = []
 
     def ask_and_write() -> None:
-        if not tickets and served.keeper.promises["f1"].flow_after_swap is not None:
-            tickets.append(served.keeper.request(served.now_ns, others, served.decision(others)))
+        if not tickets and served.manager.flows["f1"].flow_after_swap is not None:
+            tickets.append(served.manager.request(served.now_ns, others, served.decision(others)))
         write()
 
     monkeypatch.setattr(served, "_write", ask_and_write)
@@ -290,19 +290,19 @@ def test_no_client_gets_the_id_of_a_moving_flows_other_path(
     assert isinstance(served.answers[tickets[0]], Conflict if number == 4 else Granted)
     assert state(served, "f1") == kept("s1", "s3", "s2")
     expected = {"f1", "f2", "f3"} | ({others.id} if number != 4 else set())
-    assert set(served.keeper.promises) == set(served.admission.admitted) == expected
+    assert set(served.manager.flows) == set(served.admission.admitted) == expected
     assert served.tables() == served.promised()
     served.kill()
     served.start()
     served.settle()
     served.run(100)
-    assert set(served.keeper.promises) == expected
+    assert set(served.manager.flows) == expected
 
 
 def test_nobody_waits_for_a_moving_flows_other_path(tmp_path: Path) -> None:
     served = begun(tmp_path / "s", reroute_ns=S)
     moving(served)
-    assert isinstance(served.request(served.keeper.promises["f1:4"].flow), Conflict)
+    assert isinstance(served.request(served.manager.flows["f1:4"].flow), Conflict)
     assert isinstance(served.release("f1:4"), Conflict)
 
 
@@ -311,10 +311,10 @@ def test_a_flow_that_is_released_while_it_moves_is_gone(tmp_path: Path, steps: i
     served = begun(tmp_path / "s", reroute_ns=S)
     moving(served)
     served.run(steps)
-    assert served.release("f1") == Gone("f1")
+    assert served.release("f1") == Released("f1")
     served.run(200)
     served.settle()
-    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f2", "f3"}
+    assert set(served.manager.flows) == set(served.admission.admitted) == {"f2", "f3"}
     assert served.tables() == served.promised()
 
 
@@ -383,8 +383,8 @@ def test_whatever_fails_meanwhile_no_flow_is_forgotten(tmp_path: Path, seed: int
             restart(served, removed=removed)
         served.run(1_000)
         served.settle()
-        assert set(served.keeper.promises) == {"f1", "f2", "f3"}
-        states = {name: promise.state for name, promise in served.keeper.promises.items()}
+        assert set(served.manager.flows) == {"f1", "f2", "f3"}
+        states = {name: promise.state for name, promise in served.manager.flows.items()}
         assert set(states.values()) <= {FlowState.INSTALLED, FlowState.LOST}
         installed = {name for name, held in states.items() if held is FlowState.INSTALLED}
         assert set(served.admission.admitted) == installed

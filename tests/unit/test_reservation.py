@@ -28,7 +28,7 @@ from loko.control_traffic import (
 )
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.messages import session_segments
-from loko.controller.notices import Note
+from loko.controller.notices import Diagnostic
 from loko.controller.wire import entry_of
 from loko.device import load_profile
 from loko.document import InputError
@@ -142,13 +142,13 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
         for number, entry in enumerate(filler_entries(STAR, 12), start=1)
     ]
     for entry in entries[:5]:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle(most=30_000)  # with its pacing
     end_ns = both.end.now_ns + duration_ns
     while both.end.now_ns < end_ns:
         if chance.random() < 0.01:
-            chance.choice((both.driver.want, both.driver.unwant))(chance.choice(entries))
+            chance.choice((both.driver.ensure, both.driver.remove))(chance.choice(entries))
         both.step(chance.randint(*steps_ns))
     return both
 
@@ -164,5 +164,5 @@ def test_a_driver_that_is_silent_too_long_is_asked_and_says_so() -> None:
     """Shows that the test above can fail."""
     both = kept(1, 20.0, (600_000_000, 700_000_000), 60 * S)
     assert both.end.asked > 0
-    told = [notice.text for notice in both.notices if isinstance(notice, Note)]
+    told = [notice.text for notice in both.notices if isinstance(notice, Diagnostic)]
     assert any("it may have asked for a sign of life" in text for text in told)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from loko.serve.call_protocol import Answer, RestSettings, receive, send
-from loko.serve.event_streams import EncodedNews
+from loko.serve.event_streams import EncodedEvents
 from loko.serve.journal import LogFormat
 from loko.serve.manager_client import ManagerClient
 from loko.serve.rest_process import RestProcess
@@ -173,9 +173,9 @@ class EndlessFeed:
     def __init__(self) -> None:
         self.put = 0
 
-    async def tell(self, put: Callable[[EncodedNews], Coroutine[Any, Any, None]]) -> None:
+    async def tell(self, put: Callable[[EncodedEvents], Coroutine[Any, Any, None]]) -> None:
         while True:
-            await put(EncodedNews(bytes(100_000), b"", b""))
+            await put(EncodedEvents(bytes(100_000), b"", b""))
             self.put += 1
             await asyncio.sleep(0)
 

@@ -21,8 +21,8 @@ from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.standing import Full, LabStanding
 from loko.schedule.timed_flow import TimedFlow
-from loko.serve.outcome import Denied, Erase, Gone, Granted, Turn
-from loko.serve.slots import ServedSchedule, SlotGranting, Slotted, load_served
+from loko.serve.outcome import Delete, Granted, Refused, Released, SendSlot
+from loko.serve.slots import ServedSchedule, SlotAdmitter, SlottedFlow, load_served
 from loko.serve.store import Store
 
 F1, F2 = flow(1), flow(2, "H4", "H2")
@@ -39,10 +39,10 @@ def test_a_released_slot_is_free_only_when_nothing_is_on_its_way(
     served = ServedSlots(tmp_path / "flows.sqlite", schedule)
     served.settle()
     assert served.request(flow(3, "H1", "H4")) == Granted("f3", is_new=True)
-    ticket = served.keeper.release(served.now_ns, "f3")
+    ticket = served.manager.release(served.now_ns, "f3")
     begun_ns = served.now_ns
-    assert isinstance(served.request(flow(4, "H1", "H2")), Denied), "it counts until it is gone"
-    assert served.ask(ticket) == Gone("f3")
+    assert isinstance(served.request(flow(4, "H1", "H2")), Refused), "it counts until it is gone"
+    assert served.ask(ticket) == Released("f3")
     assert served.now_ns - begun_ns >= 2 * schedule.timing.slot_ns
     assert served.request(flow(4, "H1", "H2")) == Granted("f4", is_new=True)
     assert served.tables() == served.promised()
@@ -52,26 +52,26 @@ def test_released_flows_of_the_schedule_stay_released(tmp_path: Path, schedule: 
     """This holds even if no flow is left, so that other options would be accepted."""
     served = ServedSlots(tmp_path / "flows.sqlite", schedule)
     served.settle()
-    assert set(served.keeper.promises) == {"f1", "f2"}
+    assert set(served.manager.flows) == {"f1", "f2"}
     for name in ("f1", "f2"):
-        assert served.release(name) == Gone(name)
+        assert served.release(name) == Released(name)
     served.kill()
     served.start()
     served.settle()
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
 
 
 def test_another_schedule_brings_its_own_flows(tmp_path: Path, schedule: ServedSchedule) -> None:
     with Store(tmp_path / "s", lab=LAB.name, options={}) as store:
-        first = SlotGranting(LAB, schedule).first
+        first = SlotAdmitter(LAB, schedule).initial_flows
         assert store.begin("one", first)
         assert [grant.number for grant in store.load()] == [1, 2]
-        store.write([Erase(1), Erase(2)])
+        store.write([Delete(1), Delete(2)])
         assert not store.begin("one", first)
         assert store.load() == []
         assert store.begin("another", first)
-        assert [(grant.number, grant.turn) for grant in store.load()] == [
-            (number, Turn(planned.slot, schedule.timing.base_period_ns))
+        assert [(grant.number, grant.send_slot) for grant in store.load()] == [
+            (number, SendSlot(planned.slot, schedule.timing.base_period_ns))
             for number, planned in enumerate(schedule.scheduled, 3)
         ]
 
@@ -87,7 +87,7 @@ def test_a_store_of_admitted_flows_is_not_taken_for_one_of_slots(
         ServedSlots(tmp_path / "flows.sqlite", schedule)
     options = {**OPTIONS, "schedule": schedule.digest}
     with Store(tmp_path / "new.sqlite", lab=LAB.name, options=options) as store:
-        store.begin(schedule.digest, SlotGranting(LAB, schedule).first)
+        store.begin(schedule.digest, SlotAdmitter(LAB, schedule).initial_flows)
     other = {**OPTIONS, "schedule": served_schedule(LAB, [F1], slots=2).digest}
     with pytest.raises(InputError, match=r"granted with schedule \w+, not \w+; delete them first"):
         Store(tmp_path / "new.sqlite", lab=LAB.name, options=other)
@@ -140,7 +140,7 @@ def test_flows_that_cannot_stand_beside_each_other_are_told_before_the_store_has
             Store(tmp_path / "s", lab=LAB.name, options={}) as store,
             pytest.raises(InputError, match=told),
         ):
-            store.begin(wrong.digest, SlotGranting(LAB, wrong).first)
+            store.begin(wrong.digest, SlotAdmitter(LAB, wrong).initial_flows)
         with Store(tmp_path / "s", lab=LAB.name, options={}) as store:
             assert store.load() == []
 
@@ -151,13 +151,13 @@ def test_slots_that_are_too_short_for_what_is_served_are_told() -> None:
     schedule = served_schedule(LAB, [long], slots=2)
     message = r"slots of [\d.]+ us are needed for the path of flow 'f1', those of the schedule have"
     with pytest.raises(InputError, match=message):
-        SlotGranting(LAB, schedule, openflow=OpenFlow.V1_3).first(0)
+        SlotAdmitter(LAB, schedule, openflow=OpenFlow.V1_3).initial_flows(0)
     busy = schedule.model_copy(update={"changes_per_s": 1500.0})
     with pytest.raises(InputError, match="s1: changes of its table leave no time for the frames of every"):
-        SlotGranting(LAB, busy)
+        SlotAdmitter(LAB, busy)
     anywhere = served_schedule(LAB, [long], slots=2, scheme=SchedulingScheme.UNCONSTRAINED)
     with pytest.raises(InputError, match="are needed for the longest path"):
-        SlotGranting(LAB, anywhere, openflow=OpenFlow.V1_3)
+        SlotAdmitter(LAB, anywhere, openflow=OpenFlow.V1_3)
 
 
 @pytest.mark.parametrize("scheme", SchedulingScheme)
@@ -188,7 +188,7 @@ def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) 
         def remove(self, flow_id: str) -> None:
             raise AssertionError(flow_id)
 
-    slots = SlotGranting(LAB, schedule, checker=Never())
+    slots = SlotAdmitter(LAB, schedule, checker=Never())
     for _ in range(2):
         with pytest.raises(InputError, match="the checker refutes slot 0: f3: is wrong; please report it"):
             slots.decision(timed(flow(3, "H1", "H4")))()
@@ -200,9 +200,9 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
     """The scheduler promises too much, which arithmetic alone cannot detect."""
     cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
     document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
-    slots = SlotGranting(LAB, schedule, checker=IncrementalCheck(LAB, document))
-    for stored in slots.first(0):
-        slots.take_up(stored)
+    slots = SlotAdmitter(LAB, schedule, checker=IncrementalCheck(LAB, document))
+    for stored in slots.initial_flows(0):
+        slots.restore_flow(stored)
     right = LabStanding.add
 
     def hasty(standing: LabStanding, wanted: TimedFlow) -> ScheduledFlow | Full:
@@ -215,7 +215,7 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
         mutated.setattr(LabStanding, "add", hasty)
         with pytest.raises(InputError, match=r"the checker refutes slot \d+: f3: \d+ frames took longer"):
             one_more()
-    assert isinstance(one_more(), Slotted), "nothing of it was left"
+    assert isinstance(one_more(), SlottedFlow), "nothing of it was left"
 
 
 def test_a_slot_that_cannot_be_replayed_is_not_given(
@@ -223,7 +223,7 @@ def test_a_slot_that_cannot_be_replayed_is_not_given(
 ) -> None:
     cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
     document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
-    slots = SlotGranting(LAB, schedule, checker=IncrementalCheck(LAB, document))
+    slots = SlotAdmitter(LAB, schedule, checker=IncrementalCheck(LAB, document))
     one_more = slots.decision(timed(flow(3, "H1", "H4")))
 
     def no_such_board(*_args: object, **_more: object) -> None:
@@ -233,4 +233,4 @@ def test_a_slot_that_cannot_be_replayed_is_not_given(
         mutated.setattr("evaluation.schedule_check.replay.lab_network", no_such_board)
         with pytest.raises(InputError, match="the emulator does not accept the schedule: no such board"):
             one_more()
-    assert isinstance(one_more(), Slotted), "nothing of it was left"
+    assert isinstance(one_more(), SlottedFlow), "nothing of it was left"

@@ -24,7 +24,7 @@ from loko.packets import PacketAdmission
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.routing import path_through, paths
 from loko.scenario import Match, OpenFlow, Scenario, of_lokos_tables
-from loko.serve.outcome import Gone, Granted
+from loko.serve.outcome import Granted, Released
 from loko.shoelace import laced_path, shoelace_lab
 
 PORTS = {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
@@ -147,7 +147,7 @@ def test_flows_come_and_go_on_such_a_path(openflow: OpenFlow, tmp_path: Path) ->
     served.start()
     served.settle()
     assert served.tables() == served.promised()
-    assert served.release("f0") == Gone("f0")
+    assert served.release("f0") == Released("f0")
     assert served.tables() == served.promised()
     assert [cookie & 0xFFFF_FFFF for cookie, _ in served.tables()["s1"]] == [2, 2]
     assert not served.events()
@@ -197,7 +197,7 @@ def test_what_would_fit_once_is_refused_if_it_does_not_fit_twice(quantity: str) 
 def test_a_released_flow_leaves_each_visit_at_its_time() -> None:
     control = admission()
     control.request(flow(), laced_path(BOARD, "H1"))
-    passage_ns = control.passage_ns("f0")
+    passage_ns = control.drain_time_ns("f0")
     control.release("f0", now_ns=0)
     control.advance(1)
     assert control.usage("s1").used("entries") == 2

@@ -202,7 +202,7 @@ def test_an_unversioned_store_becomes_one_of_this_version(tmp_path: Path, oldest
                 (3, "f3", FlowState.INSTALLED),
             ]
             assert store.last_number() == 5
-            assert store.debts() == ({} if oldest else {"s1": 17.5})
+            assert store.backlogs() == ({} if oldest else {"s1": 17.5})
             assert len(store.notes()) == (0 if oldest else 1)
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (1,)
@@ -242,7 +242,7 @@ def test_an_unversioned_store_of_slots_has_no_options_of_admission(tmp_path: Pat
     unversioned(path, named=named)
     altered("INSERT INTO turns VALUES (1, 2, 4000)")(path)
     with opened(path, {**named, "openflow": "1.0"}) as store:
-        assert [flow.turn for flow in store.load()] == [(2, 4000), None]
+        assert [flow.send_slot for flow in store.load()] == [(2, 4000), None]
 
 
 UNVERSIONED_DAMAGES = {

@@ -14,9 +14,9 @@ from test_tls_switches import Authority, carry_out, wait_for
 
 from evaluation.live.datapaths import Datapath
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
+from loko.controller.dialect import OPEN_VSWITCH
 from loko.controller.driver import Driver
-from loko.controller.manners import OF_OPEN_VSWITCH
-from loko.controller.notices import Note
+from loko.controller.notices import Diagnostic
 
 DUMMY = Datapath(kind="dummy", options=("--enable-dummy",))
 """A datapath without interfaces: needs neither root nor a namespace."""
@@ -39,10 +39,10 @@ def ofctl(folder: Path, *words: str) -> str:
 def test_open_vswitch_connects_by_tls_and_its_table_is_restored(folder: Path) -> None:
     authority = Authority(folder)
     certificate, key = authority.sign("s1.example")
-    driver = Driver(capacity=128, own_mark=MARK, manners=OF_OPEN_VSWITCH, compare_ns=COMPARE_NS)
+    driver = Driver(capacity=128, own_mark=MARK, dialect=OPEN_VSWITCH, compare_ns=COMPARE_NS)
     entries = [V1_0.entry(number) for number in range(ENTRIES)]
     for entry in entries:
-        driver.want(entry)
+        driver.ensure(entry)
     notes: list[str] = []
 
     async def scenario(board, switches, plain, tls):
@@ -56,7 +56,9 @@ def test_open_vswitch_connects_by_tls_and_its_table_is_restored(folder: Path) ->
                 segments += driver.reply(now_ns, reply)
             for segment in [*segments, *driver.poll(now_ns)]:
                 board.send("s1", segment)
-            notes.extend(note.text for note in driver.notices() if isinstance(note, Note) and note.warning)
+            notes.extend(
+                note.text for note in driver.notices() if isinstance(note, Diagnostic) and note.warning
+            )
             return driver.complete
 
         connected: list[bool] = []

@@ -18,7 +18,7 @@ from loko.admission import Admitted, Refusal
 from loko.allocation import scheme_named
 from loko.commands.plan import plan as plan_command
 from loko.controller import messages
-from loko.controller.hazards import refuse_entries
+from loko.controller.unsafe_entries import refuse_unsafe_entries
 from loko.device import Profile
 from loko.document import InputError
 from loko.entries import UNTAGGED, Fields, FlowEntry, Output
@@ -187,9 +187,9 @@ def test_tables_have_an_entry_for_each_port_whatever_flows_there_are(lab: Lab) -
     for name, table in stack_entries(lab).items():
         assert [entry.output_port for entry in table] == [port for port, _ in lab.ways(name)]
         assert len({entry.match for entry in table}) == len(table)
-        refuse_entries(lab.switches[name], OpenFlow.V1_3, table)
+        refuse_unsafe_entries(lab.switches[name], OpenFlow.V1_3, table)
         with pytest.raises(InputError, match=rf"^{name}: in OpenFlow 1.0 it takes each VLAN tag"):
-            refuse_entries(lab.switches[name], OpenFlow.V1_0, table)
+            refuse_unsafe_entries(lab.switches[name], OpenFlow.V1_0, table)
 
 
 def test_a_flow_counts_with_the_tags_that_it_leaves_its_host_with() -> None:
@@ -312,14 +312,14 @@ def test_a_port_to_the_cpu_that_removes_tags_is_refused() -> None:
         FlowEntry(priority=1, match=match, actions=(Output(1),))
         for match in (Fields(dl_vlan=UNTAGGED), Fields(dl_vlan=3), Fields(dl_vlan_pcp=3))
     )
-    refuse_entries(removes, OpenFlow.V1_3, [untagged])
+    refuse_unsafe_entries(removes, OpenFlow.V1_3, [untagged])
     error = (
         "s1: the port to its CPU removes VLAN tags (cpu_port_tags in profile 'zodiac-fx'), so no entry"
         " matches one; forward without tags"
     )
     for table in (stack_entries(LAB)["s1"], [untagged, by_vid], [by_pcp]):
         with pytest.raises(InputError, match=f"^{re.escape(error)}$"):
-            refuse_entries(removes, OpenFlow.V1_3, table)
+            refuse_unsafe_entries(removes, OpenFlow.V1_3, table)
 
 
 def test_frames_that_are_too_long_are_told(tmp_path: Path) -> None:

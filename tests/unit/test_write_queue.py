@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from loko.serve.disk import NOTES_S, PATIENCE_S, RETRY_S, WriteQueue
-from loko.serve.outcome import Erase, Happening, Noted, Write
+from loko.serve.outcome import Delete, Event, LoggedEvent, Write
 
-QUIET = Happening(kind="note", name="x", text="x")
+QUIET = Event(kind="note", name="x", text="x")
 
 
 class Interleavings(RuleBasedStateMachine):
@@ -33,13 +33,13 @@ class Interleavings(RuleBasedStateMachine):
     @rule()
     def add_effect(self) -> None:
         self.count += 1
-        self.effects.append(Erase(self.count))
-        self.queue.add([Erase(self.count)])
+        self.effects.append(Delete(self.count))
+        self.queue.add([Delete(self.count)])
 
     @rule()
     def add_note(self) -> None:
         self.count += 1
-        noted = Noted(self.count, 0, QUIET)
+        noted = LoggedEvent(self.count, 0, QUIET)
         self.notes.append(noted)
         self.queue.note(noted)
 
@@ -61,9 +61,9 @@ class Interleavings(RuleBasedStateMachine):
     @precondition(lambda self: self.handed_s is not None)
     @rule()
     def fail(self) -> None:
-        """The keeper has all that was no note tried again."""
+        """The flow manager has all that was no note tried again."""
         again = self.queue.failed(self.now_s, "full")
-        assert again == [write for write in self.on_its_way if isinstance(write, Erase)]
+        assert again == [write for write in self.on_its_way if isinstance(write, Delete)]
         self.queue.put_back(again)
         self.handed_s = None
         assert self.queue.failure == "full"
@@ -82,8 +82,8 @@ class Interleavings(RuleBasedStateMachine):
         self.take(notes_at_once=False)
         if self.handed_s is not None:
             self.end_well()
-        assert [write for write in self.stored if isinstance(write, Erase)] == self.effects
-        assert [write for write in self.stored if isinstance(write, Noted)] == self.notes
+        assert [write for write in self.stored if isinstance(write, Delete)] == self.effects
+        assert [write for write in self.stored if isinstance(write, LoggedEvent)] == self.notes
 
 
 TestInterleavings = Interleavings.TestCase

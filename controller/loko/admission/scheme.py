@@ -110,7 +110,7 @@ class Admission(Protocol):
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent: for the next of several plans."""
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until no frame is on its way and the flow counts nowhere.
 
         From then on, only the debt holds its burst.
@@ -119,13 +119,13 @@ class Admission(Protocol):
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the names of the servers that a flow shares with others: mostly the switches of its path."""
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return what released flows that no longer count may have left at a server, if anything.
 
-        It is in the scheme's own unit, for `restore`.
+        It is in the scheme's own unit, for `restore_backlogs`.
         """
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts by server, as if no time had passed since."""
 
     def usage(self, switch: str) -> Usage:

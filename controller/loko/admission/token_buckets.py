@@ -175,7 +175,7 @@ class LokoAdmission:
             if switch.entries or switch.debt.is_open:
                 switch.clear()
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
         return self._clock.after(0, max(self._ends_ns(self._register.admitted[flow_id])))
 
@@ -183,15 +183,15 @@ class LokoAdmission:
         """Return the switches on a flow's path."""
         return tuple(hop.switch for hop in admitted.path)
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return what released flows that no longer count may have left at a switch, in bytes; or None."""
         return self._switches[server].debt_bytes() or None
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
-        for server, amount in debts.items():
+        for server, amount in backlogs.items():
             self._switches[server].restore(amount)
 
     def usage(self, switch: str) -> Usage:

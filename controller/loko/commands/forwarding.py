@@ -10,7 +10,7 @@ from rich.console import Console
 
 from loko.commands.plan_tables import print_comparison, print_plan
 from loko.control_traffic import ControlTraffic
-from loko.controller.hazards import refuse_entries
+from loko.controller.unsafe_entries import refuse_unsafe_entries
 from loko.device import Profile
 from loko.document import InputError
 from loko.flow import Flow
@@ -50,7 +50,7 @@ def stack_admission(
     """
     tables = stack_entries(lab)
     for name, switch in lab.switches.items():
-        refuse_entries(switch, openflow, tables[name])
+        refuse_unsafe_entries(switch, openflow, tables[name])
     scenario, control = stack_scenario(lab, flows, openflow), echo_traffic(echoes_per_s)
     allocation = choice.allocation or "fifth-rate"
     schemes = schemes_of(lab, allocation, scenario, traffic=traffic, control=control)

@@ -45,7 +45,7 @@ from loko.control_traffic import (
     parse_control,
     served_traffic,
 )
-from loko.controller.manners import refuse_version
+from loko.controller.dialect import refuse_version
 from loko.deadline_targets import followed_target_ns, follows_deadlines
 from loko.document import InputError
 from loko.entries import default_entries, match_of, planned_entries

@@ -204,7 +204,7 @@ class Controller:
             load = float(self._echo_rate.read_text(encoding="ascii"))
         except (OSError, ValueError):
             load = 0.0
-        self._tables.keep_quiet(quiet=self._echo_rate.exists())
+        self._tables.set_quiet(quiet=self._echo_rate.exists())
         if load != self._load:
             self._load = load
             self._switches.load(load)

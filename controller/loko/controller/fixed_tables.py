@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from loko.controller.driver import OWN_MARK, Phase, Segment, driver_of
-from loko.controller.hazards import refuse_entries
-from loko.controller.notices import Failed, Installed, LinkChanged, Note, Rejected, Removed
+from loko.controller.driver import OWN_MARK, Segment, SessionPhase, driver_of
+from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
+from loko.controller.unsafe_entries import refuse_unsafe_entries
 from loko.controller.versions import WIRES
 from loko.controller.wire import Reply
 from loko.entries import FlowEntry
@@ -19,7 +19,7 @@ _COOKIES: Final = OWN_MARK << 48
 
 
 @dataclass(slots=True)
-class Effects:
+class TableEffects:
     """What is to be done."""
 
     sends: list[tuple[str, Segment]] = field(default_factory=list)
@@ -41,38 +41,38 @@ class FixedTables:
     ) -> None:
         """`tables` has the entries that each switch shall hold, by its name.
 
-        Raises `InputError` as `driver_of` and `refuse_entries` do.
+        Raises `InputError` as `driver_of` and `refuse_unsafe_entries` do.
         """
         for name, switch in lab.switches.items():
-            refuse_entries(switch, openflow, tables[name])
+            refuse_unsafe_entries(switch, openflow, tables[name])
         self.drivers = {
             name: driver_of(switch, openflow=openflow, fixed=True) for name, switch in lab.switches.items()
         }
-        self._effects = Effects()
+        self._effects = TableEffects()
         self._were_ready: set[str] = set()
         for name, driver in self.drivers.items():
             for place, entry in enumerate(tables[name], start=1):
-                driver.want(WIRES[openflow].entry_of(entry, cookie=_COOKIES | place))
+                driver.ensure(WIRES[openflow].entry_of(entry, cookie=_COOKIES | place))
 
     @property
     def ready(self) -> bool:
         """Whether every switch holds just what is planned. To become ready, its own count must agree."""
         return all(map(self._is_ready, self.drivers))
 
-    def keep_quiet(self, *, quiet: bool) -> None:
+    def set_quiet(self, *, quiet: bool) -> None:
         """Set whether something is being measured: then entries are renewed only if necessary (quirk 51)."""
         for driver in self.drivers.values():
             driver.quiet = quiet
 
-    def effects(self) -> Effects:
+    def effects(self) -> TableEffects:
         """Return, and forget, what is to be done since the last call."""
-        taken, self._effects = self._effects, Effects()
+        taken, self._effects = self._effects, TableEffects()
         return taken
 
     def connected(self, now_ns: int, name: str) -> None:
         """Note that a switch has introduced itself; an older connection of it is gone."""
         driver = self.drivers[name]
-        if driver.phase is not Phase.AWAY:
+        if driver.phase is not SessionPhase.AWAY:
             driver.disconnected()
         self._tell(name, "connected, installing its entries")
         self._carry(name, driver.connected(now_ns))
@@ -95,7 +95,7 @@ class FixedTables:
     def _is_ready(self, name: str) -> bool:
         driver = self.drivers[name]
         holds = driver.holds_all if name in self._were_ready else driver.counted
-        return holds and not driver.strangers
+        return holds and not driver.foreign_entries
 
     def _carry(self, name: str, segments: Iterable[Segment]) -> None:
         driver = self.drivers[name]
@@ -103,7 +103,7 @@ class FixedTables:
             match notice:
                 case Rejected(reason=reason):
                     self._tell(name, f"does not take an entry: {reason}; trying again")
-                case Note(text=text):
+                case Diagnostic(text=text):
                     self._tell(name, text)
                 case Failed(reason=reason):
                     self._effects.closes.append(name)

@@ -36,7 +36,7 @@ class LinkChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Diagnostic:
     """Something that people should know, in one line."""
 
     text: str
@@ -50,4 +50,4 @@ class Failed:
     reason: str
 
 
-Notice = Installed | Removed | Rejected | Note | Failed | LinkChanged
+Notice = Installed | Removed | Rejected | Diagnostic | Failed | LinkChanged

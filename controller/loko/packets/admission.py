@@ -276,7 +276,7 @@ class PacketAdmission:
         for switch in self._switches.values():
             switch.clear()
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
         queue_ns = self._routes[flow_id].sender_queue_ns
         return self._clock.after(0, queue_ns + self._register.admitted[flow_id].guarantee_ns)
@@ -285,18 +285,18 @@ class PacketAdmission:
         """Return the switches on a flow's path."""
         return tuple(hop.switch for hop in admitted.path)
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return what released flows that no longer count may have left at a switch, in ns of CPU; or None.
 
         It may be negative: then it matters only to flows whose bursts add up to more than the delay target.
         """
         return self._switches[server].debt_ns
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
-        for server, debt_ns in debts.items():
+        for server, debt_ns in backlogs.items():
             self._switches[server].restore(debt_ns)
 
     def usage(self, switch: str) -> Usage:

@@ -303,7 +303,7 @@ class PortAdmission:
         self._entries.clear()
         self._held_ns = 0
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until none is on its way, whatever is admitted meanwhile.
 
         Bounds may rise up to the targets. At its host's cable a frame does not wait for later ones.
@@ -320,28 +320,28 @@ class PortAdmission:
         ports = (_server(hop.switch, hop.output_port) for hop in admitted.path)
         return (_host(admitted.flow.source), *ports)
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
         self._settle()
         books = self._books
         return float(books.network.bounds.get(server, 0)) if books.owes or self._is_held else None
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts by server, as if no time had passed since.
 
         The bounds of ports were at most the targets, and at a host's cable released flows add at most the
         stored bound. So bounds begin there or above, and fall as after a release.
         """
         self._clock.advance(now_ns)
-        if unknown := debts.keys() - self._servers.keys():
+        if unknown := backlogs.keys() - self._servers.keys():
             raise KeyError(min(unknown))
-        if not debts:
+        if not backlogs:
             return
         books, network = self._books, self._books.network
         start = {
             name: max(math.ceil(target), bound)
             if math.isfinite(target)
-            else bound + math.ceil(debts.get(name, 0.0))
+            else bound + math.ceil(backlogs.get(name, 0.0))
             for name, bound in network.bounds.items()
             for target in [self._targets[name]]
         }

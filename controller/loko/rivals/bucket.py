@@ -156,18 +156,18 @@ class BucketAdmission(ABC):
         for bucket in self._buckets():
             bucket.clear()
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until that has arrived and the flow counts nowhere."""
         return self._clock.after(0, self._register.admitted[flow_id].guarantee_ns)
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return what released flows may have left at a server, in bytes, if anything."""
         return self._named(server).debt_bytes() or None
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts by server, as if no time had passed since."""
         self._clock.advance(now_ns)
-        for server, amount in debts.items():
+        for server, amount in backlogs.items():
             self._named(server).restore(amount)
 
     def _patience(self, flow: Flow, wanted: Sequence[tuple[SharedBucket, float]]) -> Change | None:

@@ -1,7 +1,7 @@
 """Why promises are broken: the one mechanism by which the service says that a granted flow is not delivered.
 
 A break has a cause, the place where it is, words for people, and since when. A flow may have several at once,
-one for each cause and place; its promise is kept again when the last of them has gone. `FlowKeeper` notes
+one for each cause and place; its promise is kept again when the last of them has gone. `FlowManager` notes
 breaks as it hears of them; REST, page, log, metrics and health all read them from there (docs/service.md).
 """
 
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a promise is broken. Add a cause here, and the keeper's callers need nothing else."""
+    """Why a promise is broken. Add a cause here, and the flow manager's callers need nothing else."""
 
     SWITCH_AWAY = "switch-away"
     """A switch of its path has no session, so nobody knows whether it forwards."""
@@ -39,7 +39,7 @@ class Break:
     text: str
     """In words: what is broken, without the flow's name."""
     since_ns: int
-    """When it was noticed, of the keeper's clock."""
+    """When it was noticed, of the flow manager's clock."""
 
 
 @dataclass(frozen=True, slots=True)

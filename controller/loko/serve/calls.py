@@ -11,29 +11,29 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.routing import path_through
 from loko.schedule.timed_flow import TimedFlow
+from loko.serve.admitter import Decide, SchemeAdmitter
 from loko.serve.call_protocol import Answer
-from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.margins import Margins
 from loko.serve.metrics import manager_metrics
 from loko.serve.outcome import (
-    Became,
     Conflict,
-    Denied,
-    Gone,
+    Disposition,
+    DryRun,
+    EntryRejected,
     Granted,
     Interrupted,
+    InvalidRequest,
     NotStored,
-    NotTaken,
-    Outcome,
+    Refused,
+    Released,
+    RequestOutcome,
     Unavailable,
-    Unknown,
-    Would,
-    Wrong,
+    UnknownFlow,
 )
-from loko.serve.run import Operation
-from loko.serve.slots import SlotGranting
+from loko.serve.run import ServiceLoop
+from loko.serve.slots import SlotAdmitter
 from loko.serve.views import (
-    ServiceView,
+    ServiceInfo,
     delay_values,
     flow_values,
     health_values,
@@ -53,20 +53,20 @@ class Calls:
     """Answers calls by name. The REST process has checked their values as far as that needs no lab."""
 
     def __init__(
-        self, operation: Operation, granting: AdmissionGranting | SlotGranting, view: ServiceView
+        self, operation: ServiceLoop, admitter: SchemeAdmitter | SlotAdmitter, view: ServiceInfo
     ) -> None:
         self._operation = operation
-        self._keeper = operation.keeper
-        self._granting = granting
-        self._margins = None if isinstance(granting, SlotGranting) else Margins(granting)
+        self._manager = operation.manager
+        self._admitter = admitter
+        self._margins = None if isinstance(admitter, SlotAdmitter) else Margins(admitter)
         self._views: dict[str, Callable[..., Answer]] = {
             "what-if": self._what_if,
-            "service": lambda: _json(200, service_values(self._keeper, view)),
+            "service": lambda: _json(200, service_values(self._manager, view)),
             "flows": self._flows,
             "flow": self._flow,
             "switches": self._switches,
-            "topology": lambda: _json(200, topology_values(self._keeper)),
-            "delays": lambda: _json(200, {"flows": delay_values(self._keeper, operation.delays)}),
+            "topology": lambda: _json(200, topology_values(self._manager)),
+            "delays": lambda: _json(200, {"flows": delay_values(self._manager, operation.delays)}),
             "delays-over-time": self._delays_over_time,
             "notes": lambda: _json(200, {"notes": operation.history.values()}),
             "schedule": self._schedule,
@@ -96,33 +96,33 @@ class Calls:
             return wanted
         flow, decide = wanted
         outcome = await self._operation.request(flow, decide, values.get("deadline_ns"))
-        if isinstance(outcome, Granted) and flow.id in self._keeper.promises:
-            return _json(201 if outcome.is_new else 200, flow_values(self._keeper, flow.id))
+        if isinstance(outcome, Granted) and flow.id in self._manager.flows:
+            return _json(201 if outcome.is_new else 200, flow_values(self._manager, flow.id))
         return _refused(outcome)
 
     def _what_if(self, **values: Any) -> Answer:
         wanted = self._wanted(values)
         if isinstance(wanted, Answer):
             return wanted
-        outcome = self._operation.what_if(*wanted)
-        return _json(200, would_values(outcome)) if isinstance(outcome, Would) else _refused(outcome)
+        outcome = self._operation.dry_run(*wanted)
+        return _json(200, would_values(outcome)) if isinstance(outcome, DryRun) else _refused(outcome)
 
     def _wanted(self, values: Mapping[str, Any]) -> tuple[Flow, Decide] | Answer:
         """Return the requested flow and what decides on it, or an error if it makes no sense in this lab."""
-        granting, lab = self._granting, self._keeper.lab
+        admitter, lab = self._admitter, self._manager.lab
         try:
-            if isinstance(granting, SlotGranting):
+            if isinstance(admitter, SlotAdmitter):
                 timed = TimedFlow(*values["timed"])
-                return granting.on_the_wire(timed), granting.decision(timed)
+                return admitter.on_the_wire(timed), admitter.decision(timed)
             flow, switches = Flow(*values["flow"]), values["path"]
             path = switches and path_through(lab, flow.source, flow.destination, switches)
         except InputError as problem:
             return _error(422, "invalid", str(problem))
-        return flow, granting.decision(flow, path or None, values["deadline_ns"])
+        return flow, admitter.decision(flow, path or None, values["deadline_ns"])
 
     async def _release(self, flow_id: str) -> Answer:
         outcome = await self._operation.release(flow_id)
-        if isinstance(outcome, Gone):
+        if isinstance(outcome, Released):
             if not outcome.waiting_for:
                 return Answer(204)
             return _json(202, {"id": flow_id, "state": "removing", "waiting_for": list(outcome.waiting_for)})
@@ -131,25 +131,25 @@ class Calls:
     # Views.
 
     def _flows(self) -> Answer:
-        keeper = self._keeper
-        return _json(200, {"flows": [flow_values(keeper, name) for name in keeper.promises]})
+        manager = self._manager
+        return _json(200, {"flows": [flow_values(manager, name) for name in manager.flows]})
 
     def _flow(self, flow_id: str) -> Answer:
-        if flow_id not in self._keeper.promises:
-            return _refused(Unknown(flow_id))
-        return _json(200, flow_values(self._keeper, flow_id))
+        if flow_id not in self._manager.flows:
+            return _refused(UnknownFlow(flow_id))
+        return _json(200, flow_values(self._manager, flow_id))
 
     def _switches(self) -> Answer:
-        keeper = self._keeper
-        return _json(200, {"switches": [switch_values(keeper, name) for name in keeper.lab.switches]})
+        manager = self._manager
+        return _json(200, {"switches": [switch_values(manager, name) for name in manager.lab.switches]})
 
     def _delays_over_time(self, flow_id: str) -> Answer:
-        if flow_id not in self._keeper.promises:
-            return _refused(Unknown(flow_id))
+        if flow_id not in self._manager.flows:
+            return _refused(UnknownFlow(flow_id))
         values = self._operation.delays.over_time(flow_id, now_ns=time.monotonic_ns())
         if values is None:
             return _error(404, "not-measured", f"no delays are measured of flow '{flow_id}'")
-        return _json(200, {**values, **self._keeper.granting.conditions.mark()})
+        return _json(200, {**values, **self._manager.admitter.conditions.mark()})
 
     async def _margin(self) -> Answer:
         if self._margins is None:
@@ -157,37 +157,37 @@ class Calls:
         return _json(200, await self._margins.values())
 
     def _schedule(self) -> Answer:
-        if not isinstance(self._granting, SlotGranting):
+        if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
-        return _json(200, schedule_values(self._keeper, self._granting))
+        return _json(200, schedule_values(self._manager, self._admitter))
 
     def _sends(self, host: str) -> Answer:
-        if not isinstance(self._granting, SlotGranting):
+        if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
-        return self._unknown_host(host) or _json(200, sends_values(self._keeper, self._granting, host))
+        return self._unknown_host(host) or _json(200, sends_values(self._manager, self._admitter, host))
 
     def _source(self, host: str) -> Answer:
-        if not isinstance(self._granting, SlotGranting):
+        if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
         return self._unknown_host(host) or Answer(
-            200, source_text(self._keeper, self._granting, host).encode(), "text/plain"
+            200, source_text(self._manager, self._admitter, host).encode(), "text/plain"
         )
 
     def _unknown_host(self, host: str) -> Answer | None:
-        lab = self._keeper.lab
+        lab = self._manager.lab
         if host in lab.hosts:
             return None
         question = lab.which_interface(host) or f"has no host '{host}'"
         return _error(404, "unknown-host", f"lab '{lab.name}': {question}")
 
     def _health(self) -> Answer:
-        values = {**health_values(self._keeper), "storage": self._operation.storage_failure}
+        values = {**health_values(self._manager), "storage": self._operation.storage_failure}
         return _json(200 if values["healthy"] else 503, values)
 
     def _metrics(self) -> Answer:
         operation = self._operation
         text = manager_metrics(
-            self._keeper,
+            self._manager,
             operation.delays,
             operation.stalls,
             restarts=operation.application.count,
@@ -208,45 +208,45 @@ def _error(status: int, code: str, message: str, **details: object) -> Answer:
 _NO_SCHEDULE: Final = _error(404, "admits-flows", "this service admits flows: it has no schedule")
 
 
-def _refused(outcome: Outcome) -> Answer:
+def _refused(outcome: RequestOutcome) -> Answer:
     """Return the answer to a request that was not granted."""
     details: dict[str, object] = {}
     match outcome:
-        case Denied(refusal=refusal):
+        case Refused(refusal=refusal):
             details = {**refusal.as_values()}
             status, code, message = 409, "does-not-fit", str(refusal)
-        case NotTaken(switch=switch, reason=reason):
+        case EntryRejected(switch=switch, reason=reason):
             details = {"switch": switch}
             status, code, message = 409, "switch-refused", f"{switch} did not take the entry: {reason}"
-        case Unavailable(flow_id=flow_id, switch=switch, reason=reason, became=became):
+        case Unavailable(flow_id=flow_id, switch=switch, reason=reason, disposition=became):
             details = {"switch": switch, "became": became.value}
             text = f"{switch}: {reason}; {_told(flow_id, became)}"
             status, code, message = 503, "switch-unavailable", text
-        case Interrupted(flow_id=flow_id, reason=reason, became=became):
+        case Interrupted(flow_id=flow_id, reason=reason, disposition=became):
             details = {"became": became.value}
             status, code, message = 503, "service-ending", f"{reason}; {_told(flow_id, became)}"
-        case NotStored(flow_id=flow_id, reason=reason, became=became):
+        case NotStored(flow_id=flow_id, reason=reason, disposition=became):
             details = {"became": became.value}
             status, code, message = 503, "storage-unavailable", f"{reason}; {_told(flow_id, became)}"
         case Conflict(flow_id=flow_id, reason=reason):
             status, code, message = 409, "conflict", f"flow '{flow_id}': {reason}"
-        case Unknown(flow_id=flow_id):
+        case UnknownFlow(flow_id=flow_id):
             status, code, message = 404, "unknown-flow", f"there is no flow '{flow_id}'"
-        case Wrong(reason=reason):
+        case InvalidRequest(reason=reason):
             status, code, message = 422, "invalid", reason
         case _:
             status, code, message = 409, "conflict", "the flow was removed meanwhile"
     return _error(status, code, message, **details)
 
 
-def _told(flow_id: str, became: Became) -> str:
+def _told(flow_id: str, became: Disposition) -> str:
     """Say what became of a request that was not carried out."""
     match became:
-        case Became.NOTHING:
+        case Disposition.NOTHING:
             return "nothing of the request was begun: ask again"
-        case Became.TAKEN_BACK:
+        case Disposition.TAKEN_BACK:
             return f"flow '{flow_id}' was not granted and is taken back: ask again"
-        case Became.GOES_ON:
+        case Disposition.CONTINUES:
             return f"flow '{flow_id}' is being removed, and goes on so after a restart"
-        case Became.UNKNOWN:
+        case Disposition.UNKNOWN:
             return f"what became of flow '{flow_id}' is not known: look for it when the service is back"

@@ -19,8 +19,8 @@ from loko.controller.restarts import Restarts
 from loko.document import InputError
 from loko.flow import Flow, dump_flows
 from loko.serve.delays import decode_observation
-from loko.serve.outcome import FlowState, Noted
-from loko.serve.run import News, Operation
+from loko.serve.outcome import FlowState, LoggedEvent
+from loko.serve.run import ServiceEvent, ServiceLoop
 
 _LOG: Final = logging.getLogger("loko.serve")
 _LIMIT_BYTES: Final = 1 << 20
@@ -29,7 +29,7 @@ _LIMIT_BYTES: Final = 1 << 20
 class Companion:
     """One such program. If it ends before the service does, it is restarted, and told all flows again."""
 
-    def __init__(self, operation: Operation, *, measures: bool) -> None:
+    def __init__(self, operation: ServiceLoop, *, measures: bool) -> None:
         """`measures`: whether the program is told of flows and gives observations."""
         self._operation = operation
         self._measures = measures
@@ -94,36 +94,36 @@ class Companion:
         """
         assert process.stdin is not None
         told: list[Flow] | None = None
-        with self._operation.watching() as news, contextlib.suppress(ConnectionError):
+        with self._operation.subscribe() as news, contextlib.suppress(ConnectionError):
             while True:
                 installed = [
-                    promise
-                    for promise in self._operation.keeper.promises.values()
-                    if promise.state is FlowState.INSTALLED
+                    managed
+                    for managed in self._operation.manager.flows.values()
+                    if managed.state is FlowState.INSTALLED
                 ]
                 self._operation.delays.keep(
-                    {promise.flow.id: promise.grant.guarantee_ns for promise in installed}
+                    {managed.flow.id: managed.grant.guarantee_ns for managed in installed}
                 )
-                in_place = [promise for promise in installed if promise.is_in_place]
-                flows = [promise.flow for promise in in_place]
+                in_place = [managed for managed in installed if managed.is_in_place]
+                flows = [managed.flow for managed in in_place]
                 if flows != told:
                     told = flows
-                    timing = self._operation.keeper.granting.timing
-                    turns = {promise.flow.id: timing(promise.grant) for promise in in_place}
+                    timing = self._operation.manager.admitter.timing
+                    turns = {managed.flow.id: timing(managed.grant) for managed in in_place}
                     values = {"flows": dump_flows(flows), "turns": turns}
                     process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
                 await self._happened(news)
 
     @staticmethod
-    async def _happened(news: asyncio.Queue[News]) -> None:
-        while not isinstance(await news.get(), Noted):
+    async def _happened(news: asyncio.Queue[ServiceEvent]) -> None:
+        while not isinstance(await news.get(), LoggedEvent):
             pass
 
     async def _listen(self, process: Process) -> None:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             try:
-                self._operation.observed(decode_observation(line))
+                self._operation.record_delays(decode_observation(line))
             except ValueError:
                 _LOG.warning("measurement: said something else than an observation: %.80r", line)

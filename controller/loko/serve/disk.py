@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from loko.serve.history import KEPT
-from loko.serve.outcome import Noted, Write
+from loko.serve.history import CAPACITY
+from loko.serve.outcome import LoggedEvent, Write
 
 PATIENCE_S: Final = 20.0
 """A disk that takes longer than this for a transaction will not recover by itself."""
@@ -24,15 +24,15 @@ RETRY_S: Final = 1.0
 class WriteQueue:
     """All writes, in order. What gathers while a transaction is on its way shares the next one.
 
-    Notes alone wait for others, or a while. If the disk takes nothing, the keeper decides what is to be tried
-    again (`FlowKeeper.failed`); notes always are.
+    Notes alone wait for others, or a while. If the disk takes nothing, the flow manager decides what is to be
+    tried again (`FlowManager.failed`); notes always are.
     """
 
     def __init__(self) -> None:
         self.failure: str | None = None
         """Why the disk took nothing the last time, in one line; None if it took the last transaction."""
         self._pending: list[Write] = []
-        self._notes: deque[Noted] = deque(maxlen=KEPT)
+        self._notes: deque[LoggedEvent] = deque(maxlen=CAPACITY)
         self._not_before_s = 0.0
         self._notes_s = 0.0
         self._on_its_way: list[Write] = []
@@ -46,7 +46,7 @@ class WriteQueue:
         """Add writes of a transaction that has failed, before those that came later."""
         self._pending[:0] = writes
 
-    def note(self, noted: Noted) -> None:
+    def note(self, noted: LoggedEvent) -> None:
         """Add something that has happened."""
         self._notes.append(noted)
 
@@ -76,9 +76,9 @@ class WriteQueue:
         self.failure = reason
         self._not_before_s = now_s + RETRY_S
         writes = self._ended()
-        notes = [write for write in writes if isinstance(write, Noted)]
-        self._notes = deque([*notes, *self._notes], maxlen=KEPT)
-        return [write for write in writes if not isinstance(write, Noted)]
+        notes = [write for write in writes if isinstance(write, LoggedEvent)]
+        self._notes = deque([*notes, *self._notes], maxlen=CAPACITY)
+        return [write for write in writes if not isinstance(write, LoggedEvent)]
 
     def is_stuck(self, now_s: float) -> bool:
         """Return whether the transaction on its way has been there for longer than any disk takes."""

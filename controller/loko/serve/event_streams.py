@@ -10,7 +10,7 @@ _BEHIND: Final = 100
 """A client that is this many messages behind misses further ones; later events show the state then."""
 
 
-class EncodedNews(NamedTuple):
+class EncodedEvents(NamedTuple):
     """Server-sent events as bytes, in this order."""
 
     notes: bytes
@@ -26,7 +26,7 @@ class EventStreams:
         """`watch` tells the flow manager whether there are streams. News then begins with the state."""
         self._watch = watch
         self._streams: set[asyncio.Queue[bytes | None]] = set()
-        self._latest: EncodedNews | None = None
+        self._latest: EncodedEvents | None = None
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield the events for one client, until the service ends."""
@@ -45,7 +45,7 @@ class EventStreams:
             if not self._streams:
                 self._watch(False)
 
-    def put(self, news: EncodedNews) -> None:
+    def put(self, news: EncodedEvents) -> None:
         """Pass news on to all streams; what a stream gets first has the state."""
         if news.state:
             self._latest = news

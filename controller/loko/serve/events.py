@@ -7,10 +7,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from loko.serve.event_streams import EncodedNews
-from loko.serve.history import noted_values
-from loko.serve.outcome import Noted
-from loko.serve.run import News, Operation, Over
+from loko.serve.event_streams import EncodedEvents
+from loko.serve.history import event_values
+from loko.serve.outcome import LoggedEvent
+from loko.serve.run import ServiceEvent, ServiceLoop, ShuttingDown
 from loko.serve.views import delay_values, flow_values, switch_values
 
 _KEEPALIVE_S: Final = 10.0
@@ -21,35 +21,35 @@ _TOGETHER_S: Final = 0.1
 class EventFeed:
     """Encodes what happens, while there are event streams."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: ServiceLoop) -> None:
         self._operation = operation
 
-    async def tell(self, put: Callable[[EncodedNews], Awaitable[None]]) -> None:
+    async def publish(self, put: Callable[[EncodedEvents], Awaitable[None]]) -> None:
         """Put the state as it is, then all news, until the service ends."""
-        with self._operation.watching() as events:
-            await put(EncodedNews(b"", self._state(), self._delays()))
+        with self._operation.subscribe() as events:
+            await put(EncodedEvents(b"", self._state(), self._delays()))
             while True:
                 heard = await _heard(events)
-                if any(isinstance(event, Over) for event in heard):
+                if any(isinstance(event, ShuttingDown) for event in heard):
                     return
-                notes = [event for event in heard if isinstance(event, Noted)]
-                changes = any(noted.what.kind != "refusal" for noted in notes)  # a refusal changes nothing
+                notes = [event for event in heard if isinstance(event, LoggedEvent)]
+                changes = any(noted.event.kind != "refusal" for noted in notes)  # a refusal changes nothing
                 is_due = changes or not heard  # now and then also to show that it lives
                 state = self._state() if is_due else b""
-                await put(EncodedNews(b"".join(map(_note, notes)), state, self._delays()))
+                await put(EncodedEvents(b"".join(map(_note, notes)), state, self._delays()))
 
     def _state(self) -> bytes:
-        keeper = self._operation.keeper
-        return _event("switches", [switch_values(keeper, name) for name in keeper.lab.switches]) + _event(
-            "flows", [flow_values(keeper, name) for name in keeper.promises]
+        manager = self._operation.manager
+        return _event("switches", [switch_values(manager, name) for name in manager.lab.switches]) + _event(
+            "flows", [flow_values(manager, name) for name in manager.flows]
         )
 
     def _delays(self) -> bytes:
         operation = self._operation
-        return _event("delays", delay_values(operation.keeper, operation.delays))
+        return _event("delays", delay_values(operation.manager, operation.delays))
 
 
-async def _heard(events: asyncio.Queue[News]) -> list[News]:
+async def _heard(events: asyncio.Queue[ServiceEvent]) -> list[ServiceEvent]:
     """Return events that follow each other closely; an empty list if none comes for a while."""
     try:
         heard = [await asyncio.wait_for(events.get(), _KEEPALIVE_S)]
@@ -61,8 +61,8 @@ async def _heard(events: asyncio.Queue[News]) -> list[News]:
     return heard
 
 
-def _note(noted: Noted) -> bytes:
-    return _event("note", noted_values(noted))
+def _note(noted: LoggedEvent) -> bytes:
+    return _event("note", event_values(noted))
 
 
 def _event(name: str, values: object) -> bytes:

@@ -6,35 +6,35 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from loko.serve.outcome import Happening, Noted
+from loko.serve.outcome import Event, LoggedEvent
 
-KEPT: Final = 1000
+CAPACITY: Final = 1000
 """How many of the latest events are kept."""
 
 
-class History:
+class EventLog:
     """The latest events. Each has a number, higher than all before it, also after a restart."""
 
-    def __init__(self, kept: Iterable[Noted] = ()) -> None:
+    def __init__(self, kept: Iterable[LoggedEvent] = ()) -> None:
         """`kept` is what the store has of former runs, in order."""
-        self._noted: deque[Noted] = deque(kept, maxlen=KEPT)
+        self._noted: deque[LoggedEvent] = deque(kept, maxlen=CAPACITY)
         self._last = self._noted[-1].number if self._noted else 0
 
-    def add(self, happening: Happening, *, at_ms: int) -> Noted:
+    def add(self, event: Event, *, at_ms: int) -> LoggedEvent:
         """Note an event. `at_ms` is in milliseconds since 1970, UTC."""
         self._last += 1
-        noted = Noted(self._last, at_ms, happening)
+        noted = LoggedEvent(self._last, at_ms, event)
         self._noted.append(noted)
         return noted
 
     def values(self) -> list[dict[str, Any]]:
         """The latest events as plain values, in order."""
-        return [noted_values(noted) for noted in self._noted]
+        return [event_values(noted) for noted in self._noted]
 
 
-def noted_values(noted: Noted) -> dict[str, Any]:
+def event_values(noted: LoggedEvent) -> dict[str, Any]:
     """One event as plain values."""
-    what = noted.what
+    what = noted.event
     return {
         "number": noted.number,
         "at_ms": noted.at_ms,

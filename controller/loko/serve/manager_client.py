@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from loko.serve.call_protocol import ALIVE_S, Answer, receive, send
-from loko.serve.event_streams import EncodedNews, EventStreams
+from loko.serve.event_streams import EncodedEvents, EventStreams
 from loko.serve.journal import REQUEST
 
 
@@ -69,7 +69,7 @@ class ManagerClient:
                     self._answer(values["number"], values, body)
                 case "news":
                     state_at, delays_at = values["starts"]
-                    news = EncodedNews(body[:state_at], body[state_at:delays_at], body[delays_at:])
+                    news = EncodedEvents(body[:state_at], body[state_at:delays_at], body[delays_at:])
                     self.events.put(news)
                 case "over":
                     self.events.end()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from loko.admission import Admitted
 from loko.margin import Margin, margin
-from loko.serve.granting import AdmissionGranting
+from loko.serve.admitter import SchemeAdmitter
 
 _MOST_FLOWS: Final = 2_000
 """Of larger sets it takes too long."""
@@ -24,8 +24,8 @@ class Margins:
     runs gets its result, which is of the flows with which it began.
     """
 
-    def __init__(self, granting: AdmissionGranting) -> None:
-        self._granting = granting
+    def __init__(self, admitter: SchemeAdmitter) -> None:
+        self._admitter = admitter
         self._running: asyncio.Task[Margin | None] | None = None
         self._flows: Sequence[Admitted] = ()
         self._margin: Margin | None = None
@@ -37,11 +37,11 @@ class Margins:
         told = await asyncio.shield(self._running)  # a client that goes away does not end it
         if told is None:
             return {"slower_ppm": None, "limited_by": None, "text": _NONE}
-        return {**told.as_values(), "text": told.told(is_robust=self._granting.is_robust)}
+        return {**told.as_values(), "text": told.told(is_robust=self._admitter.is_robust)}
 
     async def _computed(self) -> Margin | None:
-        flows = self._granting.admitted
-        falls = self._granting.falls_if_slower() if len(flows) <= _MOST_FLOWS else None
+        flows = self._admitter.admitted
+        falls = self._admitter.falls_if_slower() if len(flows) <= _MOST_FLOWS else None
         if falls is None:
             return None
         if flows != self._flows:

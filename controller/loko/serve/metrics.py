@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import (
 from loko.serve.breaks import Cause
 from loko.serve.delays import DelayBook
 from loko.serve.exposition import exposition, total
-from loko.serve.keeper import FlowKeeper
+from loko.serve.flow_manager import FlowManager
 from loko.serve.outcome import FlowState
 from loko.serve.tallies import Stalls
 from loko.serve.views import switch_ports
@@ -23,12 +23,12 @@ from loko.units import NS_PER_S
 
 
 def manager_metrics(
-    keeper: FlowKeeper, delays: DelayBook, stalls: Stalls, *, restarts: int, is_storage_available: bool
+    manager: FlowManager, delays: DelayBook, stalls: Stalls, *, restarts: int, is_storage_available: bool
 ) -> bytes:
     """Return the flow manager's metrics as they are now. `restarts` are those of the OpenFlow application."""
     return exposition(
-        *_flows(keeper),
-        *_switches(keeper),
+        *_flows(manager),
+        *_switches(manager),
         *_delays(delays),
         total("loko_openflow_restarts", "Times its application was started again.", restarts),
         GaugeMetricFamily(
@@ -39,31 +39,31 @@ def manager_metrics(
     )
 
 
-def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
+def _flows(manager: FlowManager) -> Iterator[Metric]:
     flows = GaugeMetricFamily("loko_flows", "Flows by state.", labels=["state"])
-    states = Counter(promise.state for promise in keeper.promises.values())
+    states = Counter(managed.state for managed in manager.flows.values())
     for state in FlowState:
         flows.add_metric([state.value], states[state])
     yield flows
     broken = GaugeMetricFamily(
         "loko_flows_broken", "Flows whose promise is broken, by cause.", labels=["cause"]
     )
-    counts = keeper.broken()
+    counts = manager.broken()
     for cause in Cause:
         broken.add_metric([cause.value], counts[cause])
     yield broken
-    mark = keeper.granting.conditions.mark()
+    mark = manager.admitter.conditions.mark()
     guarantees = GaugeMetricFamily(
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow", *mark]
     )
-    for name, promise in keeper.promises.items():
-        if promise.state is FlowState.LOST:
+    for name, managed in manager.flows.items():
+        if managed.state is FlowState.LOST:
             continue
-        guarantees.add_metric([name, *mark.values()], promise.grant.guarantee_ns / NS_PER_S)
+        guarantees.add_metric([name, *mark.values()], managed.grant.guarantee_ns / NS_PER_S)
     yield guarantees
 
 
-def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
+def _switches(manager: FlowManager) -> Iterator[Metric]:
     connected = GaugeMetricFamily("loko_switch_connected", "1 while it has a session.", labels=["switch"])
     complete = GaugeMetricFamily(
         "loko_switch_complete", "1 while it holds exactly what it should.", labels=["switch"]
@@ -79,14 +79,14 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
     shares = ["switch", "quantity", "unit"]
     used = GaugeMetricFamily("loko_switch_used", "What flows have of its allocation.", labels=shares)
     allowed = GaugeMetricFamily("loko_switch_allocated", "What flows may have of it.", labels=shares)
-    mark = keeper.granting.conditions.mark()
+    mark = manager.admitter.conditions.mark()
     delay = GaugeMetricFamily("loko_switch_delay_seconds", "Bound on its delay.", labels=["switch", *mark])
-    for name, driver in keeper.drivers.items():
-        usage = keeper.granting.usage(name)
+    for name, driver in manager.drivers.items():
+        usage = manager.admitter.usage(name)
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
-        strangers.add_metric([name], len(driver.strangers))
-        values = switch_ports(keeper, name)
+        strangers.add_metric([name], len(driver.foreign_entries))
+        values = switch_ports(manager, name)
         ports.add_metric([name, "dead"], len(values["dead_ports"]))
         ports.add_metric([name, "stray"], len(values["stray_ports"]))
         delay.add_metric([name, *mark.values()], usage.delay_ns / NS_PER_S)
@@ -98,7 +98,7 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "loko_sessions",
         "OpenFlow sessions with switches.",
-        value=sum(driver.phase.name != "AWAY" for driver in keeper.drivers.values()),
+        value=sum(driver.phase.name != "AWAY" for driver in manager.drivers.values()),
     )
 
 

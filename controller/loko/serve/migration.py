@@ -16,10 +16,10 @@ from typing import Any
 from loko.admission import Refusal
 from loko.document import InputError
 from loko.network import Hop
+from loko.serve.admitter import AdmittedFlow, Admitter
 from loko.serve.breaks import Cause, StoredBreak
-from loko.serve.granting import Grant, Granting
-from loko.serve.outcome import Erase, FlowState, Restate, StoredFlow, Write
-from loko.serve.promises import Grounds, keeps, raised_text, serves
+from loko.serve.outcome import Delete, FlowState, Rewrite, StoredFlow, Write
+from loko.serve.promises import Grounds, describe_raised, is_kept, is_sufficient
 from loko.serve.store_document import StoreDocument
 from loko.units import in_ms
 
@@ -97,7 +97,7 @@ class Migration:
     def writes(self) -> list[Write]:
         """Return the writes that switch over, beside the circumstances."""
         return [
-            Erase(flow.before.number) if flow.after is None else Restate(flow.after) for flow in self.flows
+            Delete(flow.before.number) if flow.after is None else Rewrite(flow.after) for flow in self.flows
         ]
 
     def values(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _named(value: str | None) -> str:
 
 def migration(
     held: StoreDocument,
-    granting: Granting,
+    admitter: Admitter,
     grounds: Grounds,
     circumstances: Mapping[str, str],
     *,
@@ -143,17 +143,17 @@ def migration(
 ) -> Migration:
     """Return what would become of a store's flows. Nothing may be granted before; nothing is afterwards."""
     stored = [flow.stored for flow in held.flows]
-    decided = _Decided(granting, grounds, now_ms)
+    decided = _Decided(admitter, grounds, now_ms)
     try:
         flows = decided.fates(stored)
     finally:
         for flow_id in decided.granted:
-            granting.cancel(flow_id)
+            admitter.cancel(flow_id)
     names = sorted(held.options.keys() | circumstances.keys(), key=lambda name: (name != "lab", name))
     differences = ((name, held.options.get(name), circumstances.get(name)) for name in names)
     promises = [flow.promise for flow in stored if flow.promise is not None]
-    changed = {name for promised in promises for name in grounds.changed(promised)}
-    further = {name for promised in promises for name in grounds.further(promised)}
+    changed = {name for promised in promises for name in grounds.changed_profiles(promised)}
+    further = {name for promised in promises for name in grounds.added_conditions(promised)}
     return Migration(
         held=held,
         circumstances=circumstances,
@@ -167,8 +167,8 @@ def migration(
 class _Decided:
     """Decides on flows one by one."""
 
-    def __init__(self, granting: Granting, grounds: Grounds, now_ms: int) -> None:
-        self._granting, self._grounds, self._now_ms = granting, grounds, now_ms
+    def __init__(self, admitter: Admitter, grounds: Grounds, now_ms: int) -> None:
+        self._admitter, self._grounds, self._now_ms = admitter, grounds, now_ms
         self.granted: list[str] = []
 
     def fates(self, stored: Sequence[StoredFlow]) -> list[Migrated]:
@@ -199,21 +199,21 @@ class _Decided:
         limit_ns = None if promised is None else max(promised.guarantee_ns, promised.deadline_ns or 0.0)
         return self._promising(flow, self._asked(flow, limit_ns, moved=True))
 
-    def _promising(self, flow: StoredFlow, answer: Grant | str) -> Migrated | None:
+    def _promising(self, flow: StoredFlow, answer: AdmittedFlow | str) -> Migrated | None:
         """Return what becomes of a flow that keeps its promise; give back what another got."""
         if isinstance(answer, str):
             return None
         promised, guarantee_ns = flow.promise, answer.guarantee_ns
-        if promised is not None and not serves(promised, guarantee_ns):
-            self._granting.cancel(flow.flow.id)
+        if promised is not None and not is_sufficient(promised, guarantee_ns):
+            self._admitter.cancel(flow.flow.id)
             self.granted.remove(flow.flow.id)
             return None
-        anew = self._grounds.promised(answer, None if promised is None else promised.deadline_ns)
+        anew = self._grounds.promise(answer, None if promised is None else promised.deadline_ns)
         fate, text = Fate.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
-        if promised is not None and keeps(promised, guarantee_ns):
+        if promised is not None and is_kept(promised, guarantee_ns):
             anew = replace(anew, guarantee_ns=promised.guarantee_ns)
         elif promised is not None:
-            fate, text = Fate.RAISED, raised_text(promised, guarantee_ns, self._grounds)
+            fate, text = Fate.RAISED, describe_raised(promised, guarantee_ns, self._grounds)
         after = replace(flow, path=answer.path, state=FlowState.INSTALLED, promise=anew, broken=None)
         return Migrated(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
 
@@ -228,18 +228,18 @@ class _Decided:
             lost = replace(flow, state=FlowState.LOST, broken=broken)
             return Migrated(flow, Fate.LOST, str(why), lost, None)
         assert flow.promise is not None  # without a promise, any guarantee keeps it
-        text = raised_text(flow.promise, answer.guarantee_ns, self._grounds)
-        changed = self._grounds.changed(flow.promise)
+        text = describe_raised(flow.promise, answer.guarantee_ns, self._grounds)
+        changed = self._grounds.changed_profiles(flow.promise)
         broken = StoredBreak(
             Cause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
         )
         after = replace(flow, path=answer.path, state=FlowState.INSTALLED, broken=broken)
         return Migrated(flow, Fate.BROKEN, text + _moved(flow, answer.path), after, answer.guarantee_ns)
 
-    def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> Grant | str:
+    def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""
         try:
-            answer = self._granting.move(flow.flow, within_ns) if moved else self._granting.take_up(flow)
+            answer = self._admitter.move(flow.flow, within_ns) if moved else self._admitter.restore_flow(flow)
         except InputError as error:
             return str(error)
         if isinstance(answer, Refusal):

@@ -1,4 +1,4 @@
-"""The values that go into and out of the keeper of flows."""
+"""The values that go into and out of the flow manager."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loko.network import Hop
 from loko.serve.breaks import StoredBreak
 
 
-class Grants(StrEnum):
+class AdmissionMode(StrEnum):
     """How the service grants flows."""
 
     ADMISSION = "admission"
@@ -34,7 +34,7 @@ class FlowState(StrEnum):
     """It has neither room nor entries. It is shown until it is granted again or released."""
 
 
-class Turn(NamedTuple):
+class SendSlot(NamedTuple):
     """When a flow with a slot sends."""
 
     slot: int
@@ -43,7 +43,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
+class PromisedGuarantee:
     """Promise to the requester of a flow, and the profiles and conditions behind it."""
 
     guarantee_ns: float
@@ -65,9 +65,9 @@ class StoredFlow:
     flow: Flow
     path: tuple[Hop, ...]
     state: FlowState
-    turn: Turn | None = None
+    send_slot: SendSlot | None = None
     """When it sends, if it has a slot."""
-    promise: Promised | None = None
+    promise: PromisedGuarantee | None = None
     """None if it was granted by a version of the service that did not store it."""
     broken: StoredBreak | None = None
     """Why its promise is broken, if that outlasts a restart."""
@@ -81,7 +81,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UpdateState:
     """Write a flow's new state."""
 
     number: int
@@ -89,28 +89,28 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Restate:
+class Rewrite:
     """Write all of a flow that is there anew."""
 
     stored: StoredFlow
 
 
 @dataclass(frozen=True, slots=True)
-class Erase:
+class Delete:
     """Remove a flow."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Owe:
+class WriteBacklogs:
     """Write what released flows may have left at servers, by name; None where nothing is left."""
 
-    debts: Mapping[str, float | None]
+    backlogs: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class Event:
     """Something that the log and watching clients should be told."""
 
     kind: str
@@ -122,15 +122,15 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class LoggedEvent:
     """Write down something that has happened: its number, and when, in milliseconds since 1970."""
 
     number: int
     at_ms: int
-    what: Happening
+    event: Event
 
 
-Write = Insert | Change | Restate | Erase | Owe | Noted
+Write = Insert | UpdateState | Rewrite | Delete | WriteBacklogs | LoggedEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Released:
     """The flow is removed everywhere; or, if `waiting_for`, everywhere but at switches that are away."""
 
     flow_id: str
@@ -150,14 +150,14 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class Refused:
     """The flow does not fit."""
 
     refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class NotTaken:
+class EntryRejected:
     """A switch did not take the flow's entry, so it was taken back."""
 
     flow_id: str
@@ -165,14 +165,14 @@ class NotTaken:
     reason: str
 
 
-class Became(StrEnum):
+class Disposition(StrEnum):
     """What became of a request that was not carried out."""
 
     NOTHING = "nothing"
     """Nothing of it was begun."""
     TAKEN_BACK = "taken-back"
     """Its flow was not granted: what was begun of it is undone, also by a restart. Then its id is free."""
-    GOES_ON = "goes-on"
+    CONTINUES = "goes-on"
     """Its flow is being removed, also by a restart."""
     UNKNOWN = "unknown"
     """The disk did not answer: whether the flow is there shows when the service is back."""
@@ -185,7 +185,7 @@ class Unavailable:
     flow_id: str
     switch: str
     reason: str
-    became: Became = Became.NOTHING
+    disposition: Disposition = Disposition.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Interrupted:
 
     flow_id: str
     reason: str
-    became: Became
+    disposition: Disposition
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class NotStored:
 
     flow_id: str
     reason: str
-    became: Became
+    disposition: Disposition
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +215,21 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownFlow:
     """There is no such flow."""
 
     flow_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class InvalidRequest:
     """The request makes no sense in this lab."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Would:
+class DryRun:
     """The flow would be granted if it were requested now; nothing was done."""
 
     values: Mapping[str, Any]
@@ -240,8 +240,17 @@ class Would:
     """What would be used with the flow, by switch of its path."""
 
 
-Outcome = (
-    Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | NotStored | Conflict | Unknown | Wrong
+RequestOutcome = (
+    Granted
+    | Released
+    | Refused
+    | EntryRejected
+    | Unavailable
+    | Interrupted
+    | NotStored
+    | Conflict
+    | UnknownFlow
+    | InvalidRequest
 )
 
 
@@ -249,7 +258,7 @@ Outcome = (
 class Effects:
     """What is to be done at once; but `writes` go into the next transaction, in order.
 
-    What depends on a write is an effect of `FlowKeeper.stored`.
+    What depends on a write is an effect of `FlowManager.stored`.
     """
 
     writes: list[Write] = field(default_factory=list)
@@ -257,9 +266,9 @@ class Effects:
     """Pairs of a switch and what goes to it in one write."""
     closes: list[str] = field(default_factory=list)
     """Switches whose connection is to be closed."""
-    answers: list[tuple[int, Outcome]] = field(default_factory=list)
+    answers: list[tuple[int, RequestOutcome]] = field(default_factory=list)
     """Tickets, with the outcome of their requests."""
-    happenings: list[Happening] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return any((self.writes, self.sends, self.closes, self.answers, self.happenings))
+        return any((self.writes, self.sends, self.closes, self.answers, self.events))

@@ -32,26 +32,26 @@ from loko.entries import filler_entries
 from loko.lab import Lab, stays_loaded
 from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.scenario import OpenFlow
+from loko.serve.admitter import SchemeAdmitter
 from loko.serve.call_protocol import RestSettings
 from loko.serve.calls import Calls
 from loko.serve.companion import Companion
 from loko.serve.connections import OWN_FILES, Limits
 from loko.serve.events import EventFeed
-from loko.serve.granting import AdmissionGranting
-from loko.serve.history import History
+from loko.serve.flow_manager import FlowManager
+from loko.serve.history import EventLog
 from loko.serve.hosts import KnownHosts
 from loko.serve.journal import LogFormat
-from loko.serve.keeper import FlowKeeper
 from loko.serve.migration import Migration, migration
-from loko.serve.outcome import Grants
+from loko.serve.outcome import AdmissionMode
 from loko.serve.promises import Grounds
 from loko.serve.rest_process import RestProcess
-from loko.serve.run import Operation
-from loko.serve.slots import SlotGranting
+from loko.serve.run import ServiceLoop
+from loko.serve.slots import SlotAdmitter
 from loko.serve.store import Store
 from loko.serve.store_file import reading
 from loko.serve.systemd import Systemd
-from loko.serve.views import ServiceView
+from loko.serve.views import ServiceInfo
 from loko.units import NS_PER_MS, NS_PER_S
 
 _LOG: Final = logging.getLogger("loko.serve")
@@ -66,11 +66,11 @@ milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     """How a lab is served."""
 
     lab: Lab
-    granting: AdmissionGranting | SlotGranting
+    admitter: SchemeAdmitter | SlotAdmitter
     terms: Terms
     """Terms of the conditions of guarantees."""
     options: dict[str, str]
@@ -100,10 +100,10 @@ class Settings:
     """Time after which flows across a dead cable move to another path; None: they wait for the cable."""
     fillers: int = 0
     """Entries in every table that no frame hits. The admission scheme must have been told."""
-    delete_strangers: bool = False
+    delete_foreign_entries: bool = False
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """The context to enter while the OpenFlow socket is made: where the switches are."""
-    companion: Callable[[str], Sequence[str]] | None = None
+    sidecar: Callable[[str], Sequence[str]] | None = None
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
     """What the companion measures delays with, in words; None if it does not measure."""
@@ -120,10 +120,10 @@ class Settings:
     @property
     def conditions(self) -> tuple[str, ...]:
         """Ids of the conditions on which guarantees hold."""
-        return self.granting.conditions.ids(self.terms)
+        return self.admitter.conditions.ids(self.terms)
 
 
-def migration_of(settings: Settings) -> Migration:
+def migration_of(settings: ServiceSettings) -> Migration:
     """Return what would become of the store's flows if they were served like this. Raises `InputError`."""
     with reading(settings.store) as (_, held):
         pass
@@ -135,10 +135,10 @@ def migration_of(settings: Settings) -> Migration:
         )
     grounds = Grounds.of(settings.lab, settings.conditions)
     now_ms = time.time_ns() // NS_PER_MS
-    return migration(held, settings.granting, grounds, settings.circumstances, now_ms=now_ms)
+    return migration(held, settings.admitter, grounds, settings.circumstances, now_ms=now_ms)
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: ServiceSettings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `InputError` in one line, before anything has begun."""
     rest_address = Address.parse(settings.rest, "--rest", any_port=True)
     openflow_address = Address.parse(settings.listen, "--listen", any_port=True)
@@ -160,7 +160,7 @@ def serve(settings: Settings) -> None:
         requests_per_s=settings.requests_per_s,
         connections=settings.connections,
         files=files,
-        gives_slots=isinstance(settings.granting, SlotGranting),
+        gives_slots=isinstance(settings.admitter, SlotAdmitter),
         log_format=settings.log_format,
         verbose=settings.verbose,
     )
@@ -184,10 +184,10 @@ def serve(settings: Settings) -> None:
         )
         stays_loaded()
         service = _Service(settings, of_rest, access)
-        uvloop.run(service.run(_keeper(settings, store), store, rest, openflow))
+        uvloop.run(service.run(_manager(settings, store), store, rest, openflow))
 
 
-def _check_access(settings: Settings, access: AccessList) -> None:
+def _check_access(settings: ServiceSettings, access: AccessList) -> None:
     """Raise `InputError` if switches need TLS in vain. Warn of switches that anybody could claim to be."""
     if settings.tls_files is None:
         by_tls = [switch.name for switch in settings.lab.switches.values() if switch.certificate is not None]
@@ -203,33 +203,33 @@ def _check_access(settings: Settings, access: AccessList) -> None:
         )
 
 
-def _keeper(settings: Settings, store: Store) -> FlowKeeper:
-    lab, granting = settings.lab, settings.granting
+def _manager(settings: ServiceSettings, store: Store) -> FlowManager:
+    lab, admitter = settings.lab, settings.admitter
     # The next segment confirms a change, so each change takes two segments.
     pace_ns = round(NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
         name: driver_of(
             switch,
             openflow=settings.openflow,
-            delete_strangers=settings.delete_strangers,
+            delete_foreign_entries=settings.delete_foreign_entries,
             pace_ns=pace_ns,
             # No other switch's agent takes anything from its flows.
             compare_ns=round(NS_PER_S * (settings.compare_s if switch.backend.is_board else COMPARISON_S)),
         )
         for name, switch in lab.switches.items()
     }
-    if isinstance(granting, SlotGranting) and store.begin(granting.digest, granting.first):
+    if isinstance(admitter, SlotAdmitter) and store.begin(admitter.digest, admitter.initial_flows):
         _LOG.info("%s: its flows are taken up from the schedule", lab.name)
-    return FlowKeeper(
+    return FlowManager(
         lab,
-        granting,
+        admitter,
         drivers,
         now_ns=time.monotonic_ns(),
         stored=store.load(),
-        debts=store.debts(),
+        backlogs=store.backlogs(),
         last_number=store.last_number(),
         fillers=filler_entries(lab, settings.fillers),
-        grace_ns=_GRACE_NS if settings.companion is not None else 0,
+        grace_ns=_GRACE_NS if settings.sidecar is not None else 0,
         openflow=settings.openflow,
         conditions=settings.conditions,
         reroute_ns=None if settings.reroute_s is None else round(settings.reroute_s * NS_PER_S),
@@ -240,23 +240,23 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
 class _Service:
     """A service from its start to its end."""
 
-    def __init__(self, settings: Settings, of_rest: RestSettings, access: AccessList) -> None:
+    def __init__(self, settings: ServiceSettings, of_rest: RestSettings, access: AccessList) -> None:
         self._settings = settings
         self._access = access
         self._of_rest = of_rest
         self._failures: list[str] = []
         self._is_over = asyncio.Event()
 
-    async def run(self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: Listening) -> None:
+    async def run(self, manager: FlowManager, store: Store, rest: socket.socket, openflow: Listening) -> None:
         """Run until SIGTERM or Ctrl-C. End the program with status 1 if the service cannot go on."""
         settings = self._settings
-        operation = Operation(
-            keeper, store, fatal=self._fatal, history=History(store.notes()), access=self._access
+        operation = ServiceLoop(
+            manager, store, fatal=self._fatal, history=EventLog(store.notes()), access=self._access
         )
         python = interpreter(settings.framework, settings.framework_python)
         await operation.start(openflow, settings.framework, python)
-        view = ServiceView(
-            grants=Grants.SLOTS if self._of_rest.gives_slots else Grants.ADMISSION,
+        view = ServiceInfo(
+            grants=AdmissionMode.SLOTS if self._of_rest.gives_slots else AdmissionMode.ADMISSION,
             options=settings.options,
             terms=settings.terms,
             needs_token=settings.token is not None,
@@ -264,25 +264,27 @@ class _Service:
         )
         systemd = Systemd()
 
-        if baseline := keeper.granting.conditions.baseline:
-            _LOG.warning("%s: scheme %s is a baseline, %s", keeper.lab.name, keeper.granting.scheme, baseline)
+        if baseline := manager.admitter.conditions.baseline:
+            _LOG.warning(
+                "%s: scheme %s is a baseline, %s", manager.lab.name, manager.admitter.scheme, baseline
+            )
 
         def ready() -> None:
             where = _text_of(rest)
             _LOG.info(
                 "%s: page at http://%s, REST at http://%s/docs, %d flows",
-                *(keeper.lab.name, where, where, len(keeper.promises)),
+                *(manager.lab.name, where, where, len(manager.flows)),
             )
-            systemd.ready(operation.works)
+            systemd.ready(operation.is_responsive)
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._is_over.set)
-        calls, feed = Calls(operation, settings.granting, view), EventFeed(operation)
+        calls, feed = Calls(operation, settings.admitter, view), EventFeed(operation)
         rest_process = RestProcess(self._of_rest, rest, calls, feed, ready=ready)
         companion = Companion(operation, measures=settings.measures is not None)
         try:
-            if settings.companion is not None:
-                await companion.start(settings.companion(_text_of(openflow.plain)))
+            if settings.sidecar is not None:
+                await companion.start(settings.sidecar(_text_of(openflow.plain)))
             await rest_process.start()
             await self._is_over.wait()
         finally:

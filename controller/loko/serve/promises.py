@@ -14,8 +14,8 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.serve.granting import Grant, Granting
-from loko.serve.outcome import FlowState, Promised, StoredFlow
+from loko.serve.admitter import AdmittedFlow, Admitter
+from loko.serve.outcome import FlowState, PromisedGuarantee, StoredFlow
 from loko.units import in_ms
 
 _ROUNDING: Final = 1e-9
@@ -46,20 +46,20 @@ class Grounds:
         profiles = {name: known[id(switch.profile)] for name, switch in lab.switches.items()}
         return cls(profiles, tuple(conditions))
 
-    def promised(self, grant: Grant, deadline_ns: float | None) -> Promised:
+    def promise(self, grant: AdmittedFlow, deadline_ns: float | None) -> PromisedGuarantee:
         """Return what is promised with a grant."""
-        return Promised(
+        return PromisedGuarantee(
             guarantee_ns=grant.guarantee_ns,
             deadline_ns=deadline_ns,
             profiles={hop.switch: self.profiles[hop.switch] for hop in grant.path},
             conditions=self.conditions,
         )
 
-    def further(self, promised: Promised) -> frozenset[str]:
+    def added_conditions(self, promised: PromisedGuarantee) -> frozenset[str]:
         """Return the conditions of which a requester was not told."""
         return frozenset(self.conditions) - frozenset(promised.conditions)
 
-    def changed(self, promised: Promised) -> tuple[str, ...]:
+    def changed_profiles(self, promised: PromisedGuarantee) -> tuple[str, ...]:
         """Return the switches whose profile is not the one on which a promise rests."""
         return tuple(
             name for name, known in promised.profiles.items() if self.profiles.get(name) not in {None, known}
@@ -67,7 +67,7 @@ class Grounds:
 
 
 @dataclass(frozen=True)
-class Ungranted:
+class NotAdmitted:
     """Stands for the grant of a flow that has neither room nor path: nothing is guaranteed."""
 
     flow: Flow
@@ -75,53 +75,53 @@ class Ungranted:
     guarantee_ns: float = math.inf
 
 
-def keeps(promised: Promised, guarantee_ns: float) -> bool:
+def is_kept(promised: PromisedGuarantee, guarantee_ns: float) -> bool:
     """Return whether a guarantee is no worse than what was promised."""
     return guarantee_ns <= promised.guarantee_ns * (1 + _ROUNDING)
 
 
-def serves(promised: Promised, guarantee_ns: float) -> bool:
+def is_sufficient(promised: PromisedGuarantee, guarantee_ns: float) -> bool:
     """Return whether a guarantee is good enough for the requester: as promised, or within the deadline."""
     deadline_ns = promised.deadline_ns
-    return keeps(promised, guarantee_ns) or (deadline_ns is not None and guarantee_ns <= deadline_ns)
+    return is_kept(promised, guarantee_ns) or (deadline_ns is not None and guarantee_ns <= deadline_ns)
 
 
-def limit_ns(promised: Promised) -> float:
-    """Return the highest guarantee that is good enough for the requester (`serves`)."""
+def limit_ns(promised: PromisedGuarantee) -> float:
+    """Return the highest guarantee that is good enough for the requester (`is_sufficient`)."""
     return max(promised.guarantee_ns, promised.deadline_ns or 0.0)
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredFlow:
     """A stored flow, granted again."""
 
     stored: StoredFlow
-    grant: Grant | None
+    admitted: AdmittedFlow | None
     """None if it could not be granted."""
     problem: str | None
     """Why its promise does not hold, in words; None if it holds."""
 
 
-def restored(granting: Granting, stored: StoredFlow, grounds: Grounds) -> Restored:
+def restore(admitter: Admitter, stored: StoredFlow, grounds: Grounds) -> RestoredFlow:
     """Grant a stored flow again on its path, and compare with what was promised."""
     try:
-        answer = granting.take_up(stored)
+        answer = admitter.restore_flow(stored)
     except InputError as error:
-        return Restored(stored, None, f"does not fit this lab any more: {error}")
+        return RestoredFlow(stored, None, f"does not fit this lab any more: {error}")
     if isinstance(answer, Refusal):
         text = str(answer).removeprefix(f"{stored.flow.id}: ")
-        return Restored(stored, None, f"does not fit any more: {text}")
+        return RestoredFlow(stored, None, f"does not fit any more: {text}")
     promised = stored.promise
-    if promised is None or stored.state is not FlowState.INSTALLED or keeps(promised, answer.guarantee_ns):
-        return Restored(stored, answer, None)
-    return Restored(stored, answer, raised_text(promised, answer.guarantee_ns, grounds))
+    if promised is None or stored.state is not FlowState.INSTALLED or is_kept(promised, answer.guarantee_ns):
+        return RestoredFlow(stored, answer, None)
+    return RestoredFlow(stored, answer, describe_raised(promised, answer.guarantee_ns, grounds))
 
 
-def raised_text(promised: Promised, guarantee_ns: float, grounds: Grounds) -> str:
+def describe_raised(promised: PromisedGuarantee, guarantee_ns: float, grounds: Grounds) -> str:
     """Say that a guarantee is worse than promised, and which profiles have changed."""
     deadline_ns = promised.deadline_ns
     deadline = "" if deadline_ns is None else f" (deadline {in_ms(deadline_ns, math.floor)} ms)"
-    changed = grounds.changed(promised)
+    changed = grounds.changed_profiles(promised)
     why = f": the profile of {', '.join(changed)} has changed" if changed else ""
     return (
         f"gets {in_ms(guarantee_ns, math.ceil)} ms in place of the promised"

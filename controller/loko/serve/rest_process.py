@@ -21,7 +21,7 @@ from loko.controller.restarts import Restarts
 from loko.document import InputError
 from loko.serve.call_protocol import ALIVE_S, LEAVING_S, LINE_BYTES, Message, RestSettings, receive, send
 from loko.serve.calls import Calls
-from loko.serve.event_streams import EncodedNews
+from loko.serve.event_streams import EncodedEvents
 from loko.serve.events import EventFeed
 from loko.serve.journal import REQUEST
 
@@ -168,11 +168,11 @@ class RestProcess:
             self._telling = asyncio.create_task(self._tell(writer))
 
     async def _tell(self, writer: asyncio.StreamWriter) -> None:
-        async def put(news: EncodedNews) -> None:
+        async def put(news: EncodedEvents) -> None:
             state_at = len(news.notes)
             send(writer, "news", b"".join(news), starts=[state_at, state_at + len(news.state)])
             await writer.drain()  # a process that reads nothing misses news
 
         with contextlib.suppress(ConnectionError):  # the process has ended
-            await self._feed.tell(put)
+            await self._feed.publish(put)
             send(writer, "over")

@@ -1,4 +1,4 @@
-"""The service in operation: the keeper, its store, the OpenFlow application, and waiting requests."""
+"""The service in operation: the flow manager, its store, the OpenFlow application, and waiting requests."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from loko.controller.restarts import Restarts
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.flow import Flow
+from loko.serve.admitter import Decide
 from loko.serve.delays import DelayBook, DelaysChanged, Observation
 from loko.serve.disk import WriteQueue
-from loko.serve.granting import Decide
-from loko.serve.history import History
+from loko.serve.flow_manager import FlowManager
+from loko.serve.history import EventLog
 from loko.serve.journal import fields
-from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import (
-    Became,
-    Denied,
+    Disposition,
+    DryRun,
     Effects,
-    Happening,
+    Event,
     Interrupted,
-    Noted,
+    LoggedEvent,
     NotStored,
-    Outcome,
-    Would,
+    Refused,
+    RequestOutcome,
 )
 from loko.serve.store import Store, StoreUnavailableError
 from loko.serve.tallies import Stalls
@@ -43,11 +43,11 @@ STALL_S: Final = 0.25
 """A tick that is this late was held up, by a long computation or by other work on the machine."""
 
 
-class Over:
+class ShuttingDown:
     """The last news: the service ends."""
 
 
-News = Noted | DelaysChanged | Over
+ServiceEvent = LoggedEvent | DelaysChanged | ShuttingDown
 _MEASURED_S: Final = 0.5
 """Least time between two reports of measured delays to those who watch."""
 _ANSWERS_S: Final = 5.0
@@ -55,40 +55,40 @@ _ANSWERS_S: Final = 5.0
 _LOG: Final = logging.getLogger("loko.serve")
 
 
-class Operation:
-    """Runs a keeper in an event loop. All its calls are made in that loop's thread.
+class ServiceLoop:
+    """Runs a flow manager in an event loop. All its calls are made in that loop's thread.
 
     All that happens while the disk is busy shares the next transaction, however many requests that is.
     """
 
     def __init__(
         self,
-        keeper: FlowKeeper,
+        manager: FlowManager,
         store: Store,
         *,
         fatal: Callable[[str], None],
-        history: History | None = None,
+        history: EventLog | None = None,
         access: AccessList | None = None,
     ) -> None:
         """`fatal` is called with one line when the service cannot go on. `history` is of former runs.
 
         `access` says from where switches may connect; by default, it is that of the lab on loopback.
         """
-        self.keeper = keeper
+        self.manager = manager
         self.switches = Switchboard(
-            access or access_list(keeper.lab, listen="127.0.0.1"), self, keeper.openflow
+            access or access_list(manager.lab, listen="127.0.0.1"), self, manager.openflow
         )
         self._store = store
         self._fatal = fatal
-        self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[RequestOutcome]]] = {}
         """By ticket, the flow of a request and the future of its answer."""
         self._ending: str | None = None
         self.stalls = Stalls()
         self.delays = DelayBook()
-        self.history = History() if history is None else history
+        self.history = EventLog() if history is None else history
         self._writes = WriteQueue()
         self._writing: asyncio.Future[None] | None = None
-        self._watchers: set[asyncio.Queue[News]] = set()
+        self._watchers: set[asyncio.Queue[ServiceEvent]] = set()
         self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._flush_is_due = self._is_waking = self._is_halted = False
@@ -106,57 +106,57 @@ class Operation:
         )
         await self.application.begin()
 
-    async def request(self, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> Outcome:
+    async def request(self, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> RequestOutcome:
         """Install a flow if it is granted. Return once that is decided."""
         if (refusal := self._refusal(flow.id)) is not None:
             return refusal
-        ticket = self.keeper.request(time.monotonic_ns(), flow, decide, deadline_ns)
+        ticket = self.manager.request(time.monotonic_ns(), flow, decide, deadline_ns)
         outcome = await self._outcome(ticket, flow.id)
-        if isinstance(outcome, Denied):
+        if isinstance(outcome, Refused):
             text = str(outcome.refusal).removeprefix(f"{flow.id}: ")
-            self._note(Happening(kind="refusal", name=flow.id, text=text, warning=True))
+            self._note(Event(kind="refusal", name=flow.id, text=text, warning=True))
         return outcome
 
-    def what_if(self, flow: Flow, decide: Decide) -> Would | Outcome:
+    def dry_run(self, flow: Flow, decide: Decide) -> DryRun | RequestOutcome:
         """Say what would become of a request now."""
-        return self.keeper.what_if(time.monotonic_ns(), flow, decide)
+        return self.manager.dry_run(time.monotonic_ns(), flow, decide)
 
-    async def release(self, flow_id: str) -> Outcome:
+    async def release(self, flow_id: str) -> RequestOutcome:
         """Remove a flow. Return once it is gone."""
         if (refusal := self._refusal(flow_id)) is not None:
             return refusal
-        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id), flow_id)
+        return await self._outcome(self.manager.release(time.monotonic_ns(), flow_id), flow_id)
 
     @property
     def storage_failure(self) -> str | None:
         """Why nothing may change, as the disk takes nothing; None while it does."""
         return self._writes.failure
 
-    def _refusal(self, flow_id: str) -> Outcome | None:
+    def _refusal(self, flow_id: str) -> RequestOutcome | None:
         """Return why nothing may change now, if so."""
         if self._ending is not None:
-            return Interrupted(flow_id, self._ending, Became.NOTHING)
+            return Interrupted(flow_id, self._ending, Disposition.NOTHING)
         if self.storage_failure is not None:
-            return NotStored(flow_id, self.storage_failure, Became.NOTHING)
+            return NotStored(flow_id, self.storage_failure, Disposition.NOTHING)
         return None
 
     def interrupt(self, reason: str) -> None:
         """Tell all who wait what becomes of their requests, as the service ends. Begin nothing more."""
         if self._ending is None:
             self._ending = reason
-            self.keeper.interrupt(time.monotonic_ns(), reason)
+            self.manager.interrupt(time.monotonic_ns(), reason)
             self._flush_soon()
-            self._tell(Over())
+            self._tell(ShuttingDown())
             self._loop.call_later(_ANSWERS_S, self._answer_rest)
 
     def _answer_rest(self) -> None:
         """Answer the requests that still wait for the disk, as it has not answered in time."""
         for flow_id, future in self._waiting.values():
             if not future.done():
-                future.set_result(Interrupted(flow_id, str(self._ending), Became.UNKNOWN))
+                future.set_result(Interrupted(flow_id, str(self._ending), Disposition.UNKNOWN))
 
-    async def _outcome(self, ticket: int, flow_id: str) -> Outcome:
-        future: asyncio.Future[Outcome] = self._loop.create_future()
+    async def _outcome(self, ticket: int, flow_id: str) -> RequestOutcome:
+        future: asyncio.Future[RequestOutcome] = self._loop.create_future()
         self._waiting[ticket] = flow_id, future
         self._flush_soon()
         try:
@@ -165,30 +165,30 @@ class Operation:
             self._waiting.pop(ticket, None)
 
     @contextmanager
-    def watching(self) -> Iterator[asyncio.Queue[News]]:
+    def subscribe(self) -> Iterator[asyncio.Queue[ServiceEvent]]:
         """Give a queue that gets all that happens meanwhile. A full queue misses news.
 
         If the service is already ending, the queue says so at once.
         """
-        queue: asyncio.Queue[News] = asyncio.Queue(maxsize=1000)
+        queue: asyncio.Queue[ServiceEvent] = asyncio.Queue(maxsize=1000)
         if self._ending is not None:
-            queue.put_nowait(Over())
+            queue.put_nowait(ShuttingDown())
         self._watchers.add(queue)
         try:
             yield queue
         finally:
             self._watchers.discard(queue)
 
-    def observed(self, observation: Observation) -> None:
+    def record_delays(self, observation: Observation) -> None:
         """Record measured delays."""
         self.delays.add(observation, now_ns=time.monotonic_ns())
         if not self._is_measured:
             self._is_measured = True
             self._loop.call_later(_MEASURED_S, self._tell_measured)
 
-    def _note(self, happening: Happening) -> None:
+    def _note(self, event: Event) -> None:
         """Keep what has happened, and tell those who watch."""
-        noted = self.history.add(happening, at_ms=time.time_ns() // 1_000_000)
+        noted = self.history.add(event, at_ms=time.time_ns() // 1_000_000)
         self._writes.note(noted)
         self._tell(noted)
 
@@ -196,9 +196,9 @@ class Operation:
         self._is_measured = False
         self._tell(DelaysChanged())
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: ServiceEvent) -> None:
         for queue in self._watchers:
-            if queue.full() and isinstance(news, Over):
+            if queue.full() and isinstance(news, ShuttingDown):
                 queue.get_nowait()
             if not queue.full():
                 queue.put_nowait(news)
@@ -219,33 +219,33 @@ class Operation:
 
     def switch_connected(self, name: str) -> None:
         """Called when a switch has introduced itself."""
-        self.keeper.connected(time.monotonic_ns(), name)
+        self.manager.connected(time.monotonic_ns(), name)
         self._flush_soon()
 
     def switch_replied(self, name: str, reply: Reply) -> None:
         """Called when a switch has answered."""
-        self.keeper.reply(time.monotonic_ns(), name, reply)
+        self.manager.reply(time.monotonic_ns(), name, reply)
         self._flush_soon()
 
     def switch_disconnected(self, name: str) -> None:
         """Called when a connection is gone."""
-        self.keeper.disconnected(time.monotonic_ns(), name)
+        self.manager.disconnected(time.monotonic_ns(), name)
         self._flush_soon()
 
     def connection_refused(self, text: str) -> None:
         """Called with a line, which is logged already, when a connection was refused."""
-        self._note(Happening(kind="note", name="control network", text=text, warning=True))
+        self._note(Event(kind="note", name="control network", text=text, warning=True))
 
     def application_ended(self, status: int) -> None:
         """Called when the OpenFlow application has ended. Switches connect again when it is back."""
         self.application.ended(status)
         text = "has ended; it is started again"
-        self._note(Happening(kind="note", name="OpenFlow application", text=text, warning=True))
+        self._note(Event(kind="note", name="OpenFlow application", text=text, warning=True))
 
     # Effects.
 
-    def works(self) -> bool:
-        """Return whether the keeper ticks and the disk answers; if not, the service had better restart."""
+    def is_responsive(self) -> bool:
+        """Return whether the flow manager ticks and the disk answers; else, restart the service."""
         return not (self._writes.is_stuck(self._loop.time()) or self._ticking.done())
 
     def _check_ticking(self, ticking: asyncio.Task[None]) -> None:
@@ -258,7 +258,7 @@ class Operation:
             due_s = self._loop.time() + TICK_S
             await asyncio.sleep(TICK_S)
             self._note_stall(self._loop.time() - due_s)
-            self.keeper.tick(time.monotonic_ns())
+            self.manager.tick(time.monotonic_ns())
             self._flush_soon()
 
     def _write(self, *, notes_at_once: bool = False) -> None:
@@ -277,10 +277,10 @@ class Operation:
         was_failing = self.storage_failure is not None
         with self._effects_or_halt():
             if problem is None:
-                self.keeper.stored(time.monotonic_ns(), self._writes.written())
+                self.manager.stored(time.monotonic_ns(), self._writes.written())
             else:
                 writes = self._writes.failed(self._loop.time(), str(problem))
-                self._writes.put_back(self.keeper.failed(time.monotonic_ns(), writes, str(problem)))
+                self._writes.put_back(self.manager.failed(time.monotonic_ns(), writes, str(problem)))
         if problem is not None and not was_failing:
             self._note_storage(f"{problem}; nothing can change until this is mended", warning=True)
         elif problem is None and was_failing:
@@ -303,7 +303,7 @@ class Operation:
 
     def _note_storage(self, text: str, *, warning: bool = False) -> None:
         _LOG.log(logging.WARNING if warning else logging.INFO, "store: %s", text)
-        self._note(Happening(kind="note", name="store", text=text, warning=warning))
+        self._note(Event(kind="note", name="store", text=text, warning=warning))
 
     def _note_stall(self, late_s: float) -> None:
         if late_s >= STALL_S:
@@ -312,8 +312,8 @@ class Operation:
             _LOG.debug("the service was kept from its work for %.2f s", late_s)
 
     def _wake_when_due(self) -> None:
-        """Wake the keeper when it is due: a removal need not wait for the next tick."""
-        due_ns = self.keeper.due_ns
+        """Wake the flow manager when it is due: a removal need not wait for the next tick."""
+        due_ns = self.manager.due_ns
         if due_ns is not None and not self._is_waking:
             self._is_waking = True
             wait_s = max(0, due_ns - time.monotonic_ns()) / 1e9
@@ -321,7 +321,7 @@ class Operation:
 
     def _wake(self) -> None:
         self._is_waking = False
-        self.keeper.tick(time.monotonic_ns())
+        self.manager.tick(time.monotonic_ns())
         self._flush_soon()
 
     def _flush_soon(self) -> None:
@@ -332,7 +332,7 @@ class Operation:
     def _flush(self) -> None:
         """Carry out the effects. What is to be written waits for the transaction that is on its way."""
         self._flush_is_due = False
-        effects = self.keeper.effects()
+        effects = self.manager.effects()
         self._wake_when_due()
         self._writes.add(effects.writes)
         with self._effects_or_halt():
@@ -349,10 +349,10 @@ class Operation:
             _, future = self._waiting.get(ticket, ("", None))
             if future is not None and not future.done():
                 future.set_result(outcome)
-        for happening in effects.happenings:
-            level = logging.WARNING if happening.warning else logging.DEBUG
-            if happening.kind == "switch" and not happening.warning:
+        for event in effects.events:
+            level = logging.WARNING if event.warning else logging.DEBUG
+            if event.kind == "switch" and not event.warning:
                 level = logging.INFO
-            values = fields(kind=happening.kind, name=happening.name, warning=happening.warning)
-            _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text, extra=values)
-            self._note(happening)
+            values = fields(kind=event.kind, name=event.name, warning=event.warning)
+            _LOG.log(level, "%s %s: %s", event.kind, event.name, event.text, extra=values)
+            self._note(event)

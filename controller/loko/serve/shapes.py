@@ -16,7 +16,7 @@ from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.breaks import Cause
-from loko.serve.outcome import Became, FlowState, Grants
+from loko.serve.outcome import AdmissionMode, Disposition, FlowState
 from loko.units import Quantity
 
 _FlowName = Field(
@@ -207,7 +207,7 @@ class ServiceShown(_Answer):
     lab: str
     title: str
     scheme: str
-    grants: Grants = Field(description="Whether flows are admitted, or get slots.")
+    grants: AdmissionMode = Field(description="Whether flows are admitted, or get slots.")
     options: dict[str, str] = Field(description="What the guarantees depend on.")
     conditions: list[ConditionShown] = Field(
         description="On which the guarantees hold, or a baseline's would."
@@ -458,7 +458,7 @@ class ErrorDetail(BaseModel):
     code: str
     message: str
     switch: str | None = None
-    became: Became | None = Field(None, description="What became of a request that was not carried out.")
+    became: Disposition | None = Field(None, description="What became of a request that was not carried out.")
     quantity: str | None = None
     used: float | None = None
     requested: float | None = None

@@ -24,8 +24,8 @@ from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.standing import Full, LabStanding
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import flow_values
-from loko.serve.granting import Decide, Grant
-from loko.serve.outcome import FlowState, StoredFlow, Turn
+from loko.serve.admitter import AdmittedFlow, Decide
+from loko.serve.outcome import FlowState, SendSlot, StoredFlow
 from loko.units import NS_PER_US
 
 
@@ -92,8 +92,8 @@ def load_served(file: Path, lab: Lab) -> ServedSchedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Slotted:
-    """A flow that has a slot. It is a `Grant`."""
+class SlottedFlow:
+    """A flow that has a slot. It is a `AdmittedFlow`."""
 
     scheduled: ScheduledFlow
 
@@ -113,7 +113,7 @@ class Slotted:
         return self.scheduled.bound_ns
 
 
-class Checker(Protocol):
+class SlotChecker(Protocol):
     """Checks each slot before it is granted; shares no code with what found the slot."""
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
@@ -132,8 +132,8 @@ class Checker(Protocol):
         """Remove a flow."""
 
 
-class SlotGranting:
-    """Grants slots in the cycle of a schedule. A `Granting` without debts.
+class SlotAdmitter:
+    """Grants slots in the cycle of a schedule. A `Admitter` without debts.
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
     """
@@ -146,7 +146,7 @@ class SlotGranting:
         schedule: ServedSchedule,
         *,
         openflow: OpenFlow = OpenFlow.V1_0,
-        checker: Checker | None = None,
+        checker: SlotChecker | None = None,
     ) -> None:
         """Begin with all slots free. Raises `InputError` if the slots are too short for what is served."""
         self.lab, self._checker = lab, checker
@@ -154,9 +154,9 @@ class SlotGranting:
         self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
         self.digest = schedule.digest
         self._first = tuple(schedule.scheduled)
-        self._granted: dict[str, Slotted] = {}
+        self._granted: dict[str, SlottedFlow] = {}
 
-    def first(self, after: int) -> list[StoredFlow]:
+    def initial_flows(self, after: int) -> list[StoredFlow]:
         """Return the flows of the schedule in the form to store before any switch hears of them.
 
         They are numbered from `after` + 1, and count as installed, since the schedule has told its users
@@ -172,12 +172,12 @@ class SlotGranting:
                     for name, port in zip(flow.path, flow.ports, strict=False)
                 ),
                 state=FlowState.INSTALLED,
-                turn=Turn(flow.slot, round(flow.send.period_us * NS_PER_US)),
+                send_slot=SendSlot(flow.slot, round(flow.send.period_us * NS_PER_US)),
             )
             for number, flow in enumerate(self._first, after + 1)
         ]
         for flow in stored:
-            self.take_up(flow)
+            self.restore_flow(flow)
         for flow in stored:
             self.cancel(flow.flow.id)
         return stored
@@ -191,7 +191,7 @@ class SlotGranting:
         refuse_ends(self.lab, flow.source, flow.destination)
         return flow.sent(self.standing.timing.base_period_ns)
 
-    def _decide(self, flow: TimedFlow) -> Grant | Refusal:
+    def _decide(self, flow: TimedFlow) -> AdmittedFlow | Refusal:
         answer = self.standing.add(flow)
         if isinstance(answer, Full):
             return self._refusal(flow, answer)
@@ -205,13 +205,13 @@ class SlotGranting:
             raise
         return granted
 
-    def _note(self, scheduled: ScheduledFlow) -> Slotted:
+    def _note(self, scheduled: ScheduledFlow) -> SlottedFlow:
         name = scheduled.timed.id
         told = [] if self._checker is None else self._checker.refutations(flow_values(scheduled))
         if told:
             self.standing.remove(name)
             raise _refuted(scheduled, told)
-        granted = self._granted[name] = Slotted(scheduled)
+        granted = self._granted[name] = SlottedFlow(scheduled)
         return granted
 
     def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
@@ -234,41 +234,41 @@ class SlotGranting:
             advice=advice,
         )
 
-    def sends(self, grant: Grant) -> dict[str, int]:
+    def sends(self, grant: AdmittedFlow) -> dict[str, int]:
         """Return when a flow's host sends, as plain values: at its offset in a base period, once a period."""
-        assert isinstance(grant, Slotted)
+        assert isinstance(grant, SlottedFlow)
         scheduled = grant.scheduled
         return {"slot": scheduled.slot, "offset_ns": scheduled.offset_ns, "period_ns": scheduled.every_ns}
 
     @property
     def scheme(self) -> str:
-        """See `Granting`, as for all methods below."""
+        """See `Admitter`, as for all methods below."""
         return self.standing.scheme.value
 
-    def take_up(self, stored: StoredFlow) -> Grant | Refusal:
+    def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Give the flow its stored slot and path again.
 
         It was replayed when it was granted, so only the arithmetic is repeated.
         """
-        if stored.turn is None:
+        if stored.send_slot is None:
             raise InputError("it was admitted, and has no slot")
-        timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
-        return self._note(self.standing.keep(timed, stored.turn.slot, stored.path))
+        timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.send_slot.period_ns, None)
+        return self._note(self.standing.keep(timed, stored.send_slot.slot, stored.path))
 
-    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:  # noqa: ARG002 - as others
+    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:  # noqa: ARG002 - as others
         """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""
         raise InputError("a flow with a slot cannot be moved")
 
-    def rename(self, flow_id: str, flow: Flow) -> Grant:  # noqa: ARG002 - as others
+    def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:  # noqa: ARG002 - as others
         """Raise `InputError`: see `move`."""
         raise InputError("a flow with a slot cannot be moved")
 
-    def turn(self, flow_id: str) -> Turn | None:
+    def send_slot(self, flow_id: str) -> SendSlot | None:
         """Return the flow's slot and its period."""
         scheduled = self._granted[flow_id].scheduled
-        return Turn(scheduled.slot, scheduled.every_ns)
+        return SendSlot(scheduled.slot, scheduled.every_ns)
 
-    def timing(self, grant: Grant) -> dict[str, int] | None:
+    def timing(self, grant: AdmittedFlow) -> dict[str, int] | None:
         """Return when the flow's slot begins, and how far a host's clock may be off (`guard_ns`)."""
         turn = self.sends(grant)
         return {
@@ -277,7 +277,7 @@ class SlotGranting:
             "guard_ns": self.standing.timing.guard_ns,
         }
 
-    def values(self, grant: Grant) -> dict[str, Any]:
+    def values(self, grant: AdmittedFlow) -> dict[str, Any]:
         """Return guarantee and turn, and for each hop its part of the bound; one frame at a time arrives."""
         path = [
             {
@@ -307,21 +307,21 @@ class SlotGranting:
         """Free the flow's slot: what it has sent has arrived."""
         self.cancel(flow_id)
 
-    def passage_ns(self, _flow_id: str) -> int:
+    def drain_time_ns(self, _flow_id: str) -> int:
         """Return the length of a slot: it covers the slowest frame and how far a host's clock may be off."""
         return self.standing.timing.slot_ns
 
-    def servers(self, _grant: Grant) -> tuple[str, ...]:
+    def servers(self, _grant: AdmittedFlow) -> tuple[str, ...]:
         """Return none: flows with slots leave no debts."""
         return ()
 
-    def debt(self, _server: str) -> float | None:
+    def residual_backlog(self, _server: str) -> float | None:
         """None: there are no debts."""
         return None
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
         """Raise `ValueError` if there are debts, which are those of an admission scheme."""
-        if debts:
+        if backlogs:
             raise ValueError("slots leave no debts")
 
     def usage(self, switch: str) -> Usage:

@@ -10,9 +10,18 @@ from typing import Self
 
 from loko.document import InputError
 from loko.one_line_error import EnvironmentFaultError, OneLineError
-from loko.serve.history import KEPT
+from loko.serve.history import CAPACITY
 from loko.serve.migration import Migration
-from loko.serve.outcome import Change, Erase, Insert, Noted, Owe, Restate, StoredFlow, Write
+from loko.serve.outcome import (
+    Delete,
+    Insert,
+    LoggedEvent,
+    Rewrite,
+    StoredFlow,
+    UpdateState,
+    Write,
+    WriteBacklogs,
+)
 from loko.serve.store_document import BEGUN, StoreDocument, flow_row, note_row
 from loko.serve.store_file import Lock, one_line, open_for_writing, refuse_memory
 from loko.serve.store_reading import LAST_NUMBER, content, is_of_environment
@@ -87,11 +96,11 @@ class Store:
         """Return the flows in the order of their numbers."""
         return [flow.stored for flow in self.content().flows]
 
-    def debts(self) -> dict[str, float]:
+    def backlogs(self) -> dict[str, float]:
         """Return what released flows may have left, by server, as of when it was written."""
         return self.content().debts
 
-    def notes(self) -> list[Noted]:
+    def notes(self) -> list[LoggedEvent]:
         """Return the latest of what has happened, in order."""
         return [note.noted for note in self.content().notes]
 
@@ -153,20 +162,20 @@ class Store:
             case Insert(stored=stored):
                 insert(database, "flows", [flow_row(stored)])
                 insert(database, "circumstances", [(LAST_NUMBER, str(stored.number))], replacing=True)
-            case Change(number=number, state=state):
+            case UpdateState(number=number, state=state):
                 database.execute(
                     "UPDATE flows SET state = :state,"
                     " checksum = row_checksum('flows', number, id, :state, document) WHERE number = :number",
                     {"number": number, "state": state.value},
                 )
-            case Restate(stored=stored):
+            case Rewrite(stored=stored):
                 insert(database, "flows", [flow_row(stored)], replacing=True)
-            case Erase(number=number):
+            case Delete(number=number):
                 database.execute("DELETE FROM flows WHERE number = ?", (number,))
-            case Noted(number=number):
+            case LoggedEvent(number=number):
                 insert(database, "notes", [note_row(write)], replacing=True)
-                database.execute("DELETE FROM notes WHERE number <= ?", (number - KEPT,))
-            case Owe(debts=debts):
+                database.execute("DELETE FROM notes WHERE number <= ?", (number - CAPACITY,))
+            case WriteBacklogs(backlogs=debts):
                 for server, amount in debts.items():
                     if amount is None:
                         database.execute("DELETE FROM debts WHERE server = ?", (server,))
@@ -204,7 +213,7 @@ class Store:
         """Write what becomes of the flows, under new circumstances, or nothing. Raises `InputError`."""
         if self.content() != migration.held:
             raise InputError(f"store {self._path}: has changed meanwhile; look again what would break")
-        debts = Owe(dict.fromkeys(migration.held.debts))
+        debts = WriteBacklogs(dict.fromkeys(migration.held.debts))
         try:
             self._transact([*migration.writes, debts], circumstances=migration.circumstances)
         except StoreError as error:

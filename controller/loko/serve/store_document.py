@@ -12,7 +12,7 @@ from loko.document import Strict
 from loko.flow import FlowDocument
 from loko.network import HopDocument
 from loko.serve.breaks import Cause, StoredBreak
-from loko.serve.outcome import FlowState, Happening, Noted, Promised, StoredFlow, Turn
+from loko.serve.outcome import Event, FlowState, LoggedEvent, PromisedGuarantee, SendSlot, StoredFlow
 
 MOST_FLOWS: Final = 1 << 32
 """Numbers of flows are below it: they are a part of their entries' cookies."""
@@ -29,7 +29,7 @@ class TurnDocument(Strict):
 
 
 class PromiseDocument(Strict):
-    """See `loko.serve.outcome.Promised`."""
+    """See `loko.serve.outcome.PromisedGuarantee`."""
 
     guarantee_ns: float = Field(gt=0, allow_inf_nan=False)
     deadline_ns: float | None = Field(gt=0, allow_inf_nan=False)
@@ -37,9 +37,9 @@ class PromiseDocument(Strict):
     conditions: list[str]
 
     @property
-    def promised(self) -> Promised:
+    def promised(self) -> PromisedGuarantee:
         """The promise that the document describes."""
-        return Promised(**{**dict(self), "conditions": tuple(self.conditions)})
+        return PromisedGuarantee(**{**dict(self), "conditions": tuple(self.conditions)})
 
 
 class BrokenDocument(Strict):
@@ -71,7 +71,7 @@ class StoredFlowDocument(Strict):
             flow=self.flow.flow,
             path=tuple(hop.hop for hop in self.path),
             state=self.state,
-            turn=None if turn is None else Turn(turn.slot, turn.period_ns),
+            send_slot=None if turn is None else SendSlot(turn.slot, turn.period_ns),
             promise=None if promise is None else promise.promised,
             broken=None if broken is None else StoredBreak(**dict(broken)),
         )
@@ -88,10 +88,10 @@ class NoteDocument(Strict):
     warning: bool
 
     @property
-    def noted(self) -> Noted:
+    def noted(self) -> LoggedEvent:
         """Return the note that the document describes."""
-        what = Happening(kind=self.kind, name=self.name, text=self.text, warning=self.warning)
-        return Noted(self.number, self.at_ms, what)
+        what = Event(kind=self.kind, name=self.name, text=self.text, warning=self.warning)
+        return LoggedEvent(self.number, self.at_ms, what)
 
 
 class StoreDocument(Strict):
@@ -130,14 +130,14 @@ def flow_row(stored: StoredFlow) -> tuple[object, ...]:
     details = {
         "flow": stored.flow._asdict(),
         "path": [asdict(hop) for hop in stored.path],
-        "turn": None if stored.turn is None else stored.turn._asdict(),
+        "turn": None if stored.send_slot is None else stored.send_slot._asdict(),
         "promise": None if stored.promise is None else asdict(stored.promise),
         "broken": None if stored.broken is None else asdict(stored.broken),
     }
     return stored.number, stored.flow.id, stored.state.value, json.dumps(details)
 
 
-def note_row(noted: Noted) -> tuple[object, ...]:
+def note_row(noted: LoggedEvent) -> tuple[object, ...]:
     """Return the row of something that has happened in the table `notes`."""
-    what = noted.what
+    what = noted.event
     return noted.number, noted.at_ms, what.kind, what.name, what.text, int(what.warning)

@@ -29,7 +29,7 @@ class Systemd:
         self._watching: asyncio.Task[None] | None = None
 
     def ready(self, works: Callable[[], bool]) -> None:
-        """Report that the service is ready. From now on, report that it lives while `works` returns true."""
+        """Report that the service is ready, and from then on that it lives while `works` returns true."""
         self._tell("READY=1")
         if self.watchdog_s:
             self._watching = asyncio.get_running_loop().create_task(self._watch(works))

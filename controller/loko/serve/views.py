@@ -1,4 +1,4 @@
-"""Views of the keeper's state as plain values, for JSON."""
+"""Views of the flow manager's state as plain values, for JSON."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final
 from loko.admission import Share, Terms
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.delays import DelayBook
-from loko.serve.keeper import FlowKeeper, Promise
-from loko.serve.outcome import FlowState, Grants, Would
-from loko.serve.slots import SlotGranting
+from loko.serve.flow_manager import FlowManager, ManagedFlow
+from loko.serve.outcome import AdmissionMode, DryRun, FlowState
+from loko.serve.slots import SlotAdmitter
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceView:
+class ServiceInfo:
     """What a page needs to know about how the lab is served."""
 
-    grants: Grants
+    grants: AdmissionMode
     options: Mapping[str, str]
     """The options that guarantees depend on."""
     needs_token: bool
@@ -31,71 +31,71 @@ class ServiceView:
     """What measures the delays of flows, in words; None if nothing does."""
 
 
-def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
+def service_values(manager: FlowManager, view: ServiceInfo) -> dict[str, Any]:
     """The service as plain values."""
     return {
-        "lab": keeper.lab.name,
-        "title": keeper.lab.title,
-        "scheme": keeper.granting.scheme,
+        "lab": manager.lab.name,
+        "title": manager.lab.title,
+        "scheme": manager.admitter.scheme,
         "grants": view.grants,
         "options": dict(view.options),
-        "conditions": [condition.as_values() for condition in keeper.granting.conditions.stated(view.terms)],
-        **keeper.granting.conditions.mark(),
+        "conditions": [condition.as_values() for condition in manager.admitter.conditions.stated(view.terms)],
+        **manager.admitter.conditions.mark(),
         "needs_token": view.needs_token,
         "measures": view.measures,
     }
 
 
-def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
+def flow_values(manager: FlowManager, flow_id: str) -> dict[str, Any]:
     """A flow as plain values."""
-    promise = keeper.promises[flow_id]
-    promised_ns = promise.promised.guarantee_ns
+    managed = manager.flows[flow_id]
+    promised_ns = managed.promised.guarantee_ns
     return {
-        **promise.flow._asdict(),
-        "state": promise.state.value,
-        "waiting_for": sorted(promise.waiting),
+        **managed.flow._asdict(),
+        "state": managed.state.value,
+        "waiting_for": sorted(managed.unconfirmed_switches),
         "broken": [
             {
                 "cause": found.cause.value,
                 "place": found.place,
                 "text": found.text,
-                "since_ms": keeper.utc_ms(found.since_ns),
+                "since_ms": manager.utc_ms(found.since_ns),
             }
-            for found in promise.breaks
+            for found in managed.breaks
         ],
-        "deadline_ns": promise.promised.deadline_ns,
+        "deadline_ns": managed.promised.deadline_ns,
         "promised_ns": promised_ns if math.isfinite(promised_ns) else None,
-        **_granted(keeper, promise),
+        **_granted(manager, managed),
     }
 
 
-def _granted(keeper: FlowKeeper, promise: Promise) -> dict[str, Any]:
-    if promise.state is FlowState.LOST:
+def _granted(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any]:
+    if managed.state is FlowState.LOST:
         return {"guarantee_ns": None, "path": [], "turn": None}
-    return keeper.granting.values(promise.grant)
+    return manager.admitter.values(managed.grant)
 
 
-def delay_values(keeper: FlowKeeper, delays: DelayBook) -> dict[str, Any]:
+def delay_values(manager: FlowManager, delays: DelayBook) -> dict[str, Any]:
     """Measured delays by flow, as plain values."""
-    mark = keeper.granting.conditions.mark()
+    mark = manager.admitter.conditions.mark()
     return {name: {**values, **mark} for name, values in delays.values().items()}
 
 
-def health_values(keeper: FlowKeeper) -> dict[str, Any]:
+def health_values(manager: FlowManager) -> dict[str, Any]:
     """Whether promised flows are delivered, as far as the service can see, as plain values."""
-    late = [name for name, driver in keeper.drivers.items() if not driver.complete]
-    broken = keeper.broken()
-    granting = keeper.granting
+    late = [name for name, driver in manager.drivers.items() if not driver.complete]
+    broken = manager.broken()
+    admitter = manager.admitter
     return {
         "healthy": not late and not broken,
-        "scheme": granting.scheme,
-        **granting.conditions.mark(),
+        "scheme": admitter.scheme,
+        **admitter.conditions.mark(),
         "late": late,
         "broken": {cause.value: count for cause, count in broken.items()},
     }
 
 
-def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
+def schedule_values(manager: FlowManager, slots: SlotAdmitter) -> dict[str, Any]:
     """The cycle of all hosts, and how full it is, as plain values."""
     standing = slots.standing
     timing = standing.timing
@@ -107,12 +107,12 @@ def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
         "slot_ns": timing.slot_ns,
         "guard_ns": timing.guard_ns,
         "frame_bytes": list(standing.sizes),
-        "flows": len(keeper.promises),
+        "flows": len(manager.flows),
         "cost_at_most": standing.cost_at_most,
     }
 
 
-def sends_values(keeper: FlowKeeper, slots: SlotGranting, host: str) -> dict[str, Any]:
+def sends_values(manager: FlowManager, slots: SlotAdmitter, host: str) -> dict[str, Any]:
     """What a host sends and when, as plain values: its flows that are in place."""
     timing = slots.standing.timing
     return {
@@ -122,55 +122,55 @@ def sends_values(keeper: FlowKeeper, slots: SlotGranting, host: str) -> dict[str
         "guard_ns": timing.guard_ns,
         "sends": [
             {
-                **{name: getattr(promise.flow, name) for name in _SENT},
-                **slots.sends(promise.grant),
+                **{name: getattr(managed.flow, name) for name in _SENT},
+                **slots.sends(managed.grant),
             }
-            for promise in _of_host(keeper, host)
+            for managed in _of_host(manager, host)
         ],
     }
 
 
-def source_text(keeper: FlowKeeper, slots: SlotGranting, host: str) -> str:
+def source_text(manager: FlowManager, slots: SlotAdmitter, host: str) -> str:
     """What a host sends and when, for its source."""
     sends = []
-    for promise in _of_host(keeper, host):
-        turn = slots.sends(promise.grant)
-        sends.append(Slotted(promise.flow, turn["offset_ns"], turn["period_ns"]))
-    return source_document(keeper.lab, host, slots.standing.timing.base_period_ns, sends)
+    for managed in _of_host(manager, host):
+        turn = slots.sends(managed.grant)
+        sends.append(Slotted(managed.flow, turn["offset_ns"], turn["period_ns"]))
+    return source_document(manager.lab, host, slots.standing.timing.base_period_ns, sends)
 
 
-def _of_host(keeper: FlowKeeper, host: str) -> list[Promise]:
+def _of_host(manager: FlowManager, host: str) -> list[ManagedFlow]:
     """The flows of a host that are in place."""
-    promises = keeper.promises.values()
-    return [promise for promise in promises if promise.flow.source == host and promise.is_in_place]
+    promises = manager.flows.values()
+    return [managed for managed in promises if managed.flow.source == host and managed.is_in_place]
 
 
-def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
+def switch_values(manager: FlowManager, name: str) -> dict[str, Any]:
     """A switch as plain values: its connection, and its use against its allocation."""
-    driver, usage = keeper.drivers[name], keeper.granting.usage(name)
+    driver, usage = manager.drivers[name], manager.admitter.usage(name)
     entries = {share.quantity: share for share in usage.shares}.get("entries")
-    beyond = entries is not None and entries.used + len(driver.strangers) > entries.allowed
+    beyond = entries is not None and entries.used + len(driver.foreign_entries) > entries.allowed
     return {
         "name": name,
-        "datapath_id": f"{keeper.lab.switches[name].datapath_id:016x}",
+        "datapath_id": f"{manager.lab.switches[name].datapath_id:016x}",
         "state": driver.phase.name.lower(),
         "ready": driver.ready,
         "complete": driver.complete,
         "delay_ns": usage.delay_ns,
-        **keeper.granting.conditions.mark(),
+        **manager.admitter.conditions.mark(),
         "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
-        "strangers": list(driver.strangers),
+        "strangers": list(driver.foreign_entries),
         "beyond_plan": beyond,
-        **switch_ports(keeper, name),
+        **switch_ports(manager, name),
     }
 
 
-def switch_ports(keeper: FlowKeeper, name: str) -> dict[str, list[int]]:
+def switch_ports(manager: FlowManager, name: str) -> dict[str, list[int]]:
     """The ports of a switch that are not as the lab has them, as plain values."""
-    links = sorted(keeper.drivers[name].links.items())
+    links = sorted(manager.drivers[name].links.items())
     return {
-        "dead_ports": [port for port, is_up in links if not is_up and keeper.cables.at(name, port)],
-        "stray_ports": [port for port, is_up in links if is_up and keeper.is_stray(name, port)],
+        "dead_ports": [port for port, is_up in links if not is_up and manager.cables.at(name, port)],
+        "stray_ports": [port for port, is_up in links if is_up and manager.is_unexpected_link(name, port)],
     }
 
 
@@ -178,7 +178,7 @@ def _share(share: Share) -> Mapping[str, object]:
     return {name: getattr(share, name) for name in ("quantity", "used", "allowed", "unit")}
 
 
-def would_values(would: Would) -> dict[str, Any]:
+def would_values(would: DryRun) -> dict[str, Any]:
     """What a flow would get, as plain values."""
     switches = []
     for name, after in would.after.items():
@@ -189,9 +189,9 @@ def would_values(would: Would) -> dict[str, Any]:
     return {**would.values, "switches": switches}
 
 
-def topology_values(keeper: FlowKeeper) -> dict[str, Any]:
+def topology_values(manager: FlowManager) -> dict[str, Any]:
     """Switches, hosts and cables as plain values."""
-    lab = keeper.lab
+    lab = manager.lab
     return {
         "lab": lab.name,
         "title": lab.title,

@@ -23,7 +23,7 @@ _MOST_BYTES_13: Final = 96
 _VIDS: Final = range(1, 4095)
 
 
-def refuse_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[FlowEntry]) -> None:
+def refuse_unsafe_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[FlowEntry]) -> None:
     """Raise `InputError` for a table that a board would not keep, or not carry out, as intended.
 
     Other switches take anything that the version can express.

@@ -9,24 +9,24 @@ from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
 from loko.admission import LokoAdmission
-from loko.controller.driver import Phase
-from loko.controller.manners import REFRESH_NS
+from loko.controller.dialect import REFRESH_NS
+from loko.controller.driver import SessionPhase
 from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
 from loko.frame import frame_of
 from loko.serve.outcome import (
-    Became,
     Conflict,
-    Denied,
+    Disposition,
+    EntryRejected,
     FlowState,
-    Gone,
     Granted,
-    NotTaken,
-    Owe,
+    InvalidRequest,
+    Refused,
+    Released,
     Unavailable,
-    Unknown,
-    Wrong,
+    UnknownFlow,
+    WriteBacklogs,
 )
 from loko.serve.store import Store
 
@@ -55,11 +55,11 @@ def test_granted_flow_stands_in_every_switch_of_its_path(served: ServedBoards) -
 def test_released_flow_is_gone_everywhere(served: ServedBoards) -> None:
     served.request(flow(1))
     served.request(flow(2, "H3", "H1"))
-    assert served.release("f1") == Gone("f1")
+    assert served.release("f1") == Released("f1")
     assert served.tables() == served.promised()
     assert [len(table) for table in served.tables().values()] == [1, 1]
     assert list(served.admission.admitted) == ["f2"]
-    assert served.release("f1") == Unknown("f1")
+    assert served.release("f1") == UnknownFlow("f1")
 
 
 WIRE_NS = 26_080
@@ -79,7 +79,7 @@ def cross(served: ServedBoards, frame: bytes) -> int:
 def frames_of(served: ServedBoards, number: int, count: int) -> int:
     """Release a flow whose last burst still waits for its host's link. Return how many frames pass s2."""
     sent = frame_of(LAB, flow(number, frame_bytes=306, burst_bytes=306.0 * count))
-    ticket = served.keeper.release(served.now_ns, f"f{number}")
+    ticket = served.manager.release(served.now_ns, f"f{number}")
     served.carry()
     arrived = 0
     while ticket not in served.answers or count:
@@ -100,7 +100,7 @@ def test_frames_on_their_way_are_delivered_and_nothing_misses_a_table(served: Se
 def test_entries_that_go_at_once_lose_frames(served: ServedBoards) -> None:
     """Shows that the test above can fail."""
     served.request(flow(1, frame_bytes=306, burst_bytes=306.0 * 3))
-    served.keeper.promises["f1"].has_sent = False
+    served.manager.flows["f1"].may_have_sent = False
     assert frames_of(served, 1, 3) < 3
     assert sum(end.packet_ins for end in served.boards.values()) > 0
 
@@ -110,7 +110,7 @@ def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards)
     wanted = flow(1, frame_bytes=306, burst_bytes=306.0 * 3)
     served.request(wanted)
     sent = frame_of(LAB, wanted)
-    ticket = served.keeper.release(served.now_ns, "f1")
+    ticket = served.manager.release(served.now_ns, "f1")
     while ticket not in served.answers:
         served.carry()
         served.boards["s1"].board.frame(served.boards["s1"].now_ns, 1, sent)
@@ -129,26 +129,26 @@ def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(se
     brief = []
     while isinstance(served.request(flow(len(brief), "H2", "H1", rate_bps=1e3, burst_bytes=306.0)), Granted):
         brief.append(f"f{len(brief)}")
-    tickets = [served.keeper.release(served.now_ns, name) for name in brief]
+    tickets = [served.manager.release(served.now_ns, name) for name in brief]
     assert set(brief) <= set(served.admission.admitted)
     for ticket in tickets:
-        assert isinstance(served.ask(ticket), Gone)
+        assert isinstance(served.ask(ticket), Released)
     again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=600.0))
-    assert isinstance(again, Denied)
+    assert isinstance(again, Refused)
     assert "ask again in" in again.refusal.remedy
     assert isinstance(served.request(flow(201, "H3", "H4")), Granted)  # with that, all is on disk
     assert served.store is not None
-    before = served.store.debts()
+    before = served.store.backlogs()
     assert before.keys() == {"s1"}
     served.kill()
     served.now_ns += 3600 * S  # nobody knows how long it was away
     served.start()
-    assert served.admission.debt("s1") == before["s1"]
+    assert served.admission.residual_backlog("s1") == before["s1"]
     served.settle()
     served.run(1000)
-    assert served.admission.debt("s1") is None
+    assert served.admission.residual_backlog("s1") is None
     assert isinstance(served.request(flow(202, "H3", "H4")), Granted)
-    assert served.store.debts() == {}
+    assert served.store.backlogs() == {}
 
 
 def test_request_is_idempotent(served: ServedBoards) -> None:
@@ -167,14 +167,14 @@ def test_two_requests_at_once_for_one_flow_get_one_answer(served: ServedBoards) 
 
 def test_flow_that_does_not_fit_is_denied_with_the_switch(served: ServedBoards) -> None:
     answer = served.request(flow(1, rate_bps=1e9))
-    assert isinstance(answer, Denied)
+    assert isinstance(answer, Refused)
     assert (answer.refusal.switch, answer.refusal.quantity) == ("s1", "rate")
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
 
 
 def test_nonsense_is_answered(served: ServedBoards) -> None:
-    assert isinstance(served.request(flow(1, destination="H9")), Wrong)
-    assert isinstance(served.request(flow(1, frame_bytes=100)), Wrong)
+    assert isinstance(served.request(flow(1, destination="H9")), InvalidRequest)
+    assert isinstance(served.request(flow(1, frame_bytes=100)), InvalidRequest)
 
 
 def test_switch_that_is_away_refuses_at_once(served: ServedBoards) -> None:
@@ -182,7 +182,7 @@ def test_switch_that_is_away_refuses_at_once(served: ServedBoards) -> None:
     assert served.request(flow(1)) == Unavailable(
         "f1", "s2", "the switch is not connected, or its table is not known yet"
     )
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
     assert isinstance(served.request(flow(2, "H1", "H2")), Granted)  # s1 alone
 
 
@@ -191,12 +191,12 @@ def test_switch_that_vanishes_during_installation_takes_the_flow_back(served: Se
     served.carry()
     served.unplug("s2")
     reason = "the switch has disconnected"
-    assert served.ask(ticket) == Unavailable("f1", "s2", reason, Became.TAKEN_BACK)
+    assert served.ask(ticket) == Unavailable("f1", "s2", reason, Disposition.TAKEN_BACK)
     served.run(20)
     assert served.tables()["s1"] == []
     served.unplug("s2", plugged=True)
     served.settle()
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
     assert served.tables() == {"s1": [], "s2": []}
 
 
@@ -215,7 +215,7 @@ def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
     served.request(flow(1))
     served.request(flow(2))
     served.unplug("s2")
-    assert served.release("f1") == Gone("f1", waiting_for=("s2",))
+    assert served.release("f1") == Released("f1", waiting_for=("s2",))
     assert set(served.admission.admitted) == {"f1", "f2"}
     assert served.request(flow(1)) == Conflict("f1", "it is being removed; try again when that is done")
     served.unplug("s2", plugged=True)
@@ -227,13 +227,13 @@ def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
 def test_removal_that_waits_for_a_switch_survives_a_restart(served: ServedBoards) -> None:
     served.request(flow(1))
     served.unplug("s2")
-    assert served.release("f1") == Gone("f1", waiting_for=("s2",))
+    assert served.release("f1") == Released("f1", waiting_for=("s2",))
     served.kill()
     served.start()
-    assert served.keeper.promises["f1"].state is FlowState.REMOVING
+    assert served.manager.flows["f1"].state is FlowState.REMOVING
     served.unplug("s2", plugged=True)
     served.settle()
-    assert served.keeper.promises == {}
+    assert served.manager.flows == {}
     assert served.tables() == {"s1": [], "s2": []}
 
 
@@ -244,7 +244,7 @@ def test_full_table_of_128(tmp_path: Path) -> None:
     answers = [served.ask(ticket) for ticket in tickets]
     granted = [answer for answer in answers if isinstance(answer, Granted)]
     assert {len(table) for table in served.tables().values()} == {len(granted)}
-    assert isinstance(answers[-1], Denied)
+    assert isinstance(answers[-1], Refused)
     assert served.tables() == served.promised()
 
 
@@ -259,7 +259,7 @@ def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
         served.step(100_000)
     assert host.events == []
     answer = served.request(flow(1))
-    assert answer == NotTaken("f1", "s2", "its table or its memory is full")
+    assert answer == EntryRejected("f1", "s2", "its table or its memory is full")
     served.run(20)
     assert served.tables()["s1"] == []
     assert not [event for event in served.events() if "stalled" in event]
@@ -273,11 +273,11 @@ def test_strangers_are_reported_and_count(tmp_path: Path) -> None:
     for _ in range(60):
         served.step(50_000_000)
     served.settle()
-    assert served.keeper.drivers["s1"].strangers == (str(stranger),)
-    assert said(served, "s1", "stranger in its table")
+    assert served.manager.drivers["s1"].foreign_entries == (str(stranger),)
+    assert said(served, "s1", "foreign entry in its table")
     assert isinstance(served.request(flow(1)), Granted)
     answer = served.request(flow(2))
-    assert isinstance(answer, Denied)
+    assert isinstance(answer, Refused)
     assert answer.refusal.remedy == "remove entries of others, 1 at s1"
 
 
@@ -302,7 +302,7 @@ def test_numbers_are_never_used_twice(served: ServedBoards) -> None:
     served.start()
     served.settle()
     served.request(flow(2))
-    assert served.keeper.promises["f2"].number == 2
+    assert served.manager.flows["f2"].number == 2
 
 
 def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
@@ -321,27 +321,27 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
 def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
     path = tmp_path / "flows.sqlite"
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
-        store.write([Owe({"s1": 17.5, "s2": 3.0}), Owe({"s2": None})])
-        assert store.debts() == {"s1": 17.5}
+        store.write([WriteBacklogs({"s1": 17.5, "s2": 3.0}), WriteBacklogs({"s2": None})])
+        assert store.backlogs() == {"s1": 17.5}
     with pytest.raises(InputError, match="what flows have left that were granted with entries 17, not 18"):
         Store(path, lab=LAB.name, options={"entries": "18"})
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
-        store.write([Owe({"s1": None})])
+        store.write([WriteBacklogs({"s1": None})])
     with Store(path, lab=LAB.name, options={"entries": "18"}) as store:
-        assert store.debts() == {}
+        assert store.backlogs() == {}
 
 
 def test_a_removal_says_when_it_has_next_something_to_do(served: ServedBoards) -> None:
     served.request(flow(1))
-    assert served.keeper.due_ns is None
-    passage_ns = served.admission.passage_ns("f1")
-    ticket = served.keeper.release(served.now_ns, "f1")
+    assert served.manager.due_ns is None
+    passage_ns = served.admission.drain_time_ns("f1")
+    ticket = served.manager.release(served.now_ns, "f1")
     served.carry()
-    assert served.keeper.due_ns == served.now_ns + passage_ns
+    assert served.manager.due_ns == served.now_ns + passage_ns
     before_ns = served.now_ns
-    assert served.ask(ticket) == Gone("f1")
+    assert served.ask(ticket) == Released("f1")
     assert served.now_ns - before_ns >= 2 * passage_ns
-    assert served.keeper.due_ns is None
+    assert served.manager.due_ns is None
 
 
 def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> No
     assert [len(table) for table in served.tables().values()] == [15, 15]
     granted = [served.request(flow(number)) for number in range(3)]
     assert [isinstance(answer, Granted) for answer in granted] == [True, True, False]
-    assert isinstance(granted[2], Denied)
+    assert isinstance(granted[2], Refused)
     refusal = granted[2].refusal
     assert (refusal.quantity, refusal.used, refusal.allowed) == ("entries", 2, 2)
     served.kill()
@@ -375,7 +375,7 @@ def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite", fillers=5)
     served.settle()
     served.reboot("s1")
-    while served.keeper.drivers["s1"].phase is not Phase.KEEPING:
+    while served.manager.drivers["s1"].phase is not SessionPhase.KEEPING:
         served.step()
     answer = served.request(flow(1, "H1", "H2"))
     assert answer == Unavailable("f1", "s1", "5 of its 5 filler entries are missing")

@@ -13,7 +13,7 @@ from loko.controller.port_links import PortsReported
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
 from loko.serve.breaks import Cause
-from loko.serve.outcome import Became, Granted, Unavailable
+from loko.serve.outcome import Disposition, Granted, Unavailable
 from loko.serve.views import flow_values, health_values, switch_values
 
 PORT_STATUS = 12
@@ -56,7 +56,7 @@ def set_cable(served: ServedBoards, *, is_in: bool, port: int = TRUNK, only: str
 
 
 def broken(served: ServedBoards, flow_id: str = "f1") -> list[tuple[Cause, str]]:
-    return [(found.cause, found.place) for found in served.keeper.promises[flow_id].breaks]
+    return [(found.cause, found.place) for found in served.manager.flows[flow_id].breaks]
 
 
 def said(served: ServedBoards, name: str) -> list[str]:
@@ -66,21 +66,21 @@ def said(served: ServedBoards, name: str) -> list[str]:
 def test_a_pulled_cable_breaks_the_promises_across_it_until_it_is_back(served: ServedBoards) -> None:
     assert served.request(flow(1)) == Granted("f1", is_new=True)
     assert served.request(flow(2, "H1", "H2")) == Granted("f2", is_new=True)
-    assert health_values(served.keeper)["healthy"]
+    assert health_values(served.manager)["healthy"]
     set_cable(served, is_in=False)
     assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
     assert broken(served, "f2") == [], "it does not cross the cable"
-    (found,) = flow_values(served.keeper, "f1")["broken"]
+    (found,) = flow_values(served.manager, "f1")["broken"]
     assert found["text"] == f"cable {TRUNK_NAME} has no link at s1:3"
     assert 0 < served.now_ns / 1e6 - found["since_ms"] < STEPS
-    health = health_values(served.keeper)
+    health = health_values(served.manager)
     assert (health["healthy"], health["broken"]) == (False, {"link-down": 1})
-    assert switch_values(served.keeper, "s1")["dead_ports"] == [TRUNK]
+    assert switch_values(served.manager, "s1")["dead_ports"] == [TRUNK]
     assert said(served, "f1")[-1] == f"is broken at {TRUNK_NAME}: cable {TRUNK_NAME} has no link at s1:3"
     set_cable(served, is_in=True)
     assert broken(served) == []
     assert said(served, "f1")[-1] == "is kept again"
-    assert health_values(served.keeper)["healthy"]
+    assert health_values(served.manager)["healthy"]
     for end in served.boards.values():
         assert isinstance(end, Watched)
         assert (end.changes, end.is_open) == (2, True)
@@ -119,10 +119,10 @@ def test_nothing_is_granted_across_a_dead_cable(served: ServedBoards) -> None:
 def test_a_cable_that_dies_while_a_flow_is_installed_takes_the_flow_back(served: ServedBoards) -> None:
     ticket = served.begin(flow(1))
     served.carry()
-    served.keeper.reply(served.now_ns, "s1", PortsReported(0, {TRUNK: False}))
+    served.manager.reply(served.now_ns, "s1", PortsReported(0, {TRUNK: False}))
     outcome = served.ask(ticket)
     assert isinstance(outcome, Unavailable)
-    assert (outcome.became, outcome.switch) == (Became.TAKEN_BACK, "s1")
+    assert (outcome.disposition, outcome.switch) == (Disposition.TAKEN_BACK, "s1")
 
 
 def test_what_a_switch_says_as_it_connects_counts(served: ServedBoards) -> None:
@@ -148,8 +148,8 @@ def test_a_cable_where_the_lab_has_none_is_noticed(tmp_path: Path) -> None:
     links = tuple(link for link in lab.links if link.a.node != "H4")
     served = ServedBoards(tmp_path / "flows.sqlite", lab=replace(lab, hosts=hosts, links=links))
     served.settle()
-    assert switch_values(served.keeper, "s2")["stray_ports"] == [2]
-    assert switch_values(served.keeper, "s1")["stray_ports"] == []
+    assert switch_values(served.manager, "s2")["stray_ports"] == [2]
+    assert switch_values(served.manager, "s1")["stray_ports"] == []
     assert "port 2 has a link, but the lab has no cable there" in said(served, "s2")
 
 
@@ -174,6 +174,6 @@ def test_an_unasked_report_does_not_put_off_the_next_sign_of_life(served: Served
     for _ in range(8):
         served.run(1_000)
         for name in served.boards:
-            served.keeper.reply(served.now_ns, name, PortsReported(0, {TRUNK: True}))
+            served.manager.reply(served.now_ns, name, PortsReported(0, {TRUNK: True}))
             served.carry()
     assert [end.asked for end in served.boards.values()] == [0, 0]

@@ -27,43 +27,43 @@ all. The memory holds 192 entries, the table 128 (quirks 47 and 52); in 1.3 298 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manners:
+class Dialect:
     """What a switch tolerates from a driver, and how its table changes by itself."""
 
-    batch: int
+    max_batch: int
     """The most FLOW_MODs in a segment; apart from renewals, at most half of them remove something."""
-    listable: int | None
+    max_listed: int | None
     """The most entries that it lists whole, whatever they are; None: any number, and in any order."""
     listing_quirk: int = 0
-    """The quirk that limits `listable`."""
+    """The quirk that limits `max_listed`."""
     lists_priorities: bool = False
     """Whether it lists the priority of an entry as it was given (quirk 27)."""
     reads_back: bool = False
     """Whether entries must be read back, as they may have other actions than they were given (quirk 55)."""
     refresh_ns: int | None = None
     """Age at which an entry is renewed, because the switch may forget older ones."""
-    vanished_leak: bool = False
+    vanished_entries_leak: bool = False
     """Whether entries that vanish by themselves may leak memory."""
-    refused_leak: bool = False
+    refusals_leak: bool = False
     """Whether refused entries may leak memory."""
 
 
-MANNERS: Final = {
-    OpenFlow.V1_0: Manners(
-        batch=6,
-        listable=LISTABLE,
+DIALECTS: Final = {
+    OpenFlow.V1_0: Dialect(
+        max_batch=6,
+        max_listed=LISTABLE,
         listing_quirk=28,
         reads_back=True,
         refresh_ns=REFRESH_NS,
-        vanished_leak=True,
+        vanished_entries_leak=True,
     ),
     # Three deletions with the longest possible matches fit into a segment, four do not.
-    OpenFlow.V1_3: Manners(
-        batch=3, listable=LISTABLE_13, listing_quirk=103, lists_priorities=True, refused_leak=True
+    OpenFlow.V1_3: Dialect(
+        max_batch=3, max_listed=LISTABLE_13, listing_quirk=103, lists_priorities=True, refusals_leak=True
     ),
 }
 """The manners of a board, by the OpenFlow version of its session."""
-OF_OPEN_VSWITCH: Final = Manners(batch=6, listable=None, lists_priorities=True)
+OPEN_VSWITCH: Final = Dialect(max_batch=6, max_listed=None, lists_priorities=True)
 """The manners of Open vSwitch, in OpenFlow 1.0."""
 
 

@@ -11,7 +11,7 @@ from scheduling import served_schedule
 from served_boards import HOSTS, LAB, KilledError, ServedBoards, ServedSlots, flow
 
 from loko.scenario import OpenFlow
-from loko.serve.outcome import Became, FlowState, Gone, Granted, Interrupted
+from loko.serve.outcome import Disposition, FlowState, Granted, Interrupted, Released
 
 RUNS, KILLS_A_RUN = 15, 20
 SLOT_RUNS = 4
@@ -33,7 +33,7 @@ class Customer:
             name = self.choice.choice(sorted(self.granted))
             self.granted.discard(name)
             self.unsure.add(name)
-            self.pending[served.keeper.release(served.now_ns, name)] = (name, False)
+            self.pending[served.manager.release(served.now_ns, name)] = (name, False)
             return
         self.count += 1
         source, destination = self.choice.sample(HOSTS, 2)
@@ -49,7 +49,7 @@ class Customer:
                 case Granted():
                     self.unsure.discard(name)
                     self.granted.add(name)
-                case Gone() as gone if not gone.waiting_for:
+                case Released() as gone if not gone.waiting_for:
                     self.unsure.discard(name)
                 case _ if wants:
                     self.unsure.discard(name)
@@ -72,7 +72,7 @@ def live_until_killed(served: ServedBoards, customer: Customer, choice: random.R
 
 def debts(served: ServedBoards) -> dict[str, float]:
     """Return the debt that released flows may have left at each switch."""
-    return {name: served.admission.debt(name) or 0.0 for name in served.boards}
+    return {name: served.admission.residual_backlog(name) or 0.0 for name in served.boards}
 
 
 def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
@@ -99,19 +99,19 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
     customer = Customer(served, choice)
     for _ in range(KILLS_A_RUN):
         live_until_killed(served, customer, choice)
-        known, owed = set(served.keeper.promises), debts(served)
+        known, owed = set(served.manager.flows), debts(served)
         served.kill()
         served.start()
-        back = bursts(served, set(served.keeper.promises) - known)
+        back = bursts(served, set(served.manager.flows) - known)
         owes = debts(served)
         assert all(owed[name] <= owes[name] + back[name] for name in owed)  # nothing is forgotten
         served.settle()
         installed = {
-            name for name, promise in served.keeper.promises.items() if promise.state is FlowState.INSTALLED
+            name for name, promise in served.manager.flows.items() if promise.state is FlowState.INSTALLED
         }
         assert customer.granted <= installed <= customer.granted | customer.unsure
         assert served.tables() == served.promised()
-        assert set(served.admission.admitted) == installed == set(served.keeper.promises)
+        assert set(served.admission.admitted) == installed == set(served.manager.flows)
         assert not [event for event in served.events() if "stalled" in event or "DELETE has left" in event]
         customer.granted, customer.unsure, customer.pending = installed, set(), {}
 
@@ -136,10 +136,10 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         served.start()
         served.settle()
         there = {
-            name for name, promise in served.keeper.promises.items() if promise.state is FlowState.INSTALLED
+            name for name, promise in served.manager.flows.items() if promise.state is FlowState.INSTALLED
         }
         assert customer.granted <= there <= customer.granted | customer.unsure
-        assert there == set(served.keeper.promises)
+        assert there == set(served.manager.flows)
         assert served.tables() == served.promised()
         turns = served.turns()
         assert {name: turns[name] for name in turns.keys() & had.keys()} == {
@@ -148,7 +148,7 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         used = [(slot, hop) for slot, path in turns.values() for hop in path]
         used += [
             (slot, promise.flow.source)
-            for promise in served.keeper.promises.values()
+            for promise in served.manager.flows.values()
             for slot in [turns[promise.flow.id][0]]
         ]
         assert len(set(used)) == len(used)
@@ -162,35 +162,35 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
 
 def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -> None:
     """End the service at each step while one flow is installed and another one removed."""
-    said: set[tuple[str, Became]] = set()
+    said: set[tuple[str, Disposition]] = set()
     for steps in range(12):
         served = ServedBoards(tmp_path / f"{steps}.sqlite")
         served.settle()
         served.request(flow(1))
         asked = served.begin(flow(2))
-        released = served.keeper.release(served.now_ns, "f1")
+        released = served.manager.release(served.now_ns, "f1")
         served.carry()
         served.run(steps)
-        served.keeper.interrupt(served.now_ns, "the service ends")
+        served.manager.interrupt(served.now_ns, "the service ends")
         served.carry()
         served.kill()
         answers = [served.answers[ticket] for ticket in (asked, released)]  # both were answered
         served.start()
         served.settle()
-        there = set(served.keeper.promises)
+        there = set(served.manager.flows)
         for name, answer in zip(("f2", "f1"), answers, strict=True):
             match answer:
-                case Interrupted(flow_id=flow_id, became=became):
+                case Interrupted(flow_id=flow_id, disposition=became):
                     assert flow_id == name
                     said.add((name, became))
                     assert name not in there
                 case Granted():
                     assert name in there
                 case _:
-                    assert answer == Gone("f1")
+                    assert answer == Released("f1")
                     assert name not in there
         assert served.tables() == served.promised()
-    assert said == {("f2", Became.TAKEN_BACK), ("f1", Became.GOES_ON)}
+    assert said == {("f2", Disposition.TAKEN_BACK), ("f1", Disposition.CONTINUES)}
 
 
 @pytest.mark.parametrize("openflow", OpenFlow)
@@ -218,13 +218,13 @@ def kill_at_every_step(make: Callable[[int], ServedBoards]) -> list[set[str]]:
         granted, gone = False, False
         try:
             granted = isinstance(served.request(flow(2)), Granted)
-            gone = isinstance(served.release("f1"), Gone)
+            gone = isinstance(served.release("f1"), Released)
         except KilledError:
             pass
         served.kill()
         served.start()
         served.settle()
-        there = set(served.keeper.promises)
+        there = set(served.manager.flows)
         after_each.append(there)
         assert "f2" in there or not granted
         assert "f1" in there or granted

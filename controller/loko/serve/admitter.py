@@ -1,6 +1,6 @@
-"""The two ways to grant flows to the keeper: by an admission scheme, or by the slots of a schedule.
+"""The two ways to grant flows to the flow manager: by an admission scheme, or by the slots of a schedule.
 
-They share no other protocol: `Granting` is all that the keeper asks of either.
+They share no other protocol: `Admitter` is all that the flow manager asks of either.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from loko.lab import Lab
 from loko.margin import Falls
 from loko.network import Hop, Routed
 from loko.routing import Ends, admit
-from loko.serve.outcome import StoredFlow, Turn
+from loko.serve.outcome import SendSlot, StoredFlow
 
 
-class Grant(Routed, Protocol):
+class AdmittedFlow(Routed, Protocol):
     """A granted flow, with the path for which it was granted."""
 
     @property
@@ -25,11 +25,11 @@ class Grant(Routed, Protocol):
         """The bound on its delay from end to end."""
 
 
-Decide = Callable[[], Grant | Refusal]
+Decide = Callable[[], AdmittedFlow | Refusal]
 """Decides on one request, and counts the flow if it is granted. Raises `InputError` if it makes no sense."""
 
 
-class Granting(Protocol):
+class Admitter(Protocol):
     """The granted flows, and what they use. Callers pass in the time, of any clock that never goes back."""
 
     @property
@@ -40,28 +40,28 @@ class Granting(Protocol):
     def conditions(self) -> SchemeConditions:
         """The conditions on which its guarantees hold."""
 
-    def take_up(self, stored: StoredFlow) -> Grant | Refusal:
+    def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Grant again what was granted before a restart. Raises `InputError` if that is not possible here."""
 
-    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:
+    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:
         """Grant a flow on whichever path has room and keeps a bound, if any is to be kept.
 
         Raises `InputError` where flows cannot be moved.
         """
 
-    def rename(self, flow_id: str, flow: Flow) -> Grant:
+    def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:
         """Give a granted flow another id and other ports. Raises `InputError` where flows cannot be moved."""
 
-    def turn(self, flow_id: str) -> Turn | None:
+    def send_slot(self, flow_id: str) -> SendSlot | None:
         """Return when a granted flow sends; None if it was granted no particular time."""
 
-    def timing(self, grant: Grant) -> dict[str, int] | None:
+    def timing(self, grant: AdmittedFlow) -> dict[str, int] | None:
         """Return when a granted flow sends, for programs that send beside the service; None if at any time.
 
         The keys are `offset_ns`, `period_ns` and `guard_ns`.
         """
 
-    def values(self, grant: Grant) -> dict[str, Any]:
+    def values(self, grant: AdmittedFlow) -> dict[str, Any]:
         """Return what was decided on a flow, as plain values for JSON: guarantee, slot, path."""
 
     def avoid(self, dead_ends: Ends) -> None:
@@ -76,23 +76,23 @@ class Granting(Protocol):
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:
         """Remove a flow that has sent until now, or until `sent_until_ns`."""
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until none of its frames is on its way."""
 
-    def servers(self, grant: Grant) -> tuple[str, ...]:
+    def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
         """Return the servers, by name, at which a flow may leave a debt: mostly the switches of its path."""
 
-    def debt(self, server: str) -> float | None:
-        """Return what released flows may have left at a server, for `restore`; None if nothing."""
+    def residual_backlog(self, server: str) -> float | None:
+        """Return what released flows may have left at a server, for `restore_backlogs`; None if nothing."""
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts. Raises `KeyError` or `ValueError` for debts of another kind."""
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of a switch now."""
 
 
-class AdmissionGranting:
+class SchemeAdmitter:
     """Flows are granted by an admission scheme, one by one."""
 
     def __init__(self, lab: Lab, admission: Admission) -> None:
@@ -121,7 +121,7 @@ class AdmissionGranting:
 
     @property
     def scheme(self) -> str:
-        """See `Granting`, as for all methods below."""
+        """See `Admitter`, as for all methods below."""
         return self._admission.scheme
 
     @property
@@ -129,27 +129,27 @@ class AdmissionGranting:
         """The conditions of the admission scheme."""
         return self._admission.conditions
 
-    def take_up(self, stored: StoredFlow) -> Grant | Refusal:
+    def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Request the flow again, on its stored path."""
         return self._admission.request(stored.flow, stored.path)
 
-    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:
+    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:
         """Request the flow as if it were new."""
         return self.decision(flow, None, within_ns)()
 
-    def rename(self, flow_id: str, flow: Flow) -> Grant:
+    def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:
         """Have the admission scheme rename it."""
         return self._admission.rename(flow_id, flow)
 
-    def turn(self, _flow_id: str) -> Turn | None:
+    def send_slot(self, _flow_id: str) -> SendSlot | None:
         """None: admitted flows send at any time, as their token buckets allow."""
         return None
 
-    def timing(self, _grant: Grant) -> dict[str, int] | None:
-        """None: see `turn`."""
+    def timing(self, _grant: AdmittedFlow) -> dict[str, int] | None:
+        """None: see `send_slot`."""
         return None
 
-    def values(self, grant: Grant) -> dict[str, Any]:
+    def values(self, grant: AdmittedFlow) -> dict[str, Any]:
         """Return the guarantee, and for each hop its delay bound and the flow's burst on arrival there."""
         assert isinstance(grant, Admitted)
         path = [
@@ -184,22 +184,22 @@ class AdmissionGranting:
         """Release the flow. It still counts as long as what it has sent may matter."""
         self._admission.release(flow_id, now_ns=now_ns, sent_until_ns=sent_until_ns)
 
-    def passage_ns(self, flow_id: str) -> int:
+    def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from the flow's last frame until only the debt holds its burst."""
-        return self._admission.passage_ns(flow_id)
+        return self._admission.drain_time_ns(flow_id)
 
-    def servers(self, grant: Grant) -> tuple[str, ...]:
+    def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
         """Return the servers that the flow has shared with others."""
         assert isinstance(grant, Admitted)
         return self._admission.servers(grant)
 
-    def debt(self, server: str) -> float | None:
+    def residual_backlog(self, server: str) -> float | None:
         """Return the debt in the scheme's own unit."""
-        return self._admission.debt(server)
+        return self._admission.residual_backlog(server)
 
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored debts, as if no time had passed since."""
-        self._admission.restore(debts, now_ns=now_ns)
+        self._admission.restore_backlogs(backlogs, now_ns=now_ns)
 
     def usage(self, switch: str) -> Usage:
         """Return the use of each quantity that the scheme limits."""

@@ -13,9 +13,9 @@ from board_end import BoardEnd
 from driver_and_board import MS, V1_3, S, Setting, assert_unharmed, expected, table
 
 from loko.control_traffic import HEARTBEAT_NS
+from loko.controller.dialect import LEAK_LIMIT, LISTABLE_13
 from loko.controller.driver import RETRY_NS
-from loko.controller.manners import LEAK_LIMIT, LISTABLE_13
-from loko.controller.notices import Failed, Installed, Note, Rejected
+from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
 from loko.controller.wire import BarrierReply, TableCount
 from loko.controller.wire13 import Add, DeleteStrict, Entry13, Listed, decode, encode
 from loko.scenario import OpenFlow
@@ -50,11 +50,11 @@ def test_every_write_fits_a_segment_and_gets_one_reply(quirks: str) -> None:
     """Quirks 10, 86, 87, 89, 90: a write is a barrier followed by FLOW_MODs, or one multipart request."""
     both = Setting(OpenFlow.V1_3, quirks).pair()
     for number in range(40):
-        both.driver.want(V1_3.entry(number))
+        both.driver.ensure(V1_3.entry(number))
     both.connect()
     both.settle()
     for number in range(20):
-        both.driver.unwant(V1_3.entry(number))
+        both.driver.remove(V1_3.entry(number))
     both.settle()
     both.run(5 * S)
     assert table(both) == expected(*(V1_3.entry(number) for number in range(20, 40)))
@@ -105,7 +105,7 @@ def test_refusals_of_the_switch_stall_nothing(quirks: str) -> None:
     """Quirks 14, 121: refusals follow their barrier's reply. 298 entries fit."""
     both = Setting(OpenFlow.V1_3, quirks).pair(capacity=301)
     for number in range(301):
-        both.driver.want(V1_3.entry(number))
+        both.driver.ensure(V1_3.entry(number))
     both.connect()
     both.settle(lambda: sum(isinstance(note, Rejected) for note in both.notices) == 3)
     reasons = {note.reason for note in both.notices if isinstance(note, Rejected)}
@@ -118,7 +118,7 @@ def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> N
     """Quirk 123: each refused ADD may leak the memory of an entry, until the board connects again."""
     both = V1_3.pair(capacity=301)
     for number in range(300):
-        both.driver.want(V1_3.entry(number))
+        both.driver.ensure(V1_3.entry(number))
     both.connect()
     failed = [Failed("its memory may run out: so many entries were refused (quirk 123)")]
     for _ in range(20):
@@ -128,7 +128,7 @@ def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> N
     assert failures == failed
     assert LEAK_LIMIT < sum(isinstance(note, Rejected) for note in both.notices) <= LEAK_LIMIT + 3
     for number in range(100, 300):
-        both.driver.unwant(V1_3.entry(number))
+        both.driver.remove(V1_3.entry(number))
     both.reconnect()
     both.settle()
     assert table(both) == expected(*(V1_3.entry(number) for number in range(100)))
@@ -139,7 +139,7 @@ def test_no_entry_expires_in_hours_and_none_is_renewed() -> None:
     both = V1_3.pair()
     entries = [V1_3.entry(number) for number in range(20)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle()
     both.step()
@@ -147,18 +147,18 @@ def test_no_entry_expires_in_hours_and_none_is_renewed() -> None:
     both.run(2 * 3600 * S, step_ns=100 * MS)
     assert table(both) == expected(*entries)
     assert {tuple(kinds(data)) for data in both.end.sent[before:]} == {(MULTIPART,)}
-    assert not [note for note in both.notices if isinstance(note, Note)]
+    assert not [note for note in both.notices if isinstance(note, Diagnostic)]
     assert_unharmed(both)
 
 
 def test_entry_that_sends_elsewhere_than_it_should_is_mended() -> None:
     """Another service's entry has the same number. The listing shows it, and the driver writes it anew."""
     both = V1_3.pair({"fail_state": "safe"})
-    both.driver.want(V1_3.entry(1, port=2))
+    both.driver.ensure(V1_3.entry(1, port=2))
     both.connect()
     both.settle()
     both.driver = V1_3.driver()
-    both.driver.want(V1_3.entry(1, port=3))
+    both.driver.ensure(V1_3.entry(1, port=3))
     both.reconnect()
     both.settle()
     assert table(both) == expected(V1_3.entry(1, port=3))
@@ -176,7 +176,7 @@ def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> 
         both.end.send(encode(Add(number, stranger)))
         both.end.wait(MS)
     assert len(table(both)) == len(strangers)
-    both.driver.want(V1_3.entry(1))
+    both.driver.ensure(V1_3.entry(1))
     both.reconnect()
     both.settle()
     assert table(both) == expected(V1_3.entry(1))
@@ -216,7 +216,7 @@ def _listing():
 def test_entry_that_is_added_twice_stands_there_once() -> None:
     """Unlike in 1.0 (quirk 37), there are no duplicates to delete."""
     both = V1_3.pair()
-    both.driver.want(V1_3.entry(1))
+    both.driver.ensure(V1_3.entry(1))
     both.connect()
     both.settle()
     both.end.send(encode(Add(999, V1_3.entry(1))))
@@ -227,7 +227,7 @@ def test_entry_that_is_added_twice_stands_there_once() -> None:
 def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None:
     """Quirk 85: entries of a session of 1.0. The driver neither asks for ever nor takes them for its own."""
     driver = V1_3.driver()
-    driver.want(V1_3.entry(1))
+    driver.ensure(V1_3.entry(1))
     ((count,),) = driver.connected(S)
     ((listing,),) = driver.reply(S, TableCount(count.xid, 3))
     ((barrier, add),) = driver.reply(S, Listed(listing.xid, (), more=False))
@@ -237,5 +237,5 @@ def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None
     ((again,),) = driver.poll(S + HEARTBEAT_NS)
     assert driver.reply(S + HEARTBEAT_NS, TableCount(again.xid, 4)) == []
     assert driver.complete
-    assert driver.strangers == ("an entry that it does not list",) * 3
+    assert driver.foreign_entries == ("an entry that it does not list",) * 3
     assert driver.notices() == [Installed(V1_3.entry(1).cookie)]

@@ -15,9 +15,9 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
 from loko.controller import messages, messages13, wire, wire13
+from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.hazards import refuse_entries
-from loko.controller.manners import MANNERS
+from loko.controller.unsafe_entries import refuse_unsafe_entries
 from loko.controller.versions import WIRES
 from loko.controller.wire import SEGMENT_BYTES
 from loko.document import InputError
@@ -186,19 +186,19 @@ def test_what_a_switch_lists_is_compared_field_by_field() -> None:
 )
 def test_a_table_that_a_board_gets_wrong_is_one_line(openflow, entries, hazard) -> None:
     with pytest.raises(InputError) as refused:
-        refuse_entries(BOARD, openflow, entries)
+        refuse_unsafe_entries(BOARD, openflow, entries)
     assert str(refused.value).startswith("s1: ")
     assert hazard in str(refused.value)
     assert len(refused.value.lines) == 1
     coarse = load_lab("two-switch").with_backend(Backend.OVS).switches["s1"]
-    refuse_entries(coarse, openflow, entries)
+    refuse_unsafe_entries(coarse, openflow, entries)
 
 
 def test_the_board_replaces_an_entry_whose_match_another_begins_with() -> None:
     """The board has quirk 124, and different priorities avoid it, as the error line says."""
     alike = [entry(in_port=1), entry(in_port=1, dl_type=0x0800)]
     apart = [alike[0], replace(alike[1], priority=101)]
-    refuse_entries(BOARD, V1_3, apart)
+    refuse_unsafe_entries(BOARD, V1_3, apart)
     assert [len(table_of(entries)) for entries in (alike, apart)] == [1, 2]
 
 
@@ -216,8 +216,8 @@ def table_of(entries: list[FlowEntry]):
 def test_the_driver_writes_entries_with_many_actions_in_segments_that_fit(openflow: OpenFlow) -> None:
     """The longest entries of a board: four actions in 1.0, 96 bytes each of match and actions in 1.3."""
     actions = (Output(1), Output(2), Output(3), Output(2))
-    manners = MANNERS[openflow]
-    both = Pair(Driver(capacity=128, own_mark=OWN_MARK, manners=manners), BoardEnd(openflow=openflow))
+    manners = DIALECTS[openflow]
+    both = Pair(Driver(capacity=128, own_mark=OWN_MARK, dialect=manners), BoardEnd(openflow=openflow))
     entries = [
         WIRES[openflow].entry_of(
             entry(
@@ -236,7 +236,7 @@ def test_the_driver_writes_entries_with_many_actions_in_segments_that_fit(openfl
         for number in range(20)
     ]
     for written in entries:
-        both.driver.want(written)
+        both.driver.ensure(written)
     both.connect()
     both.settle()
     assert both.driver.complete

@@ -8,8 +8,8 @@ import pytest
 from board_end import BoardEnd
 from driver_and_board import V1_0, S, assert_unharmed, expected, table
 
-from loko.controller.manners import REFRESH_NS
-from loko.controller.notices import Failed, Installed, Note, Rejected
+from loko.controller.dialect import REFRESH_NS
+from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
 from loko.controller.wire import DeleteStrict, WireEntry, encode
 
 
@@ -17,11 +17,11 @@ def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
     """Quirks 10, 11, 14: a write has at most 536 bytes, and only its first message asks for a reply."""
     both = V1_0.pair()
     for number in range(40):
-        both.driver.want(V1_0.entry(number))
+        both.driver.ensure(V1_0.entry(number))
     both.connect()
     both.settle()
     for number in range(20):
-        both.driver.unwant(V1_0.entry(number))
+        both.driver.remove(V1_0.entry(number))
     both.settle()
     for data in both.end.sent:
         assert len(data) <= 536
@@ -38,12 +38,12 @@ def test_refusals_of_the_switch_stall_nothing() -> None:
     """Quirk 14: five refusals of one segment follow its barrier's reply, and the connection survives."""
     both = V1_0.pair(capacity=140)  # more than the board holds, as if unknown entries took its memory
     for number in range(133):
-        both.driver.want(V1_0.entry(number))
+        both.driver.ensure(V1_0.entry(number))
     both.connect()
     both.settle(lambda: sum(isinstance(note, Rejected) for note in both.notices) == 5)
     reasons = {note.reason for note in both.notices if isinstance(note, Rejected)}
     assert reasons == {"its table or its memory is full"}
-    both.driver.unwant(V1_0.entry(0))
+    both.driver.remove(V1_0.entry(0))
     both.run(12 * S)
     assert sum(isinstance(note, Installed) for note in both.notices) == 129  # one entry was tried again
     assert_unharmed(both)
@@ -55,12 +55,12 @@ def test_no_entry_expires_in_hours(address: int) -> None:
     both = V1_0.pair({"flow_memory_address": address})
     entries = [V1_0.entry(number) for number in range(60)]
     for entry in entries:
-        both.driver.want(entry)
+        both.driver.ensure(entry)
     both.connect()
     both.settle()
     both.run(2 * 3600 * S, step_ns=100_000_000)
     assert table(both) == expected(*entries)
-    assert not [note for note in both.notices if isinstance(note, Note)]
+    assert not [note for note in both.notices if isinstance(note, Diagnostic)]
     assert_unharmed(both)
 
 
@@ -68,7 +68,7 @@ def test_entries_expire_without_the_driver() -> None:
     """Shows that the test above can fail."""
     both = V1_0.pair()
     for number in range(60):
-        both.driver.want(V1_0.entry(number))
+        both.driver.ensure(V1_0.entry(number))
     both.connect()
     both.settle()
     for _ in range(3000):
@@ -80,8 +80,8 @@ def test_entries_expire_without_the_driver() -> None:
 def test_renewal_never_leaves_a_gap() -> None:
     """An entry is deleted and added within one segment, so no frame finds the table without it."""
     both = V1_0.pair()
-    both.driver.want(V1_0.entry(1))
-    both.driver.want(V1_0.entry(2))
+    both.driver.ensure(V1_0.entry(1))
+    both.driver.ensure(V1_0.entry(2))
     both.connect()
     both.settle()
     before = len(both.end.sent)
@@ -96,7 +96,7 @@ def test_strangers_are_deleted_on_request() -> None:
     both = V1_0.pair({"fail_state": "safe"}, delete_strangers=True)
     both.connect()
     both.end.send(V1_0.added(999, V1_0.entry(77, mark=0)))
-    both.driver.want(V1_0.entry(1))
+    both.driver.ensure(V1_0.entry(1))
     both.reconnect()
     both.settle()
     assert table(both) == expected(V1_0.entry(1))
@@ -114,11 +114,11 @@ def test_long_table_of_unknown_entries_is_not_listed() -> None:
         both.end.wait(1_000_000)
     both.driver = V1_0.driver()
     for number in range(30):
-        both.driver.want(V1_0.entry(number))
+        both.driver.ensure(V1_0.entry(number))
     both.reconnect()
     both.settle()
     assert len(table(both)) == 50
-    assert len(both.driver.strangers) == 20
+    assert len(both.driver.foreign_entries) == 20
     assert_unharmed(both)
 
 
@@ -130,7 +130,7 @@ def test_stale_actions_are_found() -> None:
     entry = V1_0.entry(5, mark=0)
     both.end.send(V1_0.added(1, WireEntry(entry.cookie, entry.priority, entry.match, entry.actions * 2)))
     both.end.wait(1_000_000)
-    both.driver.want(V1_0.entry(1))
+    both.driver.ensure(V1_0.entry(1))
     both.reconnect()
     both.settle(lambda: any(isinstance(note, Rejected) for note in both.notices))
     assert "quirk 55" in str([note for note in both.notices if isinstance(note, Rejected)])
@@ -142,8 +142,8 @@ def test_stale_actions_are_found() -> None:
 def test_double_entries_are_removed_whole() -> None:
     """Quirks 37 and 49: an entry can be in the table twice, and a strict DELETE leaves one of the two."""
     both = V1_0.pair({"fail_state": "safe"})
-    both.driver.want(V1_0.entry(1))
-    both.driver.want(V1_0.entry(2))
+    both.driver.ensure(V1_0.entry(1))
+    both.driver.ensure(V1_0.entry(2))
     both.connect()
     both.settle()
     both.end.send(V1_0.added(999, V1_0.entry(1)))
@@ -156,7 +156,7 @@ def test_double_entries_are_removed_whole() -> None:
 def test_lone_entry_that_expired_is_repaired_by_a_new_connection() -> None:
     """Quirk 52: the count becomes -1, and the board drops everything."""
     both = V1_0.pair({"flow_memory_address": 0x2000_01C4})  # the first entry lives for two seconds
-    both.driver.want(V1_0.entry(1))
+    both.driver.ensure(V1_0.entry(1))
     both.connect()
     both.settle()
     both.run(10 * S)
@@ -171,7 +171,7 @@ def test_lone_entry_that_expired_is_repaired_by_a_new_connection() -> None:
 def test_pace_is_kept() -> None:
     both = V1_0.pair(pace_ns=500_000_000)
     for number in range(18):
-        both.driver.want(V1_0.entry(number))
+        both.driver.ensure(V1_0.entry(number))
     both.connect()
     began_ns = both.end.now_ns
     both.settle(most=3000)
