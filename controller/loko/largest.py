@@ -20,7 +20,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Demand, Refusal
+from loko.admission import Admission, Admitted, Refusal, ResourceDemand
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
@@ -111,7 +111,7 @@ class _Column(NamedTuple):
     flows: Sequence[Flow]
     """All flows of the kind."""
     path: Path
-    demands: tuple[Demand, ...]
+    demands: tuple[ResourceDemand, ...]
     """What each of the flows demands."""
 
     @property
@@ -215,7 +215,7 @@ class _Search:
         return {flow_id: admitted.path for flow_id, admitted in admission.admitted.items()}
 
     def _write_program(self) -> None:
-        rows: dict[tuple[str, str], list[tuple[int, Demand]]] = {}
+        rows: dict[tuple[str, str], list[tuple[int, ResourceDemand]]] = {}
         for columns in self._needed(list(self._each_kind())):
             first, top = len(self._columns), len(columns[0].flows)
             for number, column in enumerate(columns, first):

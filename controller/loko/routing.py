@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Ask, Change, Check, Refusal, what_fits
+from loko.admission import Admission, Admitted, Ask, Check, Refusal, Suggestion, suggest_smaller
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab
@@ -152,27 +152,27 @@ def _advised(
 
     The scheme knows no deadlines, so its advice is kept only if the first of the refused paths is in time.
     """
-    if isinstance(refusal.advice, Change):
+    if isinstance(refusal.advice, Suggestion):
         in_time = deadline_ns is None or (
             sum(admission.usage(hop.switch).delay_ns for hop in next(refused)) <= deadline_ns
         )
         if in_time:
             return refusal
-    return refusal._replace(advice=partial(what_fits, ask, admission.check))
+    return refusal._replace(advice=partial(suggest_smaller, ask, admission.check))
 
 
-def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, refusal: Refusal) -> Change:
+def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, refusal: Refusal) -> Suggestion:
     """Advise the deadline that would be kept now; others may have taken the room since the refusal."""
     try:
         admitted = again()
     except InputError:  # the id may be in use by now
-        return Change()
+        return Suggestion()
     if admitted is None:
-        return what_fits(smaller, check, refusal)
-    return Change(deadline_ns=math.ceil(admitted.guarantee_ns))
+        return suggest_smaller(smaller, check, refusal)
+    return Suggestion(deadline_ns=math.ceil(admitted.guarantee_ns))
 
 
-def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal], Change]) -> Refusal:
+def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal], Suggestion]) -> Refusal:
     """Return the refusal of a flow that fits, but whose guarantee exceeds its deadline."""
     hop, delay_ns = max(
         zip(admitted.path, admitted.delays_ns, strict=True), key=lambda hop_and_delay: hop_and_delay[1]

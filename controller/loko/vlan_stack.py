@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import chain
 from typing import Final
 
-from loko.admission import Admitted, Demand, LokoAdmission, Refusal
+from loko.admission import Admitted, LokoAdmission, Refusal, ResourceDemand
 from loko.allocation import Allocation
 from loko.calculus import NOTHING, TokenBucket
 from loko.document import InputError
@@ -153,7 +153,7 @@ class StackAdmission(LokoAdmission):
         sent = self._sent(flow, path)
         return sent if isinstance(sent, Refusal) else _told(flow, super().request(sent, path))
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `LokoAdmission.demands`."""
         factor = _growth(admitted.flow, len(admitted.path))
         bursts = tuple(burst_bytes * factor for burst_bytes in admitted.bursts_bytes)

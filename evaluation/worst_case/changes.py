@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.traffic import Instants
 from evaluation.worst_case.admitted_set import AdmittedSet
 from evaluation.worst_case.release import LEAD_NS
-from loko.admission import Admission, Admitted, Change, Refusal
+from loko.admission import Admission, Admitted, Refusal, Suggestion
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.units import NS_PER_MS
@@ -78,7 +78,7 @@ class ChangePlan:
         """Request a flow repeatedly, so that it comes as soon as it fits. None if that takes too long."""
         begin_ns = self.now_ns
         while isinstance(answer := self.request(flow), Refusal):
-            wait_ms = answer.advice.wait_ms if isinstance(answer.advice, Change) else None
+            wait_ms = answer.advice.wait_ms if isinstance(answer.advice, Suggestion) else None
             if wait_ms is None or self.now_ns - begin_ns > longest_ns:
                 return None
             self.wait(max(wait_ms * NS_PER_MS // _STEPS_OF_A_WAIT, 50_000))

@@ -211,7 +211,7 @@ def test_every_scheme_advises_a_rate_and_a_burst(scheme: str) -> None:
         asked.pop()
     for values, name in asked:
         flow = a_flow(1, "H1", "H3", **values)
-        change = refused(admission, flow).change
+        change = refused(admission, flow).suggestion
         if scheme.startswith("qjump") and name == "burst_bytes":
             assert change.burst_bytes == 306  # one packet an epoch
         assert list(change.as_values()) == [name]
@@ -226,7 +226,7 @@ def test_a_full_table_has_no_smaller_request_that_fits() -> None:
     assert all(isinstance(admission.request(flow), Admitted) for flow in flows)
     refusal = refused(admission, last)
     assert refusal.quantity == "entries"
-    assert refusal.remedy == ""
+    assert refusal.suggestion_text == ""
     assert refusal.as_values()["would_fit"] == {}
 
 
@@ -235,16 +235,16 @@ def test_advice_of_packets_for_a_delay_is_a_burst_that_is_in_time() -> None:
     flow = a_flow(1, "H1", "H3", burst_bytes=306.0 * 12)
     refusal = refused(admission, flow)
     assert refusal.quantity == "delay"
-    assert refusal.change.burst_bytes is not None
-    assert refusal.change.burst_bytes < 306 * 12
+    assert refusal.suggestion.burst_bytes is not None
+    assert refusal.suggestion.burst_bytes < 306 * 12
 
 
 def test_burst_and_rate_are_both_lowered_if_neither_alone_will_do() -> None:
     admission = empty(TWO, "full-rate", sizes=(306,))
     flow = a_flow(1, "H1", "H3", rate_bps=5e8, burst_bytes=306.0 * 100)
     refusal = refused(admission, flow)
-    assert set(refusal.change.as_values()) == {"rate_bps", "burst_bytes"}
-    assert isinstance(admission.check(follow(refusal.remedy, (flow, None))[0]), Admitted)
+    assert set(refusal.suggestion.as_values()) == {"rate_bps", "burst_bytes"}
+    assert isinstance(admission.check(follow(refusal.suggestion_text, (flow, None))[0]), Admitted)
 
 
 def test_a_deadline_is_rounded_to_what_is_kept() -> None:
@@ -254,7 +254,7 @@ def test_a_deadline_is_rounded_to_what_is_kept() -> None:
     assert best.guarantee_ns != round(best.guarantee_ns), "else nothing would be rounded"
     late = route(RING, admission, a_flow(1, "h1", "h3"), best.guarantee_ns - 0.4)
     assert isinstance(late, Refusal)
-    assert late.change.deadline_ns == math.ceil(best.guarantee_ns)
+    assert late.suggestion.deadline_ns == math.ceil(best.guarantee_ns)
     assert str(late).endswith("; none of 2 paths fits")
 
 
@@ -265,12 +265,12 @@ def test_a_deadline_is_advised_only_while_there_is_room(explicit: bool) -> None:
     path = shortest_path(TWO, "H1", "H3") if explicit else None
     late = admit(TWO, admission, flow, 1e6, path)
     assert isinstance(late, Refusal)
-    assert list(late.change.as_values()) == ["deadline_ns"]
+    assert list(late.suggestion.as_values()) == ["deadline_ns"]
     number = 2
     while isinstance(admission.request(a_flow(number, "H1", "H3")), Admitted):
         number += 1
     assert isinstance(admit(TWO, admission, flow, 1e9, path), Refusal), "there is no room for any deadline"
-    assert late.remedy == ""
+    assert late.suggestion_text == ""
 
 
 def test_advice_is_found_only_when_it_is_read() -> None:
@@ -291,7 +291,7 @@ def test_advice_is_found_only_when_it_is_read() -> None:
     assert isinstance(refusal, Refusal)
     decided = len(asked)
     assert decided <= 3
-    assert refusal.remedy
+    assert refusal.suggestion_text
     assert decided < len(asked) < 60
 
 
@@ -309,15 +309,15 @@ def test_waiting_as_long_as_advised_is_enough(scheme: str, explicit: bool) -> No
     request = a_flow(100, "H1", "H3", rate_bps=1e3)
     refusal = admit(TWO, admission, request, path=path)
     assert isinstance(refusal, Refusal)
-    said = re.match(r"ask again in (\d+) ms", refusal.remedy)
+    said = re.match(r"ask again in (\d+) ms", refusal.suggestion_text)
     assert said is not None
     assert refusal.as_values()["would_fit"] == {}
     hopeless = admit(TWO, admission, request, 1.0, path)
     assert isinstance(hopeless, Refusal)
-    assert "ask again" not in hopeless.remedy, "to wait is no remedy for a deadline"
+    assert "ask again" not in hopeless.suggestion_text, "to wait is no remedy for a deadline"
     kept = admit(TWO, admission, request, 100e6, path)
     assert isinstance(kept, Refusal)
-    assert kept.remedy == refusal.remedy, "the path keeps this one anyway"
+    assert kept.suggestion_text == refusal.suggestion_text, "the path keeps this one anyway"
     admission.advance(now_ns + int(said[1]) * 1_000_000)
     assert isinstance(admit(TWO, admission, request, path=path), Admitted)
 
@@ -331,9 +331,9 @@ def test_advice_looks_at_all_paths() -> None:
     on_path = refused(admission, flow)
     routed = route(RING, admission, flow)
     assert isinstance(routed, Refusal)
-    assert on_path.change.rate_bps is not None
-    assert routed.change.rate_bps is not None
-    assert routed.change.rate_bps >= on_path.change.rate_bps
+    assert on_path.suggestion.rate_bps is not None
+    assert routed.suggestion.rate_bps is not None
+    assert routed.suggestion.rate_bps >= on_path.suggestion.rate_bps
 
 
 def test_numbers_of_a_refusal_are_never_what_would_fit() -> None:

@@ -72,7 +72,7 @@ def test_the_advice_to_wait_is_true(line: LongLine, seed: int) -> None:
             ports = 5000 + number, 6000
             wanted = Flow(f"f{number}", source, destination, *ports, line.rate_bps, burst, line.frame_bytes)
             answer = admission.request(wanted)
-            if isinstance(answer, Refusal) and (wait_ms := answer.change.wait_ms):
+            if isinstance(answer, Refusal) and (wait_ms := answer.suggestion.wait_ms):
                 now_ns += wait_ms * MS
                 admission.advance(now_ns)
                 assert isinstance(admission.request(wanted), Admitted)

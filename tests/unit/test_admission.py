@@ -311,8 +311,8 @@ def test_what_would_fit_fits(scheme, asked) -> None:
     admission = control(scheme)
     for request in numbered(asked):
         answer = admission.request(request)
-        if isinstance(answer, Refusal) and answer.change:
-            assert isinstance(admission.check(request._replace(**answer.change.as_values())), Admitted)
+        if isinstance(answer, Refusal) and answer.suggestion:
+            assert isinstance(admission.check(request._replace(**answer.suggestion.as_values())), Admitted)
 
 
 def test_usage_names_what_a_refusal_names() -> None:
@@ -324,7 +324,7 @@ def test_usage_names_what_a_refusal_names() -> None:
     share = usage.share(refusal.quantity)
     assert (share.used, share.allowed, share.unit) == (refusal.used, refusal.allowed, refusal.unit)
     assert usage.delay_ns == LIMITS["fifth-rate"]["s1"].delay_ns
-    assert refusal.remedy == "a rate of at most 369.722 kbit/s"
+    assert refusal.suggestion_text == "a rate of at most 369.722 kbit/s"
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30), st.randoms())

@@ -15,7 +15,7 @@ from evaluation.worst_case.delivery import DeliveryResult, judge_delivery, timed
 from evaluation.worst_case.port_changes import LongLine, PlannedChange, plan_changes
 from evaluation.worst_case.port_trial import changing_port_trial
 from loko.admission import Admitted, Refusal
-from loko.admission.debt import Clock
+from loko.admission.residual_backlog import AdmissionClock
 from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
 from loko.flow import Flow
@@ -141,9 +141,9 @@ def test_the_campaign_notices_a_rule_that_fixes_the_time_at_the_release(
             counted.flow_id, sum(bounds[step.server] for step in counted.steps)
         )
         busy_ns = max(books.network.busy_ns(step.server) for step in counted.steps)
-        return Clock.after(leaver.sent_ns, passage_ns + busy_ns)
+        return AdmissionClock.after(leaver.sent_ns, passage_ns + busy_ns)
 
-    monkeypatch.setattr(port_admission._Books, "_forgotten_ns", gone_ns)
+    monkeypatch.setattr(port_admission._PortState, "_forgotten_ns", gone_ns)
     verdict = changing_port_trial(seed).verdict
     assert len(verdict.broken) == 4
     assert verdict.worst > 1.05
@@ -166,8 +166,8 @@ def beside_a_released_flow() -> tuple[PortAdmission, Flow]:
 
 def waiting_ms(answer: Admitted | Refusal) -> int:
     assert isinstance(answer, Refusal)
-    assert answer.change.wait_ms is not None
-    return answer.change.wait_ms
+    assert answer.suggestion.wait_ms is not None
+    return answer.suggestion.wait_ms
 
 
 def test_the_advice_to_wait_is_true_and_grows_with_the_delays_of_the_path() -> None:

@@ -12,8 +12,8 @@ from benchmarks.evidence.models.boards import NO_DEBT, PacketRule, ShareRule
 from benchmarks.evidence.models.explorer import explore
 from benchmarks.evidence.models.network import ModelFlow
 from benchmarks.evidence.models.ports import PortRule
-from loko.admission import debt
-from loko.admission.debt import Debt
+from loko.admission import residual_backlog
+from loko.admission.residual_backlog import ResidualBacklog
 from loko.calculus import RateLatency, Server, Step, TokenBucket, UnsettledError
 from loko.port_queues import admission
 
@@ -56,13 +56,13 @@ def test_a_board_has_the_debts_of_its_model(
     seed: int, rule_type: type[ShareRule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The board forwards a frame per tick, of a nanosecond. Rates are powers of two, so sums are exact."""
-    monkeypatch.setattr(debt, "_HASTE", 0.0)
+    monkeypatch.setattr(residual_backlog, "_CLOCK_DRIFT", 0.0)
     rng = Random(seed)
     flows = tuple(
         ModelFlow(f"f{n}", (0,), rng.randint(1, 3), rng.choice((0, 4, 8)), leaves=True) for n in range(4)
     )
     rule = rule_type(flows, (6,))
-    state, real = rule.initial(), Debt[tuple[float, float]]()
+    state, real = rule.initial(), ResidualBacklog[tuple[float, float]]()
     counted: list[tuple[float, float]] = []
 
     def settle(now_ns: int) -> None:
@@ -81,12 +81,12 @@ def test_a_board_has_the_debts_of_its_model(
         settle(tick)
         if number in state.admitted:
             state = rule.release(state, number)
-            real.leave(tick, share=kept[0], burst=kept[1], kept=kept)
+            real.drain(tick, share=kept[0], burst=kept[1], payload=kept)
             settle(tick)
         elif (further := rule.admit(state, number)) is not None:
             state = further
             counted.append(kept)
-        assert state.debts[0] == (NO_DEBT if real.amount == debt.NONE else Fraction(real.amount))
+        assert state.debts[0] == (NO_DEBT if real.amount == residual_backlog.NONE else Fraction(real.amount))
         seen.add(NO_DEBT if state.debts[0] == NO_DEBT else state.debts[0] > 0)
         state = rule.tick(state)
     assert {NO_DEBT, True} <= seen
@@ -102,12 +102,12 @@ SLACK_NS = 100
 @pytest.mark.parametrize("seed", range(20))
 def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Buckets that never refill, so that all bounds are whole ticks, but for rounding."""
-    monkeypatch.setattr(debt, "_HASTE", 0.0)
+    monkeypatch.setattr(residual_backlog, "_CLOCK_DRIFT", 0.0)
     rng = Random(seed)
     paths = ((0, 1, 2), (1, 2), (0,), (1,), (2,), (2,))
     flows = tuple(ModelFlow(f"f{n}", path, rng.randint(1, 3), leaves=True) for n, path in enumerate(paths))
     rule = PortRule(flows, (6, 6, 6))
-    state, real = rule.initial(), admission._Books({str(n): PERFECT for n in range(3)})
+    state, real = rule.initial(), admission._PortState({str(n): PERFECT for n in range(3)})
     limits_ns = dict.fromkeys("012", 6.0 * TICK_NS + SLACK_NS)
     forgotten = fallen = 0
     for tick in range(150):
@@ -116,7 +116,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
         flow = flows[number]
         if number in state.admitted:
             state = rule.release(state, number)
-            real.leavers.append(admission._Leaver(real.flows.pop(flow.name), now_ns))
+            real.leavers.append(admission._DrainingFlow(real.flows.pop(flow.name), now_ns))
         elif not rule.is_draining(state, number):
             state = rule.admit(state, number) or state
             steps = tuple(Step(str(server), TICK_NS) for server in flow.path)
@@ -128,7 +128,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
                 real.network.remove(steps, bucket)
             else:
                 real.network.bounds, real.since_ns = bounds, max(real.since_ns, now_ns)
-                real.flows[flow.name] = admission._Counted(flow.name, (), steps, bucket, 0.0)
+                real.flows[flow.name] = admission._CountedFlow(flow.name, (), steps, bucket, 0.0)
         state = rule.tick(state)
         real.settle(now_ns + TICK_NS + SLACK_NS)
         counted = {*real.flows, *(leaver.counted.flow_id for leaver in real.leavers)}

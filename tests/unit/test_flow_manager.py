@@ -135,7 +135,7 @@ def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(se
         assert isinstance(served.ask(ticket), Released)
     again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=600.0))
     assert isinstance(again, Refused)
-    assert "ask again in" in again.refusal.remedy
+    assert "ask again in" in again.refusal.suggestion_text
     assert isinstance(served.request(flow(201, "H3", "H4")), Granted)  # with that, all is on disk
     assert served.store is not None
     before = served.store.backlogs()
@@ -278,7 +278,7 @@ def test_strangers_are_reported_and_count(tmp_path: Path) -> None:
     assert isinstance(served.request(flow(1)), Granted)
     answer = served.request(flow(2))
     assert isinstance(answer, Refused)
-    assert answer.refusal.remedy == "remove entries of others, 1 at s1"
+    assert answer.refusal.suggestion_text == "remove entries of others, 1 at s1"
 
 
 def test_restart_restores_in_safe_and_secure_mode(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_refusals_say_why():
             break
     assert isinstance(answer, Refusal)
     assert answer.quantity in {"delay of port 2", "burst of port 2"}
-    smaller = answer.change.as_values()
+    smaller = answer.suggestion.as_values()
     assert smaller
     assert isinstance(admission.check(answer.flow._replace(**smaller)), Admitted)
     with pytest.raises(InputError, match="choose more"):
@@ -258,10 +258,10 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     again = replace_id(big, 2)
     refusal = admission.check(again)
     assert isinstance(refusal, Refusal)
-    assert refusal.change.wait_ms is not None
+    assert refusal.suggestion.wait_ms is not None
     debts = {server: admission.residual_backlog(server) for server in ("s1:2", "s2:2")}
     assert all(debts.values())
-    admission.advance(10_000_000 + refusal.change.wait_ms * 1_000_000)
+    admission.advance(10_000_000 + refusal.suggestion.wait_ms * 1_000_000)
     assert isinstance(admission.check(again), Admitted)
     admission.advance(10_000_000_000)
     assert admission.residual_backlog("s1:2") is None
@@ -272,8 +272,8 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     alone.restore_backlogs({"s1:2": debts["s1:2"]}, now_ns=0)
     held = alone.check(again)
     assert isinstance(held, Refusal)
-    assert held.change.wait_ms is not None
-    alone.advance(held.change.wait_ms * 1_000_000)
+    assert held.suggestion.wait_ms is not None
+    alone.advance(held.suggestion.wait_ms * 1_000_000)
     assert isinstance(alone.check(again), Admitted)
     with pytest.raises(KeyError):
         alone.restore_backlogs({"s9:1": 1.0}, now_ns=0)

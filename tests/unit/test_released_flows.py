@@ -68,7 +68,7 @@ def filled(admission: Admission, first: int = 0, rate_bps: float = 1e3) -> list[
 
 
 def waiting_ms(refusal: Refusal) -> int | None:
-    waiting_ms = re.match(r"ask again in (\d+) ms", refusal.remedy)
+    waiting_ms = re.match(r"ask again in (\d+) ms", refusal.suggestion_text)
     return int(waiting_ms[1]) if waiting_ms else None
 
 

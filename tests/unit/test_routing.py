@@ -123,8 +123,8 @@ def test_deadline_is_kept_or_explained() -> None:
     assert isinstance(late, Refusal)
     assert (late.quantity, late.unit) == ("delay", "ns")
     assert late.used + late.requested == pytest.approx(best.guarantee_ns)
-    assert late.change.deadline_ns == math.ceil(best.guarantee_ns)
-    assert names(route(RING, control, flow(1), late.change.deadline_ns)) == list("abc")
+    assert late.suggestion.deadline_ns == math.ceil(best.guarantee_ns)
+    assert names(route(RING, control, flow(1), late.suggestion.deadline_ns)) == list("abc")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -189,7 +189,7 @@ def test_what_would_fit_once_is_refused_if_it_does_not_fit_twice(quantity: str) 
     assert isinstance(refused, Refusal)
     assert refused.quantity == quantity
     if quantity != "entries":
-        change = refused.change.as_values()
+        change = refused.suggestion.as_values()
         smaller = wanted._replace(**{name: float(value) for name, value in change.items()})
         assert not isinstance(control.check(smaller, laced_path(BOARD, "H1")), Refusal)
 

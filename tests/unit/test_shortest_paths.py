@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from loko import network
-from loko.admission import LokoAdmission, PathAlone, Register, register
+from loko.admission import AdmittedFlows, BarePath, LokoAdmission, admitted_flows
 from loko.allocation import FULL_RATE
 from loko.document import InputError
 from loko.flow import Flow
@@ -135,17 +135,17 @@ def test_what_is_kept_of_paths_is_bounded_and_changes_no_answer(monkeypatch: pyt
     asked = flows(lab, 600, 1)
     wide = LokoAdmission(lab, allocations)
     expected = [wide.request(flow) for flow in asked]
-    monkeypatch.setattr(register, "_KEPT", 40)
-    monkeypatch.setattr(register, "_KEPT_PER_SWITCH", 0)
+    monkeypatch.setattr(admitted_flows, "_CACHED_ROUTES", 40)
+    monkeypatch.setattr(admitted_flows, "_CACHED_PER_SWITCH", 0)
     narrow = LokoAdmission(lab, allocations)
     assert [narrow.request(flow) for flow in asked] == expected
     prepared: list[tuple[Hop, ...]] = []
 
-    def prepare(source: str, path: tuple[Hop, ...]) -> PathAlone:
+    def prepare(source: str, path: tuple[Hop, ...]) -> BarePath:
         prepared.append(path)
-        return PathAlone.prepare(source, path)
+        return BarePath.prepare(source, path)
 
-    kept = Register(lab, prepare)
+    kept = AdmittedFlows(lab, prepare)
     for flow in itertools.chain(asked, asked[-3:], asked[-3:]):
         kept.route(flow, None)
     assert len(prepared) > len({flow[1:3] for flow in asked})  # many were searched again

@@ -3,10 +3,10 @@
 `Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
 """
 
-from loko.admission.advice import Ask, Check, more_entries, what_fits, what_fits_on
-from loko.admission.answer import Admitted, Change, HopTerm, Refusal
-from loko.admission.register import PathAlone, Register
-from loko.admission.scheme import Admission, Demand, Share, Usage
+from loko.admission.admitted_flows import AdmittedFlows, BarePath
+from loko.admission.answer import Admitted, HopTerm, Refusal, Suggestion
+from loko.admission.scheme import Admission, ResourceDemand, ResourceShare, Usage
+from loko.admission.suggestion import Ask, Check, suggest_more_entries, suggest_on_path, suggest_smaller
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
 from loko.conditions import Condition, SchemeConditions, StatedCondition, Terms
 
@@ -14,22 +14,22 @@ __all__ = [
     "ROUNDING",
     "Admission",
     "Admitted",
+    "AdmittedFlows",
     "Ask",
-    "Change",
+    "BarePath",
     "Check",
     "Condition",
-    "Demand",
     "HopTerm",
     "LokoAdmission",
-    "PathAlone",
     "Refusal",
-    "Register",
+    "ResourceDemand",
+    "ResourceShare",
     "SchemeConditions",
-    "Share",
     "StatedCondition",
+    "Suggestion",
     "Terms",
     "Usage",
-    "more_entries",
-    "what_fits",
-    "what_fits_on",
+    "suggest_more_entries",
+    "suggest_on_path",
+    "suggest_smaller",
 ]

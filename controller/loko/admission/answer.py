@@ -61,7 +61,7 @@ class Admitted(NamedTuple):
         )
 
 
-class Change(NamedTuple):
+class Suggestion(NamedTuple):
     """What a refused request would have to ask for instead. A value of None may stay as it is."""
 
     rate_bps: int | None = None
@@ -107,42 +107,42 @@ class Refusal(NamedTuple):
     allowed: float
     unit: str
     """Unit of the three numbers: bit/s, bytes, entries, ..."""
-    advice: str | Change | Callable[[Refusal], Change] = ""
-    """The remedy, or a function that finds it when somebody reads it: that takes many decisions."""
+    advice: str | Suggestion | Callable[[Refusal], Suggestion] = ""
+    """The suggestion, or a function that finds it when somebody reads it: that takes many decisions."""
     paths: int = 1
     """How many paths were tried; the limit is that of the first."""
     hint: str = ""
     """Advice to whoever runs the network, such as to plan for more entries; empty if there is none."""
 
     @property
-    def change(self) -> Change:
+    def suggestion(self) -> Suggestion:
         """What to ask for instead, which is granted as things are when this is read; empty if nothing is."""
         if isinstance(self.advice, str):
-            return Change()
-        return self.advice if isinstance(self.advice, Change) else self.advice(self)
+            return Suggestion()
+        return self.advice if isinstance(self.advice, Suggestion) else self.advice(self)
 
     @property
-    def remedy(self) -> str:
+    def suggestion_text(self) -> str:
         """What to ask for instead, or what else to do, in words. Empty if nothing smaller is granted."""
-        return self.advice if isinstance(self.advice, str) else str(self.change)
+        return self.advice if isinstance(self.advice, str) else str(self.suggestion)
 
     def __eq__(self, other: object) -> bool:
         """Return whether two refusals say the same; how their advice would be found does not count."""
-        return isinstance(other, Refusal) and self._said == other._said
+        return isinstance(other, Refusal) and self._key == other._key
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self._said)
+        return hash(self._key)
 
     @property
-    def _said(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         return (*self[:7], self.paths)
 
     def as_values(self) -> dict[str, object]:
         """Return all but the flow as plain values, for JSON."""
-        change = self.change
+        change = self.suggestion
         return {
             "switch": self.switch,
             "quantity": self.quantity,

@@ -12,7 +12,7 @@ from loko.margin import Falls
 from loko.network import Hop
 
 
-class Share(NamedTuple):
+class ResourceShare(NamedTuple):
     """How much of one quantity is used at a switch, and how much its allocation allows."""
 
     quantity: str
@@ -30,11 +30,11 @@ class Share(NamedTuple):
 class Usage(NamedTuple):
     """What the admitted flows, and the control traffic, use of one switch."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[ResourceShare, ...]
     delay_ns: float
     """The bound on the delay that the switch guarantees to every flow, now and later."""
 
-    def share(self, quantity: str) -> Share:
+    def share(self, quantity: str) -> ResourceShare:
         """Return the share of a quantity. Raises `KeyError`."""
         for share in self.shares:
             if share.quantity == quantity:
@@ -46,7 +46,7 @@ class Usage(NamedTuple):
         return self.share(quantity).used
 
 
-class Demand(NamedTuple):
+class ResourceDemand(NamedTuple):
     """How much an admitted flow takes of one quantity that it shares with others."""
 
     server: str
@@ -113,7 +113,7 @@ class Admission(Protocol):
     def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until no frame is on its way and the flow counts nowhere.
 
-        From then on, only the debt holds its burst.
+        From then on, only the residual backlog holds its burst.
         """
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
@@ -126,12 +126,12 @@ class Admission(Protocol):
         """
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by server, as if no time had passed since."""
+        """Take over stored residual backlogs by server, as if no time had passed since."""
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of a switch now."""
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """Yield how much a flow that is admitted, or would be, takes of each quantity that it shares.
 
         Flows whose amounts together exceed a capacity do not fit together. Whether flows fit that exceed none

@@ -12,11 +12,11 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
-from loko.admission.advice import more_entries, what_fits_on
-from loko.admission.answer import Admitted, Change, Refusal
-from loko.admission.debt import Clock, Debt, patience
-from loko.admission.register import Register
-from loko.admission.scheme import Demand, Share, Usage
+from loko.admission.admitted_flows import AdmittedFlows
+from loko.admission.answer import Admitted, Refusal, Suggestion
+from loko.admission.residual_backlog import AdmissionClock, ResidualBacklog, wait_advice
+from loko.admission.scheme import ResourceDemand, ResourceShare, Usage
+from loko.admission.suggestion import suggest_more_entries, suggest_on_path
 from loko.allocation import Allocation
 from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
@@ -35,13 +35,13 @@ ROUNDING: Final = 1e-9
 _ULP: Final = sys.float_info.epsilon
 _MOST_FLOWS: Final = 1_000_000
 """The most flows of a switch without entries per flow: sums of this many keep within `ROUNDING`."""
-_NO_ROOM: Final = -math.inf
+_NO_CAPACITY: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple from all its values in order, in half the time of a normal call."""
 CONDITIONS: Final = of_one_server(HOSTS_TAG_FRAMES)
 """The conditions of Loko's guarantees."""
-_Remedy = Callable[[Refusal], Change]
-"""Finds a remedy, as `Refusal.advice` does."""
+_Suggest = Callable[[Refusal], Suggestion]
+"""Finds a suggestion, as `Refusal.advice` does."""
 Sizes = tuple[int, ...] | range
 """Sizes of frames in bytes."""
 
@@ -75,16 +75,16 @@ class LokoAdmission:
         """
         self.allocations = allocations
         """The allocation of each switch."""
-        self._register = Register(
+        self._register = AdmittedFlows(
             lab,
             self._prepare,
             single_visits=_single_visits(allocations) if entry_per_flow else "",
             between=between,
         )
-        self._clock = Clock()
+        self._clock = AdmissionClock()
         self._owes = False  # until a flow is released
         self._splits_of = splits_of
-        self._remedy = self._remedy_on(None)
+        self._suggest = self._suggestion_on(None)
         """Shared by all refusals on shortest paths: it takes time to make, and few are read."""
         self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
         self._limits: dict[int, _Limits] = {}
@@ -92,8 +92,8 @@ class LokoAdmission:
         alike = {id(allocation): allocation for allocation in allocations.values()}
         self._limits_of_all = self._limits_of(*alike.values()) if len(alike) == 1 else None
         """The limits of every switch, if all have the same."""
-        self._switches: OnDemand[str, _Switch] = OnDemand(
-            lambda name: _Switch(name, self._limits_of(allocations[name]), self._clock)
+        self._switches: OnDemand[str, _SwitchState] = OnDemand(
+            lambda name: _SwitchState(name, self._limits_of(allocations[name]), self._clock)
         )
 
     @property
@@ -109,8 +109,8 @@ class LokoAdmission:
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Return what `request` would answer, without admitting anything."""
         route = self._register.route(flow, path)
-        answer = route.decide(flow, self._remedy if path is None else self._remedy_on(path))
-        return self._patient(answer, route) if self._owes else answer
+        answer = route.decide(flow, self._suggest if path is None else self._suggestion_on(path))
+        return self._with_wait_advice(answer, route) if self._owes else answer
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -119,23 +119,23 @@ class LokoAdmission:
         frames that the model does not cover.
         """
         route = self._register.route(flow, path)
-        answer = route.decide(flow, self._remedy if path is None else self._remedy_on(path))
+        answer = route.decide(flow, self._suggest if path is None else self._suggestion_on(path))
         if isinstance(answer, Admitted):
             self._register.add(answer)
             rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
             return answer
-        return self._patient(answer, route) if self._owes else answer
+        return self._with_wait_advice(answer, route) if self._owes else answer
 
-    def _remedy_on(self, path: Sequence[Hop] | None) -> _Remedy:
+    def _suggestion_on(self, path: Sequence[Hop] | None) -> _Suggest:
         """Return a function that finds what would fit on a path, by default the shortest at that time."""
-        return partial(what_fits_on, self.check, path)
+        return partial(suggest_on_path, self.check, path)
 
-    def _patient(self, answer: Admitted | Refusal, route: _Route) -> Admitted | Refusal:
+    def _with_wait_advice(self, answer: Admitted | Refusal, route: _Route) -> Admitted | Refusal:
         """Add the advice to wait to a refusal, if waiting helps."""
-        if isinstance(answer, Refusal) and any(switch.owes() for switch in route.switches):
-            advice = patience(self._clock.now_ns, route.fits_ns(answer.flow))
+        if isinstance(answer, Refusal) and any(switch.has_backlog() for switch in route.switches):
+            advice = wait_advice(self._clock.now_ns, route.fits_ns(answer.flow))
             return answer if advice is None else answer._replace(advice=advice)
         return answer
 
@@ -155,7 +155,7 @@ class LokoAdmission:
         rate_bps = admitted.flow.rate_bps
         ends_ns = self._ends_ns(admitted)
         for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
-            self._switches[hop.switch].leave(self._clock.after(sent_ns, end_ns), rate_bps, burst_bytes)
+            self._switches[hop.switch].drain(self._clock.after(sent_ns, end_ns), rate_bps, burst_bytes)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -172,7 +172,7 @@ class LokoAdmission:
         self._register.clear()
         self._owes = False
         for switch in self._switches.values():
-            if switch.entries or switch.debt.is_open:
+            if switch.entries or switch.backlog.is_open:
                 switch.clear()
 
     def drain_time_ns(self, flow_id: str) -> int:
@@ -185,10 +185,10 @@ class LokoAdmission:
 
     def residual_backlog(self, server: str) -> float | None:
         """Return what released flows that no longer count may have left at a switch, in bytes; or None."""
-        return self._switches[server].debt_bytes() or None
+        return self._switches[server].backlog_bytes() or None
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by switch, as if no time had passed since."""
+        """Take over stored residual backlogs by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
         for server, amount in backlogs.items():
@@ -201,24 +201,24 @@ class LokoAdmission:
         """
         return self._switches[switch].usage()
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity fit."""
         rate_bps = admitted.flow.rate_bps
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             name, limits = hop.switch, self._switches[hop.switch].limits
             free_bps = limits.max_rate_bps * (1 + ROUNDING) - limits.control.rate_bps
             free_bytes = limits.max_burst_bytes * (1 + ROUNDING) - limits.control.burst_bytes
-            yield Demand(name, "rate", rate_bps, free_bps)
-            yield Demand(name, "burst", burst_bytes, free_bytes)
+            yield ResourceDemand(name, "rate", rate_bps, free_bps)
+            yield ResourceDemand(name, "burst", burst_bytes, free_bytes)
             if self._entry_per_flow:
-                yield Demand(name, "entries", 1.0, float(limits.max_entries))
+                yield ResourceDemand(name, "entries", 1.0, float(limits.max_entries))
 
     def falls_if_slower(self) -> Falls | None:
         """See `Admission.falls_if_slower`. Also None without `splits_of`."""
         splits_of = self._splits_of
         if splits_of is None or not self.admitted:
             return None
-        if self._owes and any(switch.owes() for switch in self._switches.values()):
+        if self._owes and any(switch.has_backlog() for switch in self._switches.values()):
             return None
         used = {switch.name: switch.used() for switch in self._switches.values() if switch.entries}
         lab = self._register.lab
@@ -273,12 +273,12 @@ class _Route(NamedTuple):
     """A path, with what a decision needs to know about its switches."""
 
     path: tuple[Hop, ...]
-    switches: tuple[_Switch, ...]
+    switches: tuple[_SwitchState, ...]
     delays_ns: tuple[float, ...]
     sizes: Sizes
     """Frame sizes that every switch of the lab was planned for, if all have the same limits."""
 
-    def decide(self, flow: Flow, remedy: _Remedy) -> Admitted | Refusal:
+    def decide(self, flow: Flow, suggest: _Suggest) -> Admitted | Refusal:
         """Decide whether the sums of rates and bursts fit the allocation at every switch (section 5)."""
         switches, delays_ns = self.switches, self.delays_ns
         rate_bps, burst_bytes, frame_bytes = flow[5:]
@@ -288,7 +288,7 @@ class _Route(NamedTuple):
         # Bursts are added up along the path: in a full network most flows are refused before its end.
         for switch, delay_ns in zip(switches, delays_ns):  # noqa: B905 - `strict` takes longer than a switch
             if here_bytes > switch.burst_room or rate_bps > switch.rate_room:
-                refusal = switch.refusal(flow, rate_bps, here_bytes, remedy)
+                refusal = switch.refusal(flow, rate_bps, here_bytes, suggest)
                 if refusal is not None:
                     return refusal
             here_bytes += rate_bps * delay_ns / BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
@@ -322,11 +322,11 @@ class _RevisitingRoute(_Route):
 
     __slots__ = ()
 
-    def decide(self, flow: Flow, remedy: _Remedy) -> Admitted | Refusal:
+    def decide(self, flow: Flow, suggest: _Suggest) -> Admitted | Refusal:
         self._refuse_uncovered(flow.frame_bytes)
         for switch, bursts in self._visits(flow).items():
             rate_bps = len(bursts) * flow.rate_bps
-            refusal = switch.refusal(flow, rate_bps, math.fsum(bursts), remedy, visits=len(bursts))
+            refusal = switch.refusal(flow, rate_bps, math.fsum(bursts), suggest, visits=len(bursts))
             if refusal is not None:
                 return refusal
         bursts_bytes = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
@@ -338,9 +338,9 @@ class _RevisitingRoute(_Route):
             for switch, bursts in self._visits(flow).items()
         )
 
-    def _visits(self, flow: Flow) -> dict[_Switch, list[float]]:
+    def _visits(self, flow: Flow) -> dict[_SwitchState, list[float]]:
         """Return the flow's bursts at its visits to each switch."""
-        bursts_of: dict[_Switch, list[float]] = {}
+        bursts_of: dict[_SwitchState, list[float]] = {}
         bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
         for switch, burst_bytes in zip(self.switches, bursts, strict=True):
             bursts_of.setdefault(switch, []).append(burst_bytes)
@@ -407,14 +407,14 @@ class _Limits:
         self.sizes = sizes
         """Frame sizes for which the service curve was made; no guarantee would hold for others."""
         self.free_bps = allocation.splits.max_rate_bps
-        """All of R that is left to flows, allocated or not. What flows leave of it reduces the debt."""
+        """All of R that is left to flows, allocated or not. What they leave reduces the residual backlog."""
         self.latency_ns = allocation.splits.latency_ns
         """T', after which arrived frames are served at that rate. A released flow still counts this long."""
         self.sender_queue_ns = time_ns(size_bytes=self.max_burst_bytes, rate_bps=service.rate_bps)
         """Longest wait for the link of a flow's own host, which is at least as fast as R."""
 
 
-class _Switch:
+class _SwitchState:
     """What is used of one switch, and what may be used.
 
     Sums are exact (`math.fsum`), so they depend only on the set of flows. They are computed when somebody
@@ -422,10 +422,10 @@ class _Switch:
     """
 
     __slots__ = (
+        "backlog",
         "burst_room",
         "bursts",
         "clock",
-        "debt",
         "entries",
         "limits",
         "name",
@@ -436,11 +436,11 @@ class _Switch:
         "used_bytes",
     )
 
-    def __init__(self, name: str, limits: _Limits, clock: Clock) -> None:
+    def __init__(self, name: str, limits: _Limits, clock: AdmissionClock) -> None:
         self.name = name
         self.limits = limits
         self.clock = clock
-        self.debt: Debt[tuple[float, float]] = Debt()
+        self.backlog: ResidualBacklog[tuple[float, float]] = ResidualBacklog()
         """In bytes. Of each flow, it keeps the rate and the burst."""
         self.rates: list[float]
         self.bursts: list[float]
@@ -460,49 +460,49 @@ class _Switch:
         self.rates = [self.limits.control.rate_bps]
         self.bursts = [self.limits.control.burst_bytes]
         self.entries = 0
-        self.debt.clear()
+        self.backlog.clear()
         self._sum()
 
     def add(self, rate_bps: float, burst_bytes: float) -> None:
-        if self.debt.is_open:
+        if self.backlog.is_open:
             self._settle()
         self.rates.append(rate_bps)
         self.bursts.append(burst_bytes)
         self.entries += 1
         # Rounding errors are covered: `certain_bytes` leaves out more than they can add up to.
         self.burst_room -= burst_bytes
-        self.rate_room = self.rate_room - rate_bps if self.entries < self.limits.max_entries else _NO_ROOM
+        self.rate_room = self.rate_room - rate_bps if self.entries < self.limits.max_entries else _NO_CAPACITY
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
-        if self.debt.is_open:
+        if self.backlog.is_open:
             self._settle()
         self.rates.remove(rate_bps)
         self.bursts.remove(burst_bytes)
         self.entries -= 1
         self._sum()
 
-    def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
+    def drain(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
         share = rate_bps / BITS_NS_PER_BYTE_S
-        self.debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
+        self.backlog.drain(until_ns, share=share, burst=burst_bytes, payload=(rate_bps, burst_bytes))
 
-    def restore(self, debt_bytes: float) -> None:
-        self.debt.restore(debt_bytes, self.clock.now_ns)
+    def restore(self, backlog_bytes: float) -> None:
+        self.backlog.restore(backlog_bytes, self.clock.now_ns)
         self._sum()
 
-    def owes(self) -> bool:
+    def has_backlog(self) -> bool:
         """Return whether released flows still matter."""
-        if self.debt.is_open:
+        if self.backlog.is_open:
             self._settle()
-        return self.debt.is_open
+        return self.backlog.is_open
 
-    def debt_bytes(self) -> float:
-        """Return the debt of released flows that no longer count; 0 if there is none."""
-        return max(self.debt.amount, 0.0) if self.owes() else 0.0
+    def backlog_bytes(self) -> float:
+        """Return the residual backlog of released flows that no longer count; 0 if there is none."""
+        return max(self.backlog.amount, 0.0) if self.has_backlog() else 0.0
 
     def fits_ns(self, rate_bps: float, burst_bytes: float, visits: int = 1) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [leaver.kept for leaver in self.debt.leaving]
+        leaving = [draining.payload for draining in self.backlog.draining]
         limits = self.limits
         left_bps = limits.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
         enough = limits.max_burst_bytes - math.fsum(
@@ -510,7 +510,7 @@ class _Switch:
         )
         if left_bps < 0 or enough < 0 or self.entries - len(leaving) + visits > limits.max_entries:
             return math.inf
-        return self.debt.paid_ns(self._spare(), enough)
+        return self.backlog.falls_below_ns(self._spare(), enough)
 
     def used(self) -> tuple[float, float]:
         """Return the rate in bit/s and the burst in bytes that are used."""
@@ -522,46 +522,46 @@ class _Switch:
         self._know()
         limits = self.limits
         shares = (
-            _new(Share, ("rate", self.used_bps, limits.max_rate_bps, "bit/s")),
-            _new(Share, ("burst", self.used_bytes, limits.max_burst_bytes, "bytes")),
-            _new(Share, ("entries", self.entries, limits.max_entries, "entries")),
+            _new(ResourceShare, ("rate", self.used_bps, limits.max_rate_bps, "bit/s")),
+            _new(ResourceShare, ("burst", self.used_bytes, limits.max_burst_bytes, "bytes")),
+            _new(ResourceShare, ("entries", self.entries, limits.max_entries, "entries")),
         )
         return _new(Usage, (shares if limits.entry_per_flow else shares[:-1], limits.delay_ns))
 
     def refusal(
-        self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy, visits: int = 1
+        self, flow: Flow, rate_bps: float, burst_bytes: float, suggest: _Suggest, visits: int = 1
     ) -> Refusal | None:
         """Return the first limit that the flow would exceed here, if any, with all its visits together."""
-        if self.debt.is_open or self.summed != self.entries:
+        if self.backlog.is_open or self.summed != self.entries:
             self._know()
         limits = self.limits
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > limits.max_rate_bps * (1 + ROUNDING):
             allowed = limits.max_rate_bps
             return _new(
-                Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", remedy, 1, "")
+                Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", suggest, 1, "")
             )
         if used_bytes + burst_bytes > limits.max_burst_bytes * (1 + ROUNDING):
             allowed = limits.max_burst_bytes
             return _new(
-                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", remedy, 1, "")
+                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", suggest, 1, "")
             )
         if self.entries + visits > limits.max_entries:
             used, allowed = float(self.entries), float(limits.max_entries)
-            hint = more_entries(self.name, limits.planned, limits.table)
+            hint = suggest_more_entries(self.name, limits.planned, limits.table)
             return Refusal(
-                flow, self.name, "entries", used, float(visits), allowed, "entries", remedy, hint=hint
+                flow, self.name, "entries", used, float(visits), allowed, "entries", suggest, hint=hint
             )
         return None
 
     def _know(self) -> None:
-        if self.debt.is_open:
+        if self.backlog.is_open:
             self._settle()
         elif self.summed != self.entries:
             self._sum()
 
     def _settle(self) -> None:
-        self.debt.settle(self.clock.now_ns, self._spare, self._forget, lambda: 0.0)
+        self.backlog.settle(self.clock.now_ns, self._spare, self._forget, lambda: 0.0)
         self._sum()
 
     def _spare(self) -> float:
@@ -577,10 +577,10 @@ class _Switch:
     def _sum(self) -> None:
         limits = self.limits
         self.used_bps = used_bps = math.fsum(self.rates)
-        self.used_bytes = used_bytes = math.fsum(self.bursts) + max(self.debt.amount, 0.0)
+        self.used_bytes = used_bytes = math.fsum(self.bursts) + max(self.backlog.amount, 0.0)
         self.summed = self.entries
         self.burst_room = limits.certain_bytes - used_bytes
-        self.rate_room = limits.certain_bps - used_bps if self.entries < limits.max_entries else _NO_ROOM
+        self.rate_room = limits.certain_bps - used_bps if self.entries < limits.max_entries else _NO_CAPACITY
 
     def uncovered(self, frame_bytes: int) -> InputError:
         sizes = self.limits.sizes

@@ -102,8 +102,8 @@ def _counted(count: int, what: str) -> str:
 
 
 def _print_refusal(told: str, refusal: Refusal) -> None:
-    is_said = refusal.hint and not refusal.change
-    tell(told if is_said else f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}")
+    is_said = refusal.hint and not refusal.suggestion
+    tell(told if is_said else f"{told}; would fit: {refusal.suggestion_text or _NOTHING_SMALLER}")
 
 
 def print_comparison(
@@ -227,5 +227,5 @@ def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
         "requested": refusal.requested,
         "allowed": refusal.allowed,
         "unit": refusal.unit,
-        "would_fit": refusal.remedy or refusal.hint,
+        "would_fit": refusal.suggestion_text or refusal.hint,
     }

@@ -1,7 +1,7 @@
 """Packet-granular admission: a flow is accepted if no frame can exceed any switch's fixed delay target.
 
 The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so
-that a flow that no longer counts leaves nothing but its debt.
+that a flow that no longer counts leaves nothing but its residual backlog.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import ClassVar, Final, NamedTuple
 
 from loko.admission import (
     Admitted,
-    Demand,
+    AdmittedFlows,
     Refusal,
-    Register,
+    ResourceDemand,
     SchemeConditions,
     Usage,
-    more_entries,
-    what_fits_on,
+    suggest_more_entries,
+    suggest_on_path,
 )
-from loko.admission.debt import Clock, patience
+from loko.admission.residual_backlog import AdmissionClock, wait_advice
 from loko.allocation import FULL_RATE, PACKET_GRANULAR
 from loko.calculus import bytes_in
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
@@ -36,7 +36,7 @@ from loko.on_demand import OnDemand
 from loko.packets.conditions import CONDITIONS
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid, Staircase
-from loko.packets.switch import Load, ServerKey, SwitchUse
+from loko.packets.switch import PortLoad, ServerKey, SwitchUse
 from loko.scenario import Scenario, Unknown
 
 _SINGLE_VISITS: Final = "how its frames meet there is not bounded; take another path, or scheme loko"
@@ -55,7 +55,7 @@ def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
     }
 
 
-class _Passage(NamedTuple):
+class _SwitchTransit(NamedTuple):
     """Frames of one size on one path, at one switch."""
 
     jitter_ns: int
@@ -63,26 +63,26 @@ class _Passage(NamedTuple):
     service_ns: int
 
 
-class _Brought(NamedTuple):
+class _FlowLoads(NamedTuple):
     """What a flow brings to the switches of a path: one value per switch, in order."""
 
     loads: tuple[tuple[Staircase, float, float], ...]
-    """The fields of each `Load` except the port."""
+    """The fields of each `PortLoad` except the port."""
     bursts_bytes: tuple[float, ...]
     delays_ns: tuple[int, ...]
 
 
-class _Kinds:
+class _PathClass:
     """Paths across the same kinds of switches in the same order. A flow brings the same to each of them."""
 
     def __init__(self, *, jitter_grows: bool) -> None:
         self._jitter_grows = jitter_grows
-        self._passages: dict[int, tuple[_Passage, ...]] = {}
+        self._passages: dict[int, tuple[_SwitchTransit, ...]] = {}
         """Passages by frame size."""
-        self._brought: dict[tuple[float, float, int], _Brought] = {}
+        self._brought: dict[tuple[float, float, int], _FlowLoads] = {}
         """What flows bring, by rate, burst and frame size."""
 
-    def brought(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _Brought:
+    def loads_of(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _FlowLoads:
         """Return what a flow brings to the switches of a path. Raises `InputError` for an unplanned size."""
         key = flow[5:]
         known = self._brought.get(key)
@@ -92,7 +92,7 @@ class _Kinds:
             known = self._brought[key] = self._computed(flow, [switch for switch, _ in ways])
         return known
 
-    def _computed(self, flow: Flow, switches: Sequence[SwitchUse]) -> _Brought:
+    def _computed(self, flow: Flow, switches: Sequence[SwitchUse]) -> _FlowLoads:
         rate_bps, burst_bytes, frame_bytes = flow[5:]
         passages = self.passages(frame_bytes, switches)
         loads = []
@@ -107,7 +107,7 @@ class _Kinds:
             share = staircase.frames_per_ns * passage.service_ns
             burst_ns = burst_bytes / frame_bytes * passage.service_ns + share * passage.jitter_ns
             loads.append((staircase, share, burst_ns))
-        return _Brought(
+        return _FlowLoads(
             tuple(loads),
             tuple(
                 burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=passage.jitter_ns)
@@ -116,18 +116,18 @@ class _Kinds:
             tuple(passage.delay_ns for passage in passages),
         )
 
-    def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_Passage, ...]:
+    def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_SwitchTransit, ...]:
         """Return the passages of a path in order. Raises `InputError` for a size that was not planned for."""
         if frame_bytes not in self._passages:
             self._passages[frame_bytes] = tuple(self._passed(frame_bytes, switches))
         return self._passages[frame_bytes]
 
-    def _passed(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> Iterator[_Passage]:
+    def _passed(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> Iterator[_SwitchTransit]:
         jitter_ns = 0
         for switch in switches:
             delay_ns = switch.delay_ns(frame_bytes)
             server = switch.server
-            yield _Passage(jitter_ns, delay_ns, server.times[frame_bytes].service_ns)
+            yield _SwitchTransit(jitter_ns, delay_ns, server.times[frame_bytes].service_ns)
             if not self._jitter_grows:
                 continue
             if jitter_ns == 0:
@@ -135,13 +135,13 @@ class _Kinds:
             jitter_ns += server.jitter_ns(frame_bytes, switch.work_ns)
 
 
-class Route(NamedTuple):
+class PacketRoute(NamedTuple):
     """A path, with what a decision needs to know about its switches."""
 
     path: tuple[Hop, ...]
     ways: tuple[tuple[SwitchUse, int], ...]
     """The switches, each with the port at which frames arrive."""
-    kinds: _Kinds
+    kinds: _PathClass
 
     @property
     def sender_queue_ns(self) -> int:
@@ -149,10 +149,10 @@ class Route(NamedTuple):
         first = self.ways[0][0]
         return first.server.sender_queue_ns(first.work_ns)
 
-    def loads(self, flow: Flow) -> Iterator[tuple[SwitchUse, Load]]:
-        """Yield what the flow brings to each switch. Raises `InputError` as `_Kinds.brought` does."""
-        for (switch, port), load in zip(self.ways, self.kinds.brought(flow, self.ways).loads, strict=True):
-            yield switch, _new(Load, (port, *load))
+    def loads(self, flow: Flow) -> Iterator[tuple[SwitchUse, PortLoad]]:
+        """Yield what the flow brings to each switch. Raises `InputError` as `_Kinds.loads_of` does."""
+        for (switch, port), load in zip(self.ways, self.kinds.loads_of(flow, self.ways).loads, strict=True):
+            yield switch, _new(PortLoad, (port, *load))
 
 
 class PacketAdmission:
@@ -178,10 +178,10 @@ class PacketAdmission:
         `loko.schemes.admission_of`. Raises `InputError` if a switch has no worst case or cannot forward even
         a single frame in time.
         """
-        self._register = Register(lab, self._prepare, single_visits=_SINGLE_VISITS)
-        self._clock = Clock()
+        self._register = AdmittedFlows(lab, self._prepare, single_visits=_SINGLE_VISITS)
+        self._clock = AdmissionClock()
         self._owes = False  # until a flow is released
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, PacketRoute] = {}
         """By id of each admitted flow. Its loads are made only when needed, as they are many."""
         self._lab = lab
         self._targets = dict(targets or default_targets(lab, scenario))
@@ -190,8 +190,8 @@ class PacketAdmission:
         self._servers: dict[tuple[object, ...], FrameServer] = {}
         self._switches = OnDemand(self._switch)
         self._arrivals = OnDemand(self._arrival)
-        self._kinds: OnDemand[tuple[ServerKey, ...], _Kinds] = OnDemand(
-            lambda _: _Kinds(jitter_grows=self._jitter_grows)
+        self._kinds: OnDemand[tuple[ServerKey, ...], _PathClass] = OnDemand(
+            lambda _: _PathClass(jitter_grows=self._jitter_grows)
         )
         # Make one switch of each kind now: it shows whether such a switch can forward anything.
         kinds: dict[_Kind, str] = {}
@@ -254,7 +254,7 @@ class PacketAdmission:
         last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
         reaches_ns = accumulate(admitted.delays_ns, initial=float(route.sender_queue_ns))
         for (switch, load), reach_ns in zip(route.loads(admitted.flow), reaches_ns, strict=False):
-            switch.leave(self._clock.after(last_ns, reach_ns + switch.server.cable_ns), load)
+            switch.drain(self._clock.after(last_ns, reach_ns + switch.server.cable_ns), load)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -290,10 +290,10 @@ class PacketAdmission:
 
         It may be negative: then it matters only to flows whose bursts add up to more than the delay target.
         """
-        return self._switches[server].debt_ns
+        return self._switches[server].backlog_ns
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by switch, as if no time had passed since."""
+        """Take over stored residual backlogs by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
         for server, debt_ns in backlogs.items():
@@ -303,7 +303,7 @@ class PacketAdmission:
         """Return what is used of a switch now. It depends only on the set of flows that count."""
         return self._switches[switch].usage()
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. How frames meet, which decides on delays, is not part of it."""
         flow, path = admitted.flow, admitted.path
         route = self._routes.get(flow.id) or self._register.route(flow, path)
@@ -313,7 +313,7 @@ class PacketAdmission:
     def falls_if_slower(self) -> Falls | None:
         """See `Admission.falls_if_slower`."""
         flows = tuple(self.admitted.values())
-        if not flows or (self._owes and any(switch.owes() for switch in self._switches.values())):
+        if not flows or (self._owes and any(switch.has_backlog() for switch in self._switches.values())):
             return None
         granted_ns: dict[_Kind, dict[int, int]] = {}
         for name in self._lab.switches:
@@ -357,11 +357,11 @@ class PacketAdmission:
         return None
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
-        """Add to a refusal what finds its remedy, unless it already advises to wait."""
-        advice = refusal.advice or partial(what_fits_on, self.check, path)
+        """Add to a refusal what finds its suggestion, unless it already advises to wait."""
+        advice = refusal.advice or partial(suggest_on_path, self.check, path)
         return refusal._replace(advice=advice)
 
-    def _decide(self, flow: Flow, route: Route) -> Admitted | Refusal:
+    def _decide(self, flow: Flow, route: PacketRoute) -> Admitted | Refusal:
         for switch, load in route.loads(flow):
             refusal = switch.refusal(flow, load)
             if refusal is not None:
@@ -369,23 +369,23 @@ class PacketAdmission:
         return self._accepted(flow, route)
 
     @staticmethod
-    def _accepted(flow: Flow, route: Route) -> Admitted:
+    def _accepted(flow: Flow, route: PacketRoute) -> Admitted:
         path, ways, kinds = route
-        _, bursts_bytes, delays_ns = kinds.brought(flow, ways)
+        _, bursts_bytes, delays_ns = kinds.loads_of(flow, ways)
         return _new(Admitted, (flow, path, bursts_bytes, delays_ns, None))
 
-    def _with_patience(self, refusal: Refusal, route: Route) -> Refusal:
+    def _with_patience(self, refusal: Refusal, route: PacketRoute) -> Refusal:
         """Add the advice to wait to a refusal, if waiting helps."""
         if not self._owes:
             return refusal
         offered = list(route.loads(refusal.flow))
-        if not any(switch.owes() for switch, _ in offered):
+        if not any(switch.has_backlog() for switch, _ in offered):
             return refusal
         fits_ns = max(switch.fits_ns(refusal.flow, load) for switch, load in offered)
-        advice = patience(self._clock.now_ns, fits_ns)
+        advice = wait_advice(self._clock.now_ns, fits_ns)
         return refusal if advice is None else refusal._replace(advice=advice)
 
-    def _prepare(self, source: str, path: tuple[Hop, ...]) -> Route:
+    def _prepare(self, source: str, path: tuple[Hop, ...]) -> PacketRoute:
         arrivals = self._arrivals
         ways = []
         node, port = source, 1
@@ -393,7 +393,7 @@ class PacketAdmission:
             ways.append(arrivals[node, port])
             node, port = hop.switch, hop.output_port
         kinds = self._kinds[tuple([switch.kind for switch, _ in ways])]
-        return _new(Route, (path, tuple(ways), kinds))
+        return _new(PacketRoute, (path, tuple(ways), kinds))
 
     def _arrival(self, leaves: tuple[str, int]) -> tuple[SwitchUse, int]:
         """Return the switch, and its port, at the other end of the cable from a node's port."""
@@ -435,7 +435,7 @@ class PacketAdmission:
             self._grid,
             target_ns=self._targets[name],
             max_entries=entries - (self._fillers or 0),
-            hint=more_entries(name, entries, table),
+            hint=suggest_more_entries(name, entries, table),
             clock=self._clock,
         )
         for port, far in lab.neighbours(name):

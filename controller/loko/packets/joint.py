@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from loko.admission import Admitted, Refusal, SchemeConditions, Share, Usage
+from loko.admission import Admitted, Refusal, ResourceShare, SchemeConditions, Usage
 from loko.allocation import JOINT, PACKET_GRANULAR
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
@@ -23,10 +23,10 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.margin import Falls
 from loko.network import Hop
-from loko.packets.admission import PacketAdmission, Route
+from loko.packets.admission import PacketAdmission, PacketRoute
 from loko.packets.conditions import JOINT_CONDITIONS
 from loko.packets.staircase import Curve, Grid, Staircase
-from loko.packets.switch import Load, SwitchUse, refused
+from loko.packets.switch import PortLoad, SwitchUse, refusal_of
 from loko.scenario import Scenario
 
 _CELL_NS: Final = 50_000
@@ -39,7 +39,7 @@ _MOST_DELAY_CELLS: Final = 400
 _GRID: Final = Grid(_CELL_NS * np.arange(_CELLS + int(_STARTS[-1]) + _MOST_DELAY_CELLS, dtype=np.int64))
 _UNBOUNDED: Final = 1 << 40
 
-Passed = Sequence[tuple[SwitchUse, Load]]
+SharedPath = Sequence[tuple[SwitchUse, PortLoad]]
 """The switches of a flow with its load there, in order."""
 
 
@@ -66,7 +66,7 @@ class JointAdmission(PacketAdmission):
         limits = PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers, grid=_GRID)
         self._limits = limits.switches
         """Room of each switch and limits of its ports, in cells; no flow is ever added."""
-        self._stages: dict[str, Passed] = {}
+        self._stages: dict[str, SharedPath] = {}
         """Switches and loads of each flow, by id."""
         self._passing: dict[str, dict[str, int]] = {name: {} for name in lab.switches}
         """By switch, the flows that pass it, each with the index of the switch on its path."""
@@ -131,9 +131,9 @@ class JointAdmission(PacketAdmission):
         delay = usage.share("delay")
         used_us = delay.allowed - self._slack_ns(switch, None) / 1e3
         others = (share for share in usage.shares if share is not delay)
-        return Usage((Share("delay", used_us, delay.allowed, delay.unit), *others), usage.delay_ns)
+        return Usage((ResourceShare("delay", used_us, delay.allowed, delay.unit), *others), usage.delay_ns)
 
-    def _decide(self, flow: Flow, route: Route) -> Admitted | Refusal:
+    def _decide(self, flow: Flow, route: PacketRoute) -> Admitted | Refusal:
         loads, overfull = [], {}
         for switch, load in route.loads(flow):
             refusal = switch.refusal(flow, load)
@@ -165,7 +165,7 @@ class JointAdmission(PacketAdmission):
         delay = PacketAdmission.usage(self, name).share("delay")
         return delay.used > delay.allowed
 
-    def _is_behind(self, name: str, here: Mapping[str, Load]) -> bool:
+    def _is_behind(self, name: str, here: Mapping[str, PortLoad]) -> bool:
         """Return whether flows that pass a switch also pass one of the switches in `here`."""
         return any(
             switch.name in here
@@ -176,9 +176,9 @@ class JointAdmission(PacketAdmission):
     def _too_late(self, flow: Flow, name: str, slack_ns: int) -> Refusal:
         """Refuse a flow for what it would do to a switch, which it need not even pass itself."""
         allowed_us = self.switches[name].usage().share("delay").allowed
-        return refused(flow, name, ("delay", "us"), (allowed_us, -slack_ns / 1e3, allowed_us))
+        return refusal_of(flow, name, ("delay", "us"), (allowed_us, -slack_ns / 1e3, allowed_us))
 
-    def _slack_ns(self, name: str, load: Load | None) -> int:
+    def _slack_ns(self, name: str, load: PortLoad | None) -> int:
         """Return the least that all flows in `_passing` leave of a switch's room; `load` is not added yet."""
         limits, total = self._limits[name], np.zeros(_CELLS, dtype=np.int64)
         service_ns = self._service_ns(limits)

@@ -155,7 +155,7 @@ def frame_server(
     Raises `InputError` if the CPU takes a frame before it has handed over the previous one, or if the links
     are slower than the CPU: then frames would also queue elsewhere.
     """
-    board = _Board(profile, fastest or profile)
+    board = _BoardRange(profile, fastest or profile)
     longest: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     shortest: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
@@ -190,14 +190,14 @@ def frame_server(
     )
 
 
-class _Board(NamedTuple):
+class _BoardRange(NamedTuple):
     """A device at its slowest and at its fastest: every number lies between the two."""
 
     slowest: Profile
     fastest: Profile
 
 
-def _least_pause_ns(board: _Board, cases: list[Processing]) -> float:
+def _least_pause_ns(board: _BoardRange, cases: list[Processing]) -> float:
     """Return the shortest time from when the CPU hands over a frame until it takes the next one.
 
     Raises `InputError` if the CPU would take the next one earlier (A3). Of a range of devices, only those are
@@ -223,7 +223,9 @@ def _beside_work_ns(profile: Profile) -> float:
     return (transits_ps + profile.cpu.loop_ps.value / 2) / PS_PER_NS
 
 
-def _times(board: _Board, size: int, longest: list[Processing], shortest: list[Processing]) -> FrameTimes:
+def _times(
+    board: _BoardRange, size: int, longest: list[Processing], shortest: list[Processing]
+) -> FrameTimes:
     """Return the times of a frame. What is taken off p_CPU is that of the other end: both may vary alone."""
     profile, fastest = board
     wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loko.admission import Demand, Refusal, Share, Usage
-from loko.admission.debt import NONE, Clock, Debt
+from loko.admission import Refusal, ResourceDemand, ResourceShare, Usage
+from loko.admission.residual_backlog import NONE, AdmissionClock, ResidualBacklog
 from loko.document import InputError
 from loko.exact import ExactSum
 from loko.flow import Flow
@@ -27,14 +27,14 @@ _FIRST_CELLS: Final = 256
 _NOTHING: Final[Curve] = np.zeros(0, dtype=np.int64)
 """A curve without any known cell."""
 _ROUNDING_NS: Final = 1
-"""Far more than rounding errors may take from a debt."""
+"""Far more than rounding errors may take from a residual backlog."""
 
 
 ServerKey = tuple[int, int]
 """The identity of a server, and the most unfinished work in ns."""
 
 
-class Load(NamedTuple):
+class PortLoad(NamedTuple):
     """What a flow brings to a switch through one of its ports."""
 
     input_port: int
@@ -45,7 +45,7 @@ class Load(NamedTuple):
     """Together with `share`, an affine curve of work above the staircase."""
 
 
-class _Port:
+class _InputPort:
     """What arrives at one port. Its curves have as many cells as the switch knows (`SwitchUse._know`)."""
 
     __slots__ = ("flows", "limit", "offered", "shaped")
@@ -79,7 +79,7 @@ class SwitchUse:
         target_ns: float,
         max_entries: int,
         hint: str,
-        clock: Clock,
+        clock: AdmissionClock,
     ) -> None:
         """Start empty. Raises `InputError` if not even one frame would be in time."""
         self.name = name
@@ -91,10 +91,10 @@ class SwitchUse:
         self._grid = grid
         self._max_entries, self._hint = max_entries, hint
         self._clock = clock
-        self._debt: Debt[Load] = Debt()
+        self._debt: ResidualBacklog[PortLoad] = ResidualBacklog()
         self._entries = 0
         self._share, self._burst = ExactSum(), ExactSum()
-        self._ports: dict[int, _Port] = {}
+        self._ports: dict[int, _InputPort] = {}
         self._left: Curve = _NOTHING
         """What the ports' shaped curves leave of the room, in the known cells."""
         self._known = 0
@@ -140,7 +140,7 @@ class SwitchUse:
                 ahead_ns=0,
                 ratio=max(times.service_ns / times.wire_ns for times in here.values()),
             )
-        self._ports[port] = _Port(limit)
+        self._ports[port] = _InputPort(limit)
 
     def shape_by_switch(self, port: int, before: FrameServer) -> None:
         """Limit a port to frames that left the CPU of another switch one after the other (lemma 4).
@@ -168,7 +168,7 @@ class SwitchUse:
                 ahead_ns=ahead_ns,
                 ratio=max(here[size].service_ns / before.times[size].least_service_ns for size in here),
             )
-        self._ports[port] = _Port(limit)
+        self._ports[port] = _InputPort(limit)
 
     def delay_ns(self, frame_bytes: int) -> int:
         """Return the delay bound for frames of a size, from release or previous departure to departure here.
@@ -182,9 +182,9 @@ class SwitchUse:
             )
         return self.server.delay_ns(frame_bytes, self.work_ns)
 
-    def refusal(self, flow: Flow, load: Load) -> Refusal | None:
+    def refusal(self, flow: Flow, load: PortLoad) -> Refusal | None:
         """Return the first limit that the flow would exceed, if any."""
-        if not self._debt.is_open or not self.owes():
+        if not self._debt.is_open or not self.has_backlog():
             return self._refusal(flow, load)
         refusal = self._refusal(flow, load)
         if refusal is not None:
@@ -192,36 +192,36 @@ class SwitchUse:
         slack_ns = self._enough_ns(load) - self._debt.amount
         return None if slack_ns >= 0 else self._too_late(flow, math.floor(slack_ns))
 
-    def owes(self) -> bool:
+    def has_backlog(self) -> bool:
         """Return whether released flows still matter."""
         if self._debt.is_open:
             self._settle()
         return self._debt.is_open
 
-    def fits_ns(self, flow: Flow, load: Load) -> float:
+    def fits_ns(self, flow: Flow, load: PortLoad) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [leaver.kept for leaver in self._debt.leaving]
+        leaving = [draining.payload for draining in self._debt.draining]
         for other in leaving:
             self._forget(other)
         refusal = self._refusal(flow, load)
         enough_ns = max(self._enough_ns(load), -self._burst.value - _ROUNDING_NS)
         for other in leaving:
             self._note(other)
-        return math.inf if refusal is not None else self._debt.paid_ns(self._spare(), enough_ns)
+        return math.inf if refusal is not None else self._debt.falls_below_ns(self._spare(), enough_ns)
 
-    def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
-        """Return the first limit exceeded by the flows that count now, without debt (equation 1)."""
+    def _refusal(self, flow: Flow, load: PortLoad) -> Refusal | None:
+        """Return the first limit exceeded by the flows that count now, without backlog (equation 1)."""
         if self._entries >= self._max_entries:
             counts = (self._entries, 1, self._max_entries)
-            return refused(flow, self.name, ("entries", "entries"), counts)._replace(hint=self._hint)
+            return refusal_of(flow, self.name, ("entries", "entries"), counts)._replace(hint=self._hint)
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
         if share > whole:
             percents = (100 * used, 100 * load.share, 100 * whole)
-            return refused(flow, self.name, ("rate", "% of the CPU"), percents)
+            return refusal_of(flow, self.name, ("rate", "% of the CPU"), percents)
         if burst_ns > (most_ns := self._first_room + (whole - share) * self._grid.end_ns):
             times_us = (self._burst.value / 1e3, load.burst_ns / 1e3, most_ns / 1e3)
-            return refused(flow, self.name, ("burst", "us"), times_us)
+            return refusal_of(flow, self.name, ("burst", "us"), times_us)
         cells = self._cells(share, burst_ns, 0)
         slack_ns = self._slack_with(load, cells) if cells else 0
         return None if slack_ns >= 0 else self._too_late(flow, slack_ns)
@@ -232,31 +232,31 @@ class SwitchUse:
         # Beyond these cells there is room, so the worst is among them.
         asked_ns = self._allowed_ns - slack_ns - used_ns
         times_us = (used_ns / 1e3, asked_ns / 1e3, self._allowed_ns / 1e3)
-        return refused(flow, self.name, ("delay", "us"), times_us)
+        return refusal_of(flow, self.name, ("delay", "us"), times_us)
 
-    def add(self, load: Load) -> None:
+    def add(self, load: PortLoad) -> None:
         """Note a flow that fits."""
         if self._debt.is_open:
             self._settle()
         self._note(load)
 
-    def remove(self, load: Load) -> None:
+    def remove(self, load: PortLoad) -> None:
         """Forget a flow that was added with this load, and has sent nothing."""
-        self.owes()
+        self.has_backlog()
         self._forget(load)
 
-    def leave(self, until_ns: int, load: Load) -> None:
+    def drain(self, until_ns: int, load: PortLoad) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
-        self._debt.leave(until_ns, share=load.share, burst=load.burst_ns, kept=load)
+        self._debt.drain(until_ns, share=load.share, burst=load.burst_ns, payload=load)
 
     @property
-    def debt_ns(self) -> float | None:
+    def backlog_ns(self) -> float | None:
         """K: what released flows that no longer count may have left, in CPU time; None if nothing."""
-        return self._debt.amount if self.owes() and self._debt.amount > NONE else None
+        return self._debt.amount if self.has_backlog() and self._debt.amount > NONE else None
 
-    def restore(self, debt_ns: float) -> None:
-        """Take over a debt as of now."""
-        self._debt.restore(debt_ns, self._clock.now_ns)
+    def restore(self, backlog_ns: float) -> None:
+        """Take over a residual backlog as of now."""
+        self._debt.restore(backlog_ns, self._clock.now_ns)
 
     def _settle(self) -> None:
         self._debt.settle(
@@ -270,11 +270,11 @@ class SwitchUse:
         """Return the fraction of the CPU's time that the flows leave."""
         return self._whole - self._share.value
 
-    def _enough_ns(self, load: Load) -> float:
-        """Return the largest debt with which a flow may be admitted (D)."""
+    def _enough_ns(self, load: PortLoad) -> float:
+        """Return the largest residual backlog with which a flow may be admitted (D)."""
         return self._first_room - _ROUNDING_NS - self._burst.value - load.burst_ns
 
-    def _note(self, load: Load) -> None:
+    def _note(self, load: PortLoad) -> None:
         self._share.add(load.share)
         self._burst.add(load.burst_ns)
         self._entries += 1
@@ -284,7 +284,7 @@ class SwitchUse:
         if self._known:
             self._shape(load.input_port, self._offered_with(load))
 
-    def _forget(self, load: Load) -> None:
+    def _forget(self, load: PortLoad) -> None:
         self._share.remove(load.share)
         self._burst.remove(load.burst_ns)
         self._entries -= 1
@@ -311,18 +311,18 @@ class SwitchUse:
 
     def usage(self) -> Usage:
         """Return what is used now. It depends only on the set of flows that count, not on history."""
-        self.owes()
+        self.has_backlog()
         shares = (
-            Share("delay", self._worst_ns() / 1e3, self._allowed_ns / 1e3, "us"),
-            Share("rate", 100 * self._share.value, 100 * self._whole, "% of the CPU"),
-            Share("entries", self._entries, self._max_entries, "entries"),
+            ResourceShare("delay", self._worst_ns() / 1e3, self._allowed_ns / 1e3, "us"),
+            ResourceShare("rate", 100 * self._share.value, 100 * self._whole, "% of the CPU"),
+            ResourceShare("entries", self._entries, self._max_entries, "entries"),
         )
         return Usage(shares, self._allowed_ns)
 
-    def demands(self, load: Load) -> Iterator[Demand]:
+    def demands(self, load: PortLoad) -> Iterator[ResourceDemand]:
         """Yield what a flow takes whatever others do: an entry, and CPU time in the long run."""
-        yield Demand(self.name, "rate", load.share, self._whole)
-        yield Demand(self.name, "entries", 1.0, float(self._max_entries))
+        yield ResourceDemand(self.name, "rate", load.share, self._whole)
+        yield ResourceDemand(self.name, "entries", 1.0, float(self._max_entries))
 
     @property
     def room(self) -> Curve:
@@ -333,7 +333,7 @@ class SwitchUse:
         """Return the most work that can come through a port in each cell, whatever is offered."""
         return self._ports[port].limit
 
-    def later_slack_ns(self, load: Load | None, from_ns: int) -> int:
+    def later_slack_ns(self, load: PortLoad | None, from_ns: int) -> int:
         """Return the least room left in intervals longer than `from_ns`, with `load` added if given."""
         share, burst_ns = self._share.value, self._burst.value
         if load is not None:
@@ -355,7 +355,7 @@ class SwitchUse:
             self._worst = self._allowed_ns - _least(self._left)
         return self._worst
 
-    def _slack_with(self, load: Load, cells: int) -> int:
+    def _slack_with(self, load: PortLoad, cells: int) -> int:
         """Return the least room left if `load` were added; negative if the room is exceeded.
 
         It looks at least at the first `cells`. Beyond them there is room: to look at them would change
@@ -384,7 +384,7 @@ class SwitchUse:
                 return zone.first + min(int((from_ns - zone.begin_ns) / zone.width_ns) + 1, zone.cells)
         return 0
 
-    def _left_with(self, load: Load) -> Curve:
+    def _left_with(self, load: PortLoad) -> Curve:
         """Return what would be left of the room in the known cells if `load` were added."""
         port, known = self._ports[load.input_port], self._known
         shaped: Curve = np.minimum(self._offered_with(load), port.limit[:known])
@@ -393,7 +393,7 @@ class SwitchUse:
             left += port.shaped
         return left
 
-    def _offered_with(self, load: Load) -> Curve:
+    def _offered_with(self, load: PortLoad) -> Curve:
         """Return what would be offered to a port in the known cells if `load` were added."""
         offered, work = self._ports[load.input_port].offered, self._grid.work(load.staircase, self._known)
         return offered + work if len(offered) else work
@@ -448,7 +448,9 @@ def _least(curve: Curve) -> int:
     return int(curve[curve.argmin()])
 
 
-def refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
+def refusal_of(
+    flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]
+) -> Refusal:
     """Return a refusal. `what`: quantity and unit; `numbers`: used, requested and allowed."""
     used, requested, allowed = numbers
     return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

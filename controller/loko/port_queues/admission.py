@@ -16,18 +16,18 @@ from typing import ClassVar, Final, NamedTuple
 
 from loko.admission import (
     Admitted,
-    Change,
-    Demand,
-    PathAlone,
+    AdmittedFlows,
+    BarePath,
     Refusal,
-    Register,
+    ResourceDemand,
+    ResourceShare,
     SchemeConditions,
-    Share,
+    Suggestion,
     Usage,
-    more_entries,
-    what_fits_on,
+    suggest_more_entries,
+    suggest_on_path,
 )
-from loko.admission.debt import Clock, patience
+from loko.admission.residual_backlog import AdmissionClock, wait_advice
 from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, UnsettledError, longest_busy_ns
 from loko.document import InputError
 from loko.flow import Flow
@@ -45,7 +45,7 @@ _MOST_CHANGES: Final = 200
 """Changes of the bounds that an advice to wait looks ahead."""
 
 
-class _Counted(NamedTuple):
+class _CountedFlow(NamedTuple):
     """A flow as its servers see it."""
 
     flow_id: str
@@ -57,21 +57,21 @@ class _Counted(NamedTuple):
     """The time on the cables of its path together, beside that at its servers."""
 
 
-class _Leaver(NamedTuple):
+class _DrainingFlow(NamedTuple):
     """A released flow that still counts."""
 
-    counted: _Counted
+    counted: _CountedFlow
     sent_ns: int
     """When its last frame was sent at the latest."""
 
 
-class _Books:
+class _PortState:
     """The flows that count, the bounds that hold for them, and what time changes in both."""
 
     def __init__(self, servers: Mapping[str, Server]) -> None:
         self.network = TotalFlow(servers)
-        self.flows: dict[str, _Counted] = {}
-        self.leavers: list[_Leaver] = []
+        self.flows: dict[str, _CountedFlow] = {}
+        self.leavers: list[_DrainingFlow] = []
         self.is_above = False
         """Whether the bounds are above the least ones, because of flows that have left."""
         self.since_ns = 0
@@ -81,14 +81,14 @@ class _Books:
         where it changes something: removals and time only lower them."""
 
     @property
-    def owes(self) -> bool:
+    def has_backlog(self) -> bool:
         """Whether released flows still matter."""
         return self.is_above or bool(self.leavers)
 
-    def copy(self) -> _Books:
+    def copy(self) -> _PortState:
         """Return books that can change on their own, to look ahead."""
-        books = _Books(self.network.servers)
-        for counted in [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]:
+        books = _PortState(self.network.servers)
+        for counted in [*self.flows.values(), *(draining.counted for draining in self.leavers)]:
             books.network.add(counted.steps, counted.bucket)
         books.network.bounds = dict(self.network.bounds)
         books.flows, books.leavers = dict(self.flows), list(self.leavers)
@@ -97,9 +97,11 @@ class _Books:
         return books
 
     def next_ns(self) -> int:
-        """Return when time next changes something. Only if it owes something."""
+        """Return when time next changes something. Only if it holds a backlog of something."""
         ways_ns = self._ways_ns()
-        return min([*(self._forgotten_ns(leaver, ways_ns) for leaver in self.leavers), *self._lowered_ns()])
+        return min(
+            [*(self._forgotten_ns(draining, ways_ns) for draining in self.leavers), *self._lowered_ns()]
+        )
 
     def settle(self, now_ns: int) -> None:
         """Let time pass: forget flows that have left, and lower bounds that are too high."""
@@ -110,13 +112,13 @@ class _Books:
         """Forget released flows that count nowhere any more. Return whether there were any."""
         ways_ns = self._ways_ns()
         forgotten = [
-            (at_ns, leaver)
-            for leaver in self.leavers
-            if (at_ns := self._forgotten_ns(leaver, ways_ns)) <= now_ns
+            (at_ns, draining)
+            for draining in self.leavers
+            if (at_ns := self._forgotten_ns(draining, ways_ns)) <= now_ns
         ]
-        for at_ns, leaver in forgotten:
-            self.leavers.remove(leaver)
-            self.network.remove(leaver.counted.steps, leaver.counted.bucket)
+        for at_ns, draining in forgotten:
+            self.leavers.remove(draining)
+            self.network.remove(draining.counted.steps, draining.counted.bucket)
             self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
         return bool(forgotten)
 
@@ -137,7 +139,7 @@ class _Books:
         servers = self.network.servers
         return OnDemand(lambda name: servers[name].before_ns + self.network.busy_ns(name))
 
-    def _clear_ns(self, counted: _Counted, ways_ns: Mapping[str, float]) -> float:
+    def _clear_ns(self, counted: _CountedFlow, ways_ns: Mapping[str, float]) -> float:
         """Return the time after which a frame is not in the network, nor in a busy period that goes on.
 
         At each server it has passed those before within their bounds. It leaves within the bound, and the
@@ -150,17 +152,17 @@ class _Books:
             passed_ns += bound_ns
         return clear_ns
 
-    def _forgotten_ns(self, leaver: _Leaver, ways_ns: Mapping[str, float]) -> int:
+    def _forgotten_ns(self, draining: _DrainingFlow, ways_ns: Mapping[str, float]) -> int:
         """Return from when on a released flow counts nowhere, by the bounds in force: no others matter."""
-        return Clock.after(leaver.sent_ns, self._clear_ns(leaver.counted, ways_ns))
+        return AdmissionClock.after(draining.sent_ns, self._clear_ns(draining.counted, ways_ns))
 
     def _lowered_ns(self) -> Iterator[int]:
         """Yield when the next lower bounds hold: all earlier frames are gone, and no other waits for one."""
         if self.is_above:
             ways_ns = self._ways_ns()
-            counted = [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]
+            counted = [*self.flows.values(), *(draining.counted for draining in self.leavers)]
             clear_ns = max((self._clear_ns(flow, ways_ns) for flow in counted), default=0.0)
-            yield Clock.after(self.since_ns, clear_ns)
+            yield AdmissionClock.after(self.since_ns, clear_ns)
 
 
 class PortAdmission:
@@ -182,14 +184,14 @@ class PortAdmission:
         Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
         """
         self._sizes = OnDemand(self._sizes_at)
-        self._register = Register(
+        self._register = AdmittedFlows(
             lab,
-            PathAlone.prepare,
+            BarePath.prepare,
             single_visits="of ports, each counts a flow once; take another path",
         )
         self._lab = lab
         self._scenario = scenario
-        self._clock = Clock()
+        self._clock = AdmissionClock()
         self._devices = {name: _device(lab, name, scenario.at(name).frame_bytes) for name in lab.switches}
         self._most_entries = {
             name: _most_entries(device, name, scenario, fillers or 0)
@@ -204,7 +206,7 @@ class PortAdmission:
                 servers[_server(name, port)] = device.server
                 self._targets[_server(name, port)] = target
         self._servers = servers
-        self._books = _Books(servers)
+        self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
         self._fillers = fillers or 0
         self._held_ns = 0
@@ -277,7 +279,7 @@ class PortAdmission:
         self._register.remove(flow_id)
         books = self._books
         counted = books.flows.pop(flow_id)
-        books.leavers.append(_Leaver(counted, sent_ns))
+        books.leavers.append(_DrainingFlow(counted, sent_ns))
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -299,7 +301,7 @@ class PortAdmission:
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
-        self._books = _Books(self._servers)
+        self._books = _PortState(self._servers)
         self._entries.clear()
         self._held_ns = 0
 
@@ -313,7 +315,7 @@ class PortAdmission:
         passage_ns = self._books.network.bounds[cable.server] + sum(
             self._targets[port.server] for port in ports
         )
-        return Clock.after(0, counted.cables_ns + passage_ns)
+        return AdmissionClock.after(0, counted.cables_ns + passage_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
@@ -324,10 +326,10 @@ class PortAdmission:
         """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
         self._settle()
         books = self._books
-        return float(books.network.bounds.get(server, 0)) if books.owes or self._is_held else None
+        return float(books.network.bounds.get(server, 0)) if books.has_backlog or self._is_held else None
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by server, as if no time had passed since.
+        """Take over stored residual backlogs by server, as if no time had passed since.
 
         The bounds of ports were at most the targets, and at a host's cable released flows add at most the
         stored bound. So bounds begin there or above, and fall as after a release.
@@ -359,7 +361,7 @@ class PortAdmission:
             )
             for name in self._servers
         )
-        self._held_ns = books.since_ns = Clock.after(self._clock.now_ns, busy_ns)
+        self._held_ns = books.since_ns = AdmissionClock.after(self._clock.now_ns, busy_ns)
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of each port that flows leave by, and of the table."""
@@ -371,28 +373,32 @@ class PortAdmission:
                 continue
             allowed_bps = self._allowed_bps(name)
             shares += [
-                Share(f"rate of port {port}", network.used_bps(name), allowed_bps, "bit/s"),
-                Share(f"delay of port {port}", float(network.bounds[name]), self._targets[name], "ns"),
-                Share(f"burst of port {port}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"),
+                ResourceShare(f"rate of port {port}", network.used_bps(name), allowed_bps, "bit/s"),
+                ResourceShare(
+                    f"delay of port {port}", float(network.bounds[name]), self._targets[name], "ns"
+                ),
+                ResourceShare(
+                    f"burst of port {port}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"
+                ),
             ]
-        entries = Share("entries", self._entries[switch], self._most_entries[switch], "entries")
+        entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
         return Usage(shares=(*shares, entries), delay_ns=self._delay_ns(switch))
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity need not fit: delays and bursts decide."""
         wire = _on_wire(admitted.flow)
         for hop in admitted.path:
             name = _server(hop.switch, hop.output_port)
-            yield Demand(
+            yield ResourceDemand(
                 hop.switch, f"rate of port {hop.output_port}", wire.rate_bps, self._allowed_bps(name)
             )
-            yield Demand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
+            yield ResourceDemand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
 
     def falls_if_slower(self) -> Falls | None:
         """See `Admission.falls_if_slower`."""
         self._settle()
         flows = tuple(self.admitted.values())
-        return None if not flows or self._books.owes or self._is_held else partial(self._fall, flows)
+        return None if not flows or self._books.has_backlog or self._is_held else partial(self._fall, flows)
 
     def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> Fall | None:
         """Return what falls if every switch is slower but must keep its targets."""
@@ -422,7 +428,7 @@ class PortAdmission:
 
     def _decide(
         self, flow: Flow, path: Sequence[Hop] | None
-    ) -> tuple[Admitted | Refusal, _Counted, dict[str, int]]:
+    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int]]:
         route = self._register.route(flow, path).path
         for hop in route:
             if flow.frame_bytes not in (sizes := self._sizes[hop.switch]):
@@ -435,7 +441,7 @@ class PortAdmission:
         counted = self._counted(flow, route)
         decided = self._found(flow, counted, self._books)
         if isinstance(decided, Refusal):
-            advice = self._patience(flow, counted) or partial(what_fits_on, self.check, path)
+            advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
             return decided._replace(advice=advice), counted, {}
         delays_ns = tuple(
             self._delay_ns(hop.switch) + (self._first_wire_ns(flow) if place == 0 else 0.0)
@@ -445,7 +451,7 @@ class PortAdmission:
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
         return Admitted(flow, route, bursts_bytes, delays_ns), counted, decided
 
-    def _found(self, flow: Flow, counted: _Counted, books: _Books) -> dict[str, int] | Refusal:
+    def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
         """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
         network = books.network
         above = None
@@ -464,7 +470,7 @@ class PortAdmission:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
                 table = table_entries(self._devices[hop.switch].profile)
-                hint = more_entries(hop.switch, most + self._fillers, table)
+                hint = suggest_more_entries(hop.switch, most + self._fillers, table)
                 counts = (float(here), 1.0, float(most), "entries")
                 return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
         full: tuple[str, float] | None = None
@@ -489,14 +495,14 @@ class PortAdmission:
         return bounds if full is None else self._burst_refusal(flow, counted, *full, books)
 
     def _burst_refusal(
-        self, flow: Flow, counted: _Counted, name: str, backlog_bytes: float, books: _Books
+        self, flow: Flow, counted: _CountedFlow, name: str, backlog_bytes: float, books: _PortState
     ) -> Refusal:
         used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
         return self._refusal(flow, counted, name, "burst", numbers)
 
     def _delay_refusal(
-        self, flow: Flow, counted: _Counted, name: str, delay_ns: float, books: _Books
+        self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, books: _PortState
     ) -> Refusal:
         used_ns = min(float(books.network.bounds.get(name, 0)), delay_ns)
         target_ns = self._targets[name]
@@ -505,7 +511,7 @@ class PortAdmission:
     def _refusal(
         self,
         flow: Flow,
-        counted: _Counted,
+        counted: _CountedFlow,
         name: str,
         what: str,
         numbers: tuple[float, float, float, str],
@@ -515,25 +521,25 @@ class PortAdmission:
         switch, _, port = name.rpartition(":")
         return Refusal(flow, switch, f"{what} of port {port}", *numbers)
 
-    def _patience(self, flow: Flow, counted: _Counted) -> Change | None:
+    def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
         """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
-        if not self._books.owes:
+        if not self._books.has_backlog:
             return None
         ahead, at_ns = self._books.copy(), self._clock.now_ns
         held_ns, self._held_ns = self._held_ns, 0
         try:
             for _ in range(_MOST_CHANGES):
-                if not ahead.owes:
+                if not ahead.has_backlog:
                     return None
                 at_ns = max(at_ns, ahead.next_ns())
                 ahead.settle(at_ns)
                 if not isinstance(self._found(flow, counted, ahead), Refusal):
-                    return patience(self._clock.now_ns, max(at_ns, held_ns))
+                    return wait_advice(self._clock.now_ns, max(at_ns, held_ns))
         finally:
             self._held_ns = held_ns
         return None
 
-    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _Counted:
+    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _CountedFlow:
         rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
         steps = [Step(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
         steps += [
@@ -541,14 +547,14 @@ class PortAdmission:
             for hop in path
         ]
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
-        return _Counted(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
+        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
 
     def _settle(self) -> None:
         books = self._books
-        if books.owes and self._clock.now_ns >= self._held_ns:
-            leavers = {leaver.counted.flow_id: leaver.counted for leaver in books.leavers}
+        if books.has_backlog and self._clock.now_ns >= self._held_ns:
+            leavers = {draining.counted.flow_id: draining.counted for draining in books.leavers}
             books.settle(self._clock.now_ns)
-            left = {leaver.counted.flow_id for leaver in books.leavers}
+            left = {draining.counted.flow_id for draining in books.leavers}
             for flow_id, counted in leavers.items():
                 if flow_id not in left:
                     self._entries.subtract(hop.switch for hop in counted.path)

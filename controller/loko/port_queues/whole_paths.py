@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
-from loko.admission import Admitted, Refusal, SchemeConditions, what_fits_on
+from loko.admission import Admitted, Refusal, SchemeConditions, suggest_on_path
 from loko.allocation import WHOLE_PATHS
 from loko.calculus import Step
 from loko.calculus.whole_path import whole_path_ns
@@ -20,7 +20,7 @@ from loko.lab import Lab
 from loko.margin import Falls
 from loko.network import Hop
 from loko.on_demand import OnDemand
-from loko.port_queues.admission import PortAdmission, _Counted
+from loko.port_queues.admission import PortAdmission, _CountedFlow
 from loko.port_queues.conditions import WHOLE_PATH_CONDITIONS
 from loko.scenario import Scenario
 
@@ -80,16 +80,16 @@ class WholePathAdmission(PortAdmission):
 
     def _decide(
         self, flow: Flow, path: Sequence[Hop] | None
-    ) -> tuple[Admitted | Refusal, _Counted, dict[str, int]]:
+    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int]]:
         answer, counted, bounds = super()._decide(flow, path)
         if isinstance(answer, Admitted):
             answer = self._promised(answer, counted, bounds)
             if isinstance(answer, Refusal):
-                answer = answer._replace(advice=partial(what_fits_on, self.check, path))
+                answer = answer._replace(advice=partial(suggest_on_path, self.check, path))
         return answer, counted, bounds
 
     def _promised(
-        self, fitting: Admitted, counted: _Counted, bounds: Mapping[str, int]
+        self, fitting: Admitted, counted: _CountedFlow, bounds: Mapping[str, int]
     ) -> Admitted | Refusal:
         """Return the promise to a flow for which every queue has room, or which promise it would break.
 
@@ -123,7 +123,9 @@ class WholePathAdmission(PortAdmission):
         promise_ns = max(promise_ns, own_ns)
         return fitting if promise_ns >= fitting.guarantee_ns else fitting._replace(whole_path_ns=promise_ns)
 
-    def _whole_paths(self, flows: Sequence[_Counted], bounds: Mapping[str, int]) -> Callable[[Ports], int]:
+    def _whole_paths(
+        self, flows: Sequence[_CountedFlow], bounds: Mapping[str, int]
+    ) -> Callable[[Ports], int]:
         """Return what bounds whole paths while these flows send; it finds the bound of each path once."""
         network, sent = self._books.network, [(flow.steps, flow.bucket) for flow in flows]
         return OnDemand[Ports, int](lambda ports: whole_path_ns(network, ports, sent, bounds)).__getitem__

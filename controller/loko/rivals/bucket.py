@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from loko.admission import Admitted, Change, PathAlone, Refusal, Register
-from loko.admission.debt import Clock, Debt, patience
+from loko.admission import Admitted, AdmittedFlows, BarePath, Refusal, Suggestion
+from loko.admission.residual_backlog import AdmissionClock, ResidualBacklog, wait_advice
 from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.margin import Falls
@@ -19,48 +19,48 @@ from loko.units import BITS_NS_PER_BYTE_S
 class SharedBucket:
     """Sums of rates and of bursts, and what released flows may have left (docs/model.md, section 6)."""
 
-    def __init__(self, *, rate_bps: float, burst_bytes: float, clock: Clock) -> None:
+    def __init__(self, *, rate_bps: float, burst_bytes: float, clock: AdmissionClock) -> None:
         """Start empty, with limits for the sums of rates and of bursts."""
         self.rate_bps = rate_bps
         self.burst_bytes = burst_bytes
         self._clock = clock
         self._rate, self._burst = ExactSum(), ExactSum()
-        self._debt: Debt[tuple[float, float]] = Debt()
+        self._debt: ResidualBacklog[tuple[float, float]] = ResidualBacklog()
 
     def used(self) -> tuple[float, float]:
         """Return the rate in bit/s and the burst in bytes in use, with what released flows have left."""
-        owed_bytes = self.debt_bytes()  # settles the sums
-        return self._rate.value, self._burst.value + owed_bytes
+        backlog_bytes = self.backlog_bytes()  # settles the sums
+        return self._rate.value, self._burst.value + backlog_bytes
 
-    def owes(self) -> bool:
+    def has_backlog(self) -> bool:
         """Return whether released flows still matter."""
         if self._debt.is_open:
             self._debt.settle(self._clock.now_ns, self._spare, self._forget, lambda: 0.0)
         return self._debt.is_open
 
-    def debt_bytes(self) -> float:
-        """Return the debt of released flows that no longer count; 0 if there is none."""
-        return max(self._debt.amount, 0.0) if self.owes() else 0.0
+    def backlog_bytes(self) -> float:
+        """Return the residual backlog of released flows that no longer count; 0 if there is none."""
+        return max(self._debt.amount, 0.0) if self.has_backlog() else 0.0
 
-    def restore(self, debt_bytes: float) -> None:
-        """Take over a debt as of now."""
-        self._debt.restore(debt_bytes, self._clock.now_ns)
+    def restore(self, backlog_bytes: float) -> None:
+        """Take over a residual backlog as of now."""
+        self._debt.restore(backlog_bytes, self._clock.now_ns)
 
     def add(self, rate_bps: float, burst_bytes: float) -> None:
         """Note a flow."""
-        self.owes()
+        self.has_backlog()
         self._rate.add(rate_bps)
         self._burst.add(burst_bytes)
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
         """Forget a flow that has sent nothing."""
-        self.owes()
+        self.has_backlog()
         self._forget((rate_bps, burst_bytes))
 
-    def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
+    def drain(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
         share = rate_bps / BITS_NS_PER_BYTE_S
-        self._debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
+        self._debt.drain(until_ns, share=share, burst=burst_bytes, payload=(rate_bps, burst_bytes))
 
     def clear(self) -> None:
         """Begin anew, as if nothing had ever been sent."""
@@ -69,12 +69,12 @@ class SharedBucket:
 
     def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [leaver.kept for leaver in self._debt.leaving]
+        leaving = [draining.payload for draining in self._debt.draining]
         left_bps = self.rate_bps - math.fsum([self._rate.value, rate_bps, *(-rate for rate, _ in leaving)])
         enough = self.burst_bytes - math.fsum(
             [self._burst.value, burst_bytes, *(-burst for _, burst in leaving)]
         )
-        return math.inf if left_bps < 0 or enough < 0 else self._debt.paid_ns(self._spare(), enough)
+        return math.inf if left_bps < 0 or enough < 0 else self._debt.falls_below_ns(self._spare(), enough)
 
     def _spare(self) -> float:
         return (self.rate_bps - self._rate.value) / BITS_NS_PER_BYTE_S
@@ -85,7 +85,7 @@ class SharedBucket:
         self._burst.remove(burst_bytes)
 
 
-class Taken(NamedTuple):
+class BucketUse(NamedTuple):
     """What an admitted flow takes of one bucket."""
 
     bucket: SharedBucket
@@ -97,10 +97,10 @@ class Taken(NamedTuple):
 class BucketAdmission(ABC):
     """Admission control in which a flow takes its rate, and a burst, from each bucket on its way."""
 
-    def __init__(self, register: Register[PathAlone]) -> None:
+    def __init__(self, register: AdmittedFlows[BarePath]) -> None:
         """Start empty."""
         self._register = register
-        self._clock = Clock()
+        self._clock = AdmissionClock()
 
     @property
     def admitted(self) -> Mapping[str, Admitted]:
@@ -138,7 +138,7 @@ class BucketAdmission(ABC):
         admitted = self._register.remove(flow_id)
         for taken in self._taken(admitted):
             until_ns = self._clock.after(sent_ns, taken.passed_ns)
-            taken.bucket.leave(until_ns, admitted.flow.rate_bps, taken.burst_bytes)
+            taken.bucket.drain(until_ns, admitted.flow.rate_bps, taken.burst_bytes)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -162,23 +162,23 @@ class BucketAdmission(ABC):
 
     def residual_backlog(self, server: str) -> float | None:
         """Return what released flows may have left at a server, in bytes, if anything."""
-        return self._named(server).debt_bytes() or None
+        return self._named(server).backlog_bytes() or None
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by server, as if no time had passed since."""
+        """Take over stored residual backlogs by server, as if no time had passed since."""
         self._clock.advance(now_ns)
         for server, amount in backlogs.items():
             self._named(server).restore(amount)
 
-    def _patience(self, flow: Flow, wanted: Sequence[tuple[SharedBucket, float]]) -> Change | None:
+    def _patience(self, flow: Flow, wanted: Sequence[tuple[SharedBucket, float]]) -> Suggestion | None:
         """Advise how long to wait until these buckets have room for these bursts, if waiting helps."""
-        if not any(bucket.owes() for bucket, _ in wanted):
+        if not any(bucket.has_backlog() for bucket, _ in wanted):
             return None
         fits_ns = max(bucket.fits_ns(flow.rate_bps, burst_bytes) for bucket, burst_bytes in wanted)
-        return patience(self._clock.now_ns, fits_ns)
+        return wait_advice(self._clock.now_ns, fits_ns)
 
     @abstractmethod
-    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
+    def _taken(self, admitted: Admitted) -> Iterator[BucketUse]:
         """Yield what a flow takes of each bucket on its way."""
 
     @abstractmethod

@@ -11,14 +11,14 @@ from typing import ClassVar, Final
 from loko.admission import (
     ROUNDING,
     Admitted,
-    Demand,
-    PathAlone,
+    AdmittedFlows,
+    BarePath,
     Refusal,
-    Register,
+    ResourceDemand,
+    ResourceShare,
     SchemeConditions,
-    Share,
     Usage,
-    what_fits_on,
+    suggest_on_path,
 )
 from loko.calculus import time_ns
 from loko.device import Profile
@@ -27,7 +27,7 @@ from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, longest_path
-from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
+from loko.rivals.bucket import BucketAdmission, BucketUse, SharedBucket
 from loko.rivals.conditions import QJUMP_CONDITIONS
 from loko.scenario import Scenario
 from loko.service_curve import service_curve
@@ -108,7 +108,7 @@ class QJumpAdmission(BucketAdmission):
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
-        super().__init__(Register(lab, PathAlone.prepare, single_visits=_SINGLE_VISITS))
+        super().__init__(AdmittedFlows(lab, BarePath.prepare, single_visits=_SINGLE_VISITS))
         self._parameters = parameters
         self._senders = {
             name: SharedBucket(
@@ -144,7 +144,7 @@ class QJumpAdmission(BucketAdmission):
                     allowed=allowed,
                     unit=unit,
                     advice=self._patience(flow, [(sender, flow.burst_bytes)])
-                    or partial(what_fits_on, self.check, path),
+                    or partial(suggest_on_path, self.check, path),
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
         part_ns = parameters.epoch_ns / len(path)
@@ -161,17 +161,17 @@ class QJumpAdmission(BucketAdmission):
             if any(hop.switch == switch for hop in admitted.path):
                 through.add(admitted.flow.rate_bps)
         allowed = self._parameters.host_rate_bps * self._parameters.hosts
-        share = Share(quantity="rate", used=through.value, allowed=allowed, unit="bit/s")
+        share = ResourceShare(quantity="rate", used=through.value, allowed=allowed, unit="bit/s")
         return Usage(shares=(share,), delay_ns=self._parameters.epoch_ns)
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity fit."""
         flow, sender = admitted.flow, self._senders[admitted.flow.source]
-        yield Demand(flow.source, "rate", flow.rate_bps, sender.rate_bps * (1 + ROUNDING))
-        yield Demand(flow.source, "burst", flow.burst_bytes, sender.burst_bytes * (1 + ROUNDING))
+        yield ResourceDemand(flow.source, "rate", flow.rate_bps, sender.rate_bps * (1 + ROUNDING))
+        yield ResourceDemand(flow.source, "burst", flow.burst_bytes, sender.burst_bytes * (1 + ROUNDING))
 
-    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
-        yield Taken(self._senders[admitted.flow.source], admitted.flow.burst_bytes, 0.0)
+    def _taken(self, admitted: Admitted) -> Iterator[BucketUse]:
+        yield BucketUse(self._senders[admitted.flow.source], admitted.flow.burst_bytes, 0.0)
 
     def _buckets(self) -> Iterable[SharedBucket]:
         return self._senders.values()

@@ -12,21 +12,21 @@ from typing import ClassVar, Final
 from loko.admission import (
     ROUNDING,
     Admitted,
-    Demand,
-    PathAlone,
+    AdmittedFlows,
+    BarePath,
     Refusal,
-    Register,
+    ResourceDemand,
+    ResourceShare,
     SchemeConditions,
-    Share,
     Usage,
-    what_fits_on,
+    suggest_on_path,
 )
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
+from loko.rivals.bucket import BucketAdmission, BucketUse, SharedBucket
 from loko.rivals.conditions import SILO_CONDITIONS
 from loko.service_curve import capacity_frames
 
@@ -68,12 +68,12 @@ def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
     return SiloPort(rate_bps=rate_bps, buffer_bytes=frames * frame_bytes)
 
 
-def _shares(queue: SharedBucket) -> tuple[Share, Share]:
+def _shares(queue: SharedBucket) -> tuple[ResourceShare, ResourceShare]:
     """Return the two parts of p_i <= c_i, in the order in which they are checked (equations 9 and 11)."""
     rate_bps, burst_bytes = queue.used()
     return (
-        Share(quantity="rate", used=rate_bps, allowed=queue.rate_bps, unit="bit/s"),
-        Share(quantity="burst", used=burst_bytes, allowed=queue.burst_bytes, unit="bytes"),
+        ResourceShare(quantity="rate", used=rate_bps, allowed=queue.rate_bps, unit="bit/s"),
+        ResourceShare(quantity="burst", used=burst_bytes, allowed=queue.burst_bytes, unit="bytes"),
     )
 
 
@@ -84,7 +84,7 @@ class SiloAdmission(BucketAdmission):
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
-        super().__init__(Register(lab, PathAlone.prepare))
+        super().__init__(AdmittedFlows(lab, BarePath.prepare))
         self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
         self._queues: dict[Hop, SharedBucket] = {}
 
@@ -110,7 +110,7 @@ class SiloAdmission(BucketAdmission):
                         allowed=share.allowed,
                         unit=share.unit,
                         advice=self._patience(flow, list(zip(map(self._queue, path), bursts, strict=True)))
-                        or partial(what_fits_on, self.check, path),
+                        or partial(suggest_on_path, self.check, path),
                     )
         delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
         return Admitted(flow, path, bursts, delays_ns)
@@ -123,7 +123,7 @@ class SiloAdmission(BucketAdmission):
         """Return what is used of the rate and the buffer of each output port that a flow leaves by."""
         used = sorted((hop.output_port, queue) for hop, queue in self._queues.items() if hop.switch == switch)
         shares = (
-            Share(
+            ResourceShare(
                 quantity=f"{share.quantity} of port {number}",
                 used=share.used,
                 allowed=share.allowed,
@@ -134,13 +134,17 @@ class SiloAdmission(BucketAdmission):
         )
         return Usage(shares=tuple(shares), delay_ns=self._ports[switch].capacity_ns)
 
-    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity fit."""
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             port, queue = hop.output_port, self._queue(hop)
             rate_bps = admitted.flow.rate_bps
-            yield Demand(hop.switch, f"rate of port {port}", rate_bps, queue.rate_bps * (1 + ROUNDING))
-            yield Demand(hop.switch, f"burst of port {port}", burst_bytes, queue.burst_bytes * (1 + ROUNDING))
+            yield ResourceDemand(
+                hop.switch, f"rate of port {port}", rate_bps, queue.rate_bps * (1 + ROUNDING)
+            )
+            yield ResourceDemand(
+                hop.switch, f"burst of port {port}", burst_bytes, queue.burst_bytes * (1 + ROUNDING)
+            )
 
     def queue_bound_ns(self, switch: str, output_port: int) -> float:
         """Return p_i of an output port at present (equation 9)."""
@@ -162,10 +166,10 @@ class SiloAdmission(BucketAdmission):
             arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
         return tuple(bursts)
 
-    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
+    def _taken(self, admitted: Admitted) -> Iterator[BucketUse]:
         passed_ns = accumulate(admitted.delays_ns, initial=0.0)  # at each port when the last frame is there
         for hop, burst_bytes, there_ns in zip(admitted.path, admitted.bursts_bytes, passed_ns, strict=False):
-            yield Taken(self._queue(hop), burst_bytes, there_ns)
+            yield BucketUse(self._queue(hop), burst_bytes, there_ns)
 
     def _buckets(self) -> Iterable[SharedBucket]:
         return self._queues.values()

@@ -80,13 +80,13 @@ class Admitter(Protocol):
         """Return the time from a flow's last frame until none of its frames is on its way."""
 
     def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
-        """Return the servers, by name, at which a flow may leave a debt: mostly the switches of its path."""
+        """Return the servers where a flow may leave a residual backlog: mostly the switches of its path."""
 
     def residual_backlog(self, server: str) -> float | None:
         """Return what released flows may have left at a server, for `restore_backlogs`; None if nothing."""
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts. Raises `KeyError` or `ValueError` for debts of another kind."""
+        """Take over stored residual backlogs. Raises `KeyError` or `ValueError` for those of another kind."""
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of a switch now."""
@@ -185,7 +185,7 @@ class SchemeAdmitter:
         self._admission.release(flow_id, now_ns=now_ns, sent_until_ns=sent_until_ns)
 
     def drain_time_ns(self, flow_id: str) -> int:
-        """Return the time from the flow's last frame until only the debt holds its burst."""
+        """Return the time from the flow's last frame until only the residual backlog holds its burst."""
         return self._admission.drain_time_ns(flow_id)
 
     def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
@@ -194,11 +194,11 @@ class SchemeAdmitter:
         return self._admission.servers(grant)
 
     def residual_backlog(self, server: str) -> float | None:
-        """Return the debt in the scheme's own unit."""
+        """Return the residual backlog in the scheme's own unit."""
         return self._admission.residual_backlog(server)
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts, as if no time had passed since."""
+        """Take over stored residual backlogs, as if no time had passed since."""
         self._admission.restore_backlogs(backlogs, now_ns=now_ns)
 
     def usage(self, switch: str) -> Usage:

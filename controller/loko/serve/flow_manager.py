@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Refusal, Share
+from loko.admission import Refusal, ResourceShare
 from loko.controller.driver import OWN_MARK, Driver, Segment, SessionPhase
 from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
 from loko.controller.versions import WIRES
@@ -243,7 +243,7 @@ class FlowManager:
             self._restore_lost(stored_flow, gap)
         for managed in self._flows.values():
             if managed.state is FlowState.REMOVING and managed.number not in self._removing:
-                # Its frames may wait behind those of released flows, so this needs their debts.
+                # Its frames may wait behind those of released flows, so this needs their residual backlogs.
                 self._remove_entries(now_ns, managed)
 
     @property
@@ -542,7 +542,7 @@ class FlowManager:
     def _refuse_if_full(self, grant: AdmittedFlow) -> Refused | None:
         """Refuse a granted flow if the entries of others leave no place for its own."""
         too_many: dict[str, int] = {}
-        first: Share | None = None
+        first: ResourceShare | None = None
         own = Counter(hop.switch for hop in grant.path)
         for switch in own:
             if foreign := len(self.drivers[switch].foreign_entries):
@@ -695,7 +695,7 @@ class FlowManager:
             self._answer_all(managed, Released(flow_id, tuple(sorted(managed.unconfirmed_switches))))
 
     def _forget(self, now_ns: int, managed: ManagedFlow) -> None:
-        """Release a flow that is gone everywhere, with no frame on its way, and store the debt it leaves."""
+        """Release a flow that is gone everywhere, with no frame in flight, and store its residual backlog."""
         flow_id = managed.flow.id
         self._effects.writes.append(Delete(managed.number))
         if managed.may_have_sent:
@@ -728,14 +728,16 @@ class FlowManager:
         self._unlink(managed)
 
     def _write_backlogs(self, servers: Iterable[str]) -> None:
-        debts = {server: self.admitter.residual_backlog(server) for server in servers}
+        backlogs = {server: self.admitter.residual_backlog(server) for server in servers}
         written = {
-            server: debt for server, debt in debts.items() if debt is not None or server in self._backlogged
+            server: backlog
+            for server, backlog in backlogs.items()
+            if backlog is not None or server in self._backlogged
         }
         if written:
             self._effects.writes.append(WriteBacklogs(written))
-        for server, debt in written.items():
-            if debt is None:
+        for server, backlog in written.items():
+            if backlog is None:
                 self._backlogged.discard(server)
             else:
                 self._backlogged.add(server)

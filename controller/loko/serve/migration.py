@@ -115,7 +115,7 @@ class Migration:
 
     def lines(self) -> list[str]:
         """Return the difference in words, a line for each."""
-        debts = len(self.held.debts)
+        backlogs = len(self.held.debts)
         return [
             *(
                 f"{name}: {_named(before)} before, {_named(after)} now"
@@ -124,7 +124,7 @@ class Migration:
             *([f"profile changed: {', '.join(self.profiles)}"] if self.profiles else []),
             *([f"further conditions: {', '.join(self.conditions)}"] if self.conditions else []),
             *(f"{flow.before.flow.id}: {flow.fate}, {flow.text}" for flow in self.flows),
-            *([f"what released flows have left at {debts} servers is forgotten"] if debts else []),
+            *([f"what released flows have left at {backlogs} servers is forgotten"] if backlogs else []),
             f"{len(self.breaking)} of {len(self.flows)} promises break",
         ]
 

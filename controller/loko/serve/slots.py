@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from loko.admission import Refusal, SchemeConditions, Share, Usage
+from loko.admission import Refusal, ResourceShare, SchemeConditions, Usage
 from loko.document import InputError, read
 from loko.flow import Flow, UdpPort
 from loko.lab import Lab
@@ -133,7 +133,7 @@ class SlotChecker(Protocol):
 
 
 class SlotAdmitter:
-    """Grants slots in the cycle of a schedule. A `Admitter` without debts.
+    """Grants slots in the cycle of a schedule. A `Admitter` without residual backlogs.
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
     """
@@ -312,15 +312,15 @@ class SlotAdmitter:
         return self.standing.timing.slot_ns
 
     def servers(self, _grant: AdmittedFlow) -> tuple[str, ...]:
-        """Return none: flows with slots leave no debts."""
+        """Return none: flows with slots leave no residual backlogs."""
         return ()
 
     def residual_backlog(self, _server: str) -> float | None:
-        """None: there are no debts."""
+        """None: there are no residual backlogs."""
         return None
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
-        """Raise `ValueError` if there are debts, which are those of an admission scheme."""
+        """Raise `ValueError` if there are residual backlogs, which are those of an admission scheme."""
         if backlogs:
             raise ValueError("slots leave no debts")
 
@@ -329,8 +329,8 @@ class SlotAdmitter:
         standing = self.standing
         return Usage(
             shares=(
-                Share("slots", standing.busy_slots(switch), standing.slots, "slots"),
-                Share("entries", standing.entries(switch), standing.table_entries, "entries"),
+                ResourceShare("slots", standing.busy_slots(switch), standing.slots, "slots"),
+                ResourceShare("entries", standing.entries(switch), standing.table_entries, "entries"),
             ),
             delay_ns=standing.delay_ns(switch),
         )

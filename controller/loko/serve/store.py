@@ -175,8 +175,8 @@ class Store:
             case LoggedEvent(number=number):
                 insert(database, "notes", [note_row(write)], replacing=True)
                 database.execute("DELETE FROM notes WHERE number <= ?", (number - CAPACITY,))
-            case WriteBacklogs(backlogs=debts):
-                for server, amount in debts.items():
+            case WriteBacklogs(backlogs=backlogs):
+                for server, amount in backlogs.items():
                     if amount is None:
                         database.execute("DELETE FROM debts WHERE server = ?", (server,))
                     else:
@@ -213,9 +213,9 @@ class Store:
         """Write what becomes of the flows, under new circumstances, or nothing. Raises `InputError`."""
         if self.content() != migration.held:
             raise InputError(f"store {self._path}: has changed meanwhile; look again what would break")
-        debts = WriteBacklogs(dict.fromkeys(migration.held.debts))
+        backlogs = WriteBacklogs(dict.fromkeys(migration.held.debts))
         try:
-            self._transact([*migration.writes, debts], circumstances=migration.circumstances)
+            self._transact([*migration.writes, backlogs], circumstances=migration.circumstances)
         except StoreError as error:
             raise _in_one_line(error) from None
 

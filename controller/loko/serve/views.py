@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from loko.admission import Share, Terms
+from loko.admission import ResourceShare, Terms
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.delays import DelayBook
 from loko.serve.flow_manager import FlowManager, ManagedFlow
@@ -174,7 +174,7 @@ def switch_ports(manager: FlowManager, name: str) -> dict[str, list[int]]:
     }
 
 
-def _share(share: Share) -> Mapping[str, object]:
+def _share(share: ResourceShare) -> Mapping[str, object]:
     return {name: getattr(share, name) for name in ("quantity", "used", "allowed", "unit")}
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from loko.admission.answer import Admitted, Change, Refusal
+from loko.admission.answer import Admitted, Refusal, Suggestion
 from loko.document import InputError
 from loko.flow import Flow
 from loko.network import Hop
@@ -22,7 +22,7 @@ Check = Callable[[Flow, Sequence[Hop] | None], Admitted | Refusal]
 _LEAST_RATE_BPS: Final = 1
 
 
-def more_entries(switch: str, planned: int, table: int) -> str:
+def suggest_more_entries(switch: str, planned: int, table: int) -> str:
     """Return the hint to plan for more entries; empty if the table has no more than are planned for."""
     if planned >= table:
         return ""
@@ -31,12 +31,12 @@ def more_entries(switch: str, planned: int, table: int) -> str:
     )
 
 
-def what_fits_on(check: Check, path: Sequence[Hop] | None, refusal: Refusal) -> Change:
+def suggest_on_path(check: Check, path: Sequence[Hop] | None, refusal: Refusal) -> Suggestion:
     """Return what would fit on the path on which a flow was refused."""
-    return what_fits(lambda flow: check(flow, path), check, refusal)
+    return suggest_smaller(lambda flow: check(flow, path), check, refusal)
 
 
-def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
+def suggest_smaller(ask: Ask, check: Check, refusal: Refusal) -> Suggestion:
     """Return the largest smaller request that is granted, in whole bit/s and bytes; empty if there is none.
 
     It lowers only the rate or only the burst if that is enough, trying first the one that was too large;
@@ -47,38 +47,40 @@ def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
     low = flow._replace(rate_bps=min(flow.rate_bps, _LEAST_RATE_BPS), burst_bytes=flow.frame_bytes)
     try:
         if isinstance(ask(low), Refusal):
-            return Change()
+            return Suggestion()
         by_burst_first = refusal.quantity.startswith(("burst", "delay"))
         for lower in (_burst, _rate) if by_burst_first else (_rate, _burst):
             if change := lower(flow, ask, check):
                 return change
         rate = _rate(flow._replace(burst_bytes=flow.frame_bytes), ask, check)
-        return rate._replace(burst_bytes=flow.frame_bytes) if rate else Change()
+        return rate._replace(burst_bytes=flow.frame_bytes) if rate else Suggestion()
     except InputError:  # the id may be in use by now
-        return Change()
+        return Suggestion()
 
 
-def _rate(flow: Flow, ask: Ask, check: Check) -> Change:
-    most = _most(
+def _rate(flow: Flow, ask: Ask, check: Check) -> Suggestion:
+    most = _largest_granted(
         lambda value: flow._replace(rate_bps=float(value)),
         (_LEAST_RATE_BPS, math.ceil(flow.rate_bps) - 1),
         ask,
         check,
     )
-    return Change() if most is None else Change(rate_bps=most)
+    return Suggestion() if most is None else Suggestion(rate_bps=most)
 
 
-def _burst(flow: Flow, ask: Ask, check: Check) -> Change:
-    most = _most(
+def _burst(flow: Flow, ask: Ask, check: Check) -> Suggestion:
+    most = _largest_granted(
         lambda value: flow._replace(burst_bytes=float(value)),
         (flow.frame_bytes, math.ceil(flow.burst_bytes) - 1),
         ask,
         check,
     )
-    return Change() if most is None else Change(burst_bytes=most)
+    return Suggestion() if most is None else Suggestion(burst_bytes=most)
 
 
-def _most(request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, check: Check) -> int | None:
+def _largest_granted(
+    request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, check: Check
+) -> int | None:
     """Return the largest value that is granted, assuming that more is never easier to grant than less."""
     least, most = between
     granted = None

@@ -13,7 +13,7 @@ from loko.lab import Lab
 from loko.network import Hop, ShortestPaths, visits
 
 
-class OnPath(Protocol):
+class PreparedPath(Protocol):
     """What a scheme needs to know about a path."""
 
     @property
@@ -21,27 +21,27 @@ class OnPath(Protocol):
         """The path."""
 
 
-class PathAlone(NamedTuple):
+class BarePath(NamedTuple):
     """A path, for schemes that need nothing else."""
 
     path: tuple[Hop, ...]
 
     @classmethod
-    def prepare(cls, _source: str, path: tuple[Hop, ...]) -> PathAlone:
-        """Make one of a source and a path, as `Register` requires."""
+    def prepare(cls, _source: str, path: tuple[Hop, ...]) -> BarePath:
+        """Make one of a source and a path, as `AdmittedFlows` requires."""
         return cls(path)
 
 
-Route = TypeVar("Route", bound=OnPath)
-_KEPT: Final = 1 << 16
+Route = TypeVar("Route", bound=PreparedPath)
+_CACHED_ROUTES: Final = 1 << 16
 """The most switches on all kept paths, in each of two generations: enough for all paths in a ring of 31."""
-_KEPT_PER_SWITCH: Final = 64
+_CACHED_PER_SWITCH: Final = 64
 """The same in a large network, per switch of the lab."""
 _LEAST_SWITCHES: Final = 8
 """A shorter path counts as if it had this many switches, because of the memory that any path takes."""
 
 
-class Register(Generic[Route]):
+class AdmittedFlows(Generic[Route]):
     """The admitted flows of a lab, by id and by five-tuple. Each call is O(path)."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Register(Generic[Route]):
         self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], Route] = {}
         self._older: dict[tuple[str, str], Route] = {}
-        self._kept = max(_KEPT, _KEPT_PER_SWITCH * len(lab.switches))
+        self._kept = max(_CACHED_ROUTES, _CACHED_PER_SWITCH * len(lab.switches))
         self._room = self._kept
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
         """The accepted flows by id, in order of admission."""
@@ -78,7 +78,7 @@ class Register(Generic[Route]):
         as it may not; `DoubleFlowError` if the flow's id or its hosts and ports are in use.
         """
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
-            raise self._double(flow)
+            raise self._duplicate(flow)
         ends = flow[1:3]
         known = self._shortest.get(ends) or self._shortest_route(ends)
         if path is None or path is known.path:
@@ -110,7 +110,7 @@ class Register(Generic[Route]):
         admitted = self.remove(flow_id)
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             self.add(admitted)
-            raise self._double(flow)
+            raise self._duplicate(flow)
         renamed = admitted._replace(flow=flow)
         self.add(renamed)
         return renamed
@@ -135,7 +135,7 @@ class Register(Generic[Route]):
         self._shortest[ends] = known
         return known
 
-    def _double(self, flow: Flow) -> DoubleFlowError:
+    def _duplicate(self, flow: Flow) -> DoubleFlowError:
         if flow.id in self._admitted:
             return DoubleFlowError(f"flow id '{flow.id}' is admitted already; choose another or release it")
         other = self._five_tuples[flow[1:5]]
