@@ -248,11 +248,11 @@ def serve(
         raise InputError(
             "--traffic: there are no hosts; add --emulate, or --live for those of a lab that is up"
         )
-    companion = None
+    sidecar = None
     if emulate:
-        companion = _boards(network, free_control=free_control, traffic=traffic)
+        sidecar = _boards(network, free_control=free_control, traffic=traffic)
     elif live:
-        companion = _taps(network, traffic=traffic)
+        sidecar = _taps(network, traffic=traffic)
     settings = ServiceSettings(
         lab=network,
         admitter=granted.admitter,
@@ -276,7 +276,7 @@ def serve(
         fillers=granted.fillers,
         delete_foreign_entries=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
-        sidecar=companion,
+        sidecar=sidecar,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
         log_format=log_format,
         verbose=verbose,

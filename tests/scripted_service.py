@@ -58,7 +58,7 @@ class ScriptedService:
             **{"deadline_ns": None, "promised_ns": 30_000.0 + 400_000 * len(hops)},
             **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "turn": None},
         }
-        return shapes.FlowShown.model_validate(flow).model_dump(mode="json")
+        return shapes.FlowView.model_validate(flow).model_dump(mode="json")
 
     def _delays(self, number: int, flow: dict[str, Any]) -> dict[str, Any]:
         guarantee_ns = flow["guarantee_ns"]
@@ -66,7 +66,7 @@ class ScriptedService:
         for step in range(12):
             counts[20 + number % 20 + step] = 1 + step
         most = int(guarantee_ns * (0.4 + number % 50 / 100))
-        return shapes.DelaysOfFlow.model_validate(
+        return shapes.FlowDelaysView.model_validate(
             {
                 **{"guarantee_ns": guarantee_ns, "sent": 1000 + number, "received": 1000, "lost": number % 3},
                 **{"late": 0, "min_ns": most // 3, "p50_ns": most // 2, "p99_ns": most - 1, "max_ns": most},
@@ -80,7 +80,7 @@ class ScriptedService:
             for hop in flow["path"]:
                 passing[hop["switch"]] += 1
         return [
-            shapes.SwitchShown.model_validate(
+            shapes.SwitchView.model_validate(
                 {
                     **{"name": name, "datapath_id": f"{index:016x}", "state": "ready", "ready": True},
                     **{"complete": True, "delay_ns": 400_000.0, "strangers": [], "beyond_plan": False},
@@ -129,7 +129,7 @@ class ScriptedService:
                 for ago in range(100, -1, -1)
             ]  # fmt: skip
             over_time = {"guarantee_ns": 830_000.0, "span_ns": 10**9, "spans": spans}
-            return shapes.DelaysOverTime.model_validate(over_time).model_dump(mode="json")
+            return shapes.DelayHistoryView.model_validate(over_time).model_dump(mode="json")
         return None
 
     def tell(self, *names: str) -> None:

@@ -132,23 +132,23 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
     assert served.post(1).status_code == 201
     wait_for(lambda: "f1" in served.delays(), "its delays")
     named: dict[str, type[BaseModel]] = {
-        "/v1/service": shapes.ServiceShown,
-        "/v1/flows": shapes.FlowsShown,
-        "/v1/flows/f1": shapes.FlowShown,
-        "/v1/switches": shapes.SwitchesShown,
-        "/v1/topology": shapes.TopologyShown,
-        "/v1/delays": shapes.DelaysShown,
-        "/v1/flows/f1/delays": shapes.DelaysOverTime,
-        "/v1/notes": shapes.NotesShown,
-        "/healthz": shapes.HealthShown,
+        "/v1/service": shapes.ServiceView,
+        "/v1/flows": shapes.FlowListView,
+        "/v1/flows/f1": shapes.FlowView,
+        "/v1/switches": shapes.SwitchListView,
+        "/v1/topology": shapes.TopologyView,
+        "/v1/delays": shapes.DelayListView,
+        "/v1/flows/f1/delays": shapes.DelayHistoryView,
+        "/v1/notes": shapes.EventListView,
+        "/healthz": shapes.HealthView,
         "/v1/flows/none": shapes.ErrorBody,
         "/v1/schedule": shapes.ErrorBody,
-        "/v1/margin": shapes.MarginShown,
+        "/v1/margin": shapes.MarginView,
     }
     for path, shape in named.items():
         shape.model_validate_json(served.client.get(path).content)
     would = served.client.post("/v1/what-if/flow", json=flow(3))
-    shapes.WouldShown.model_validate_json(would.content)
+    shapes.DryRunView.model_validate_json(would.content)
     for values in ({"rate_bps": 1e9}, {"deadline_ns": 1}, {"source": "H9"}):
         shapes.ErrorBody.model_validate_json(served.post(2, **values).content)
     assert served.client.delete("/v1/flows/f1").status_code == 204
@@ -156,12 +156,12 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
 
 def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
     named: dict[str, type[BaseModel]] = {
-        "/v1/service": shapes.ServiceShown,
-        "/v1/flows": shapes.FlowsShown,
-        "/v1/flows/f1": shapes.FlowShown,
-        "/v1/switches": shapes.SwitchesShown,
-        "/v1/schedule": shapes.ScheduleShown,
-        "/v1/hosts/H1/sends": shapes.SendsShown,
+        "/v1/service": shapes.ServiceView,
+        "/v1/flows": shapes.FlowListView,
+        "/v1/flows/f1": shapes.FlowView,
+        "/v1/switches": shapes.SwitchListView,
+        "/v1/schedule": shapes.ScheduleView,
+        "/v1/hosts/H1/sends": shapes.HostScheduleView,
         "/v1/hosts/none/sends": shapes.ErrorBody,
         "/v1/margin": shapes.ErrorBody,
     }

@@ -32,7 +32,7 @@ def ask(lab: ServedLab, *args: Any, **values: object) -> httpx.Response:
 
 
 def sends(lab: ServedLab, host: str) -> dict[str, tuple[int, int, int]]:
-    values = shapes.SendsShown.model_validate_json(lab.client.get(f"/v1/hosts/{host}/sends").content)
+    values = shapes.HostScheduleView.model_validate_json(lab.client.get(f"/v1/hosts/{host}/sends").content)
     assert values.host == host
     return {send.id: (send.slot, send.offset_ns, send.period_ns) for send in values.sends}
 
@@ -51,7 +51,7 @@ def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(serv
             scheduled["id"]: (scheduled["slot"], offset_ns, period_ns)
         }
     assert sends(served, "H3") == {}
-    cycle = shapes.ScheduleShown.model_validate_json(served.client.get("/v1/schedule").content)
+    cycle = shapes.ScheduleView.model_validate_json(served.client.get("/v1/schedule").content)
     assert (cycle.slots, cycle.flows, cycle.frame_bytes) == (4, 2, [306])
     assert cycle.base_period_ns == round(1e3 * planned["base_period_us"])
     assert served.client.get("/v1/service").json()["grants"] == "slots"
@@ -111,7 +111,7 @@ def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: 
     base_ns = served.client.get("/v1/schedule").json()["base_period_ns"]
     granted = ask(served, 3, period_ns=3 * base_ns)
     assert granted.status_code == 201, granted.text
-    turn = shapes.FlowShown.model_validate_json(granted.content).turn
+    turn = shapes.FlowView.model_validate_json(granted.content).turn
     assert turn is not None
     assert turn.period_ns == 3 * base_ns
     assert ask(served, 3, period_ns=3 * base_ns).status_code == 200

@@ -20,7 +20,7 @@ from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab
-from loko.serve.delays import Observation
+from loko.serve.delays import DelayObservation
 
 _KEPT_FRAMES: Final = 1_000
 """How many of the last frames that belong to no flow are kept for each host."""
@@ -135,7 +135,7 @@ class CabledLab:
         self._others[host].clear()
         return frames
 
-    def observations(self) -> list[Observation]:
+    def observations(self) -> list[DelayObservation]:
         """Return what the hosts' taps have seen since the last call."""
         return list(self._taps.observations(self.now_ns))
 

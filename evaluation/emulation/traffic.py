@@ -20,7 +20,7 @@ from evaluation.sidecars.program import report
 from evaluation.sidecars.senders import SendSlots
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.serve.delays import Observation
+from loko.serve.delays import DelayObservation
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
@@ -82,7 +82,7 @@ class TrafficLab:
             name: EmulatedBoard(name, CabledBoard(name, self._lab), controller) for name in lab.switches
         }
 
-    async def run(self, report: Callable[[Sequence[Observation]], None] = report) -> None:
+    async def run(self, report: Callable[[Sequence[DelayObservation]], None] = report) -> None:
         """Run until cancelled. `report` receives what the hosts' taps have seen."""
         report_s = time.monotonic() + _REPORT_S
         while True:

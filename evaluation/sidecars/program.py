@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from evaluation.sidecars.senders import SendSlots
 from loko.flow import Flow
-from loko.serve.delays import Observation, encode_observations
+from loko.serve.delays import DelayObservation, encode_observations
 
 _LINE_BYTES: Final = 2**24
 
@@ -43,7 +43,7 @@ async def _listen(on_flows: FlowHandler | None) -> None:
             on_flows([Flow(**flow) for flow in values["flows"]], turns)
 
 
-def report(observations: Sequence[Observation]) -> None:
+def report(observations: Sequence[DelayObservation]) -> None:
     """Write observations to the standard output, from which the service reads them."""
     if observations:
         sys.stdout.buffer.write(encode_observations(observations))

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from loko.serve.delays import Observation
+from loko.serve.delays import DelayObservation
 
 LOST_AFTER_NS: Final = 100_000_000
 """After this time a frame counts as lost: even full queues have emptied by then."""
@@ -57,7 +57,7 @@ class Taps:
             flow.under_way.clear()
             flow.order.clear()
 
-    def observations(self, now_ns: int) -> Iterator[Observation]:
+    def observations(self, now_ns: int) -> Iterator[DelayObservation]:
         """Yield what the taps saw since the last call, for each flow of which they saw anything."""
         for name, flow in self._flows.items():
             while flow.order and now_ns - flow.order[0][0] > LOST_AFTER_NS:
@@ -69,6 +69,8 @@ class Taps:
                     if not began:
                         del flow.under_way[frame]
             if flow.sent or flow.lost or flow.delays_ns:
-                yield Observation(flow=name, sent=flow.sent, lost=flow.lost, delays_ns=tuple(flow.delays_ns))
+                yield DelayObservation(
+                    flow=name, sent=flow.sent, lost=flow.lost, delays_ns=tuple(flow.delays_ns)
+                )
                 flow.sent = flow.lost = 0
                 flow.delays_ns = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import switch_emulator
 
 from loko.controller.driver import Driver, Segment
-from loko.controller.versions import WIRE_VERSIONS, WIRES
+from loko.controller.versions import CODECS, WIRE_VERSIONS
 from loko.scenario import OpenFlow
 
 TRIP_NS = 1_000_000
@@ -95,7 +95,7 @@ class Pair:
 
     def __init__(self, driver: Driver, end: BoardEnd) -> None:
         self.driver, self.end = driver, end
-        self.wire = WIRES[end.openflow]
+        self.wire = CODECS[end.openflow]
         self.notices: list[object] = []
 
     def connect(self) -> None:

@@ -12,7 +12,7 @@ from loko.controller import wire, wire13
 from loko.controller.dialect import DIALECTS
 from loko.controller.driver import Driver
 from loko.controller.wire import WireEntry
-from loko.controller.wire13 import Entry13
+from loko.controller.wire13 import WireEntry13
 from loko.entries import FlowEntry, five_tuple_entry
 from loko.scenario import OpenFlow
 
@@ -49,7 +49,7 @@ class Setting:
 
     def entry(
         self, number: int, *, mark: int = MARK, port: int = 3, priority: int = 100
-    ) -> WireEntry | Entry13:
+    ) -> WireEntry | WireEntry13:
         flow, cookie = flow_entry(number, port=port, priority=priority), mark << 48 | number
         if self.openflow is OpenFlow.V1_3:
             return wire13.entry_of(flow, cookie=cookie)
@@ -65,11 +65,11 @@ class Setting:
     def pair(self, config: dict[str, object] | None = None, **options: object) -> Pair:
         return Pair(self.driver(**options), self.end(config))
 
-    def added(self, xid: int, entry: WireEntry | Entry13) -> bytes:
+    def added(self, xid: int, entry: WireEntry | WireEntry13) -> bytes:
         """Return the FLOW_MOD with which another controller adds an entry."""
-        if isinstance(entry, Entry13):
-            return wire13.encode(wire13.Add(xid, entry))
-        return wire.encode(wire.Add(xid, entry))
+        if isinstance(entry, WireEntry13):
+            return wire13.encode(wire13.AddEntry(xid, entry))
+        return wire.encode(wire.AddEntry(xid, entry))
 
 
 V1_0: Final = Setting(OpenFlow.V1_0)
@@ -88,10 +88,11 @@ def table(pair: Pair) -> list[tuple[int, bytes, bytes]]:
     return sorted((flow.cookie, b"", b"".join(flow.actions)) for flow in pair.end.board.flows())
 
 
-def expected(*entries: WireEntry | Entry13) -> list[tuple[int, bytes, bytes]]:
+def expected(*entries: WireEntry | WireEntry13) -> list[tuple[int, bytes, bytes]]:
     """Return the table that has exactly these entries, in the form of `table`."""
     return sorted(
-        (entry.cookie, entry.match if isinstance(entry, Entry13) else b"", entry.actions) for entry in entries
+        (entry.cookie, entry.match if isinstance(entry, WireEntry13) else b"", entry.actions)
+        for entry in entries
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import uvicorn
 
-from loko.serve.connections import Limit, Places
-from loko.serve.front import Connection
+from loko.serve.acceptor import ClientConnection
+from loko.serve.connections import ConnectionLimiter, Limit
 from loko.serve.guard import Asgi
 
 
@@ -37,11 +37,11 @@ class Transport(asyncio.Transport):
         self.is_closed = True
 
 
-def connect(app: Asgi) -> tuple[Connection, Transport]:
-    places = Places(Limit(in_all=2, by_address=2))
+def connect(app: Asgi) -> tuple[ClientConnection, Transport]:
+    places = ConnectionLimiter(Limit(in_all=2, by_address=2))
     place, _ = places.take("a", 0.0)
     assert place is not None
-    connection = Connection(
+    connection = ClientConnection(
         places,
         place,
         config=uvicorn.Config(app, log_config=None, lifespan="off"),

@@ -12,7 +12,7 @@ from loko.admission import LokoAdmission
 from loko.allocation import scheme_named
 from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.versions import WIRES
+from loko.controller.versions import CODECS
 from loko.entries import filler_entries, match_of
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
@@ -75,7 +75,7 @@ class ServedBoards:
     ) -> None:
         self.reroute_ns = reroute_ns
         self.fillers, self.compare_ns = fillers, compare_ns
-        self.openflow, self.wire = openflow, WIRES[openflow]
+        self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
         self.delete_strangers = delete_strangers
         self.now_ns = 3_000_000_000

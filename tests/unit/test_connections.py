@@ -6,24 +6,26 @@ import pytest
 
 from loko.document import InputError
 from loko.serve.connections import (
+    CLIENT_TIMEOUT_S,
     OWN_FILES,
-    PATIENCE_S,
     READING_S,
-    Counts,
+    AddressCounter,
+    ClientLimits,
+    ConnectionLimiter,
+    ConnectionPhase,
+    ConnectionSlot,
     Limit,
-    Limits,
-    Phase,
-    Place,
-    Places,
     client_of,
 )
 
 
-def places(in_all: int = 6, by_address: int = 3) -> Places:
-    return Places(Limit(in_all=in_all, by_address=by_address))
+def places(in_all: int = 6, by_address: int = 3) -> ConnectionLimiter:
+    return ConnectionLimiter(Limit(in_all=in_all, by_address=by_address))
 
 
-def enter(all_places: Places, address: str, now_s: float, phase: Phase = Phase.OPEN) -> Place:
+def enter(
+    all_places: ConnectionLimiter, address: str, now_s: float, phase: ConnectionPhase = ConnectionPhase.OPEN
+) -> ConnectionSlot:
     place, loser = all_places.take(address, now_s)
     assert place is not None
     assert loser is None
@@ -31,10 +33,12 @@ def enter(all_places: Places, address: str, now_s: float, phase: Phase = Phase.O
     return place
 
 
-@pytest.mark.parametrize("phase", [Phase.OPEN, Phase.HEADERS, Phase.BODY, Phase.IDLE])
-def test_a_newcomer_gets_the_place_of_the_oldest_of_its_address_that_waits(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [ConnectionPhase.OPEN, ConnectionPhase.HEADERS, ConnectionPhase.BODY, ConnectionPhase.IDLE]
+)
+def test_a_newcomer_gets_the_place_of_the_oldest_of_its_address_that_waits(phase: ConnectionPhase) -> None:
     crowd = places()
-    working = enter(crowd, "a", 1.0, Phase.WORKING)
+    working = enter(crowd, "a", 1.0, ConnectionPhase.WORKING)
     oldest = enter(crowd, "a", 2.0, phase)
     enter(crowd, "a", 3.0, phase)
     enter(crowd, "b", 0.0)
@@ -42,7 +46,7 @@ def test_a_newcomer_gets_the_place_of_the_oldest_of_its_address_that_waits(phase
     assert place is not None
     assert loser is oldest
     assert len(crowd) == 4
-    crowd.leave(working)
+    crowd.free(working)
     assert len(crowd) == 3
 
 
@@ -54,15 +58,15 @@ def test_with_all_places_taken_the_address_with_most_loses_one() -> None:
         enter(crowd, "a" if number < 2 else f"c{number}", 2.0 + number)
     _, loser = crowd.take("new", 10.0)
     assert loser is first
-    crowd.leave(modest)
+    crowd.free(modest)
     assert len(crowd) == 5
 
 
 def test_whoever_is_worked_for_keeps_the_place() -> None:
     crowd = places()
-    held = [enter(crowd, "a", 1.0, Phase.WORKING) for _ in range(3)]
+    held = [enter(crowd, "a", 1.0, ConnectionPhase.WORKING) for _ in range(3)]
     assert crowd.take("a", 2.0) == (None, None)
-    enter(crowd, "b", 1.0, Phase.WORKING)
+    enter(crowd, "b", 1.0, ConnectionPhase.WORKING)
     held[1].stuck_s = 1.5  # the client reads none of its answer
     _, loser = crowd.take("a", 2.0)
     assert loser is held[1]
@@ -78,23 +82,23 @@ def test_no_newcomer_takes_more_places_than_there_are() -> None:
 def test_leaving_twice_counts_once() -> None:
     crowd = places(in_all=1, by_address=1)
     place = enter(crowd, "a", 0.0)
-    crowd.leave(place)
-    crowd.leave(place)
+    crowd.free(place)
+    crowd.free(place)
     enter(crowd, "a", 1.0)
     assert crowd.take("a", 2.0)[1] is not None
 
 
-@pytest.mark.parametrize("phase", [Phase.OPEN, Phase.HEADERS, Phase.BODY])
-def test_each_part_of_a_request_has_a_deadline(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [ConnectionPhase.OPEN, ConnectionPhase.HEADERS, ConnectionPhase.BODY])
+def test_each_part_of_a_request_has_a_deadline(phase: ConnectionPhase) -> None:
     crowd = places()
     place = enter(crowd, "a", 100.0, phase)
-    assert list(crowd.overdue(100.0 + PATIENCE_S[phase] - 0.001)) == []
-    assert list(crowd.overdue(100.0 + PATIENCE_S[phase])) == [place]
+    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S[phase] - 0.001)) == []
+    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S[phase])) == [place]
 
 
 def test_the_service_itself_may_take_its_time_unless_its_answer_is_not_taken() -> None:
-    place = Place("a", 0.0)
-    place.enter(Phase.WORKING, 1.0)
+    place = ConnectionSlot("a", 0.0)
+    place.enter(ConnectionPhase.WORKING, 1.0)
     assert not place.is_overdue(1e9)
     place.stuck_s = 50.0
     assert not place.is_overdue(50.0 + READING_S - 0.001)
@@ -102,18 +106,18 @@ def test_the_service_itself_may_take_its_time_unless_its_answer_is_not_taken() -
 
 
 def test_headers_that_trickle_have_the_time_of_the_first_request_once() -> None:
-    place = Place("a", 0.0)
-    place.enter(Phase.HEADERS, 9.0)
+    place = ConnectionSlot("a", 0.0)
+    place.enter(ConnectionPhase.HEADERS, 9.0)
     assert place.is_overdue(10.0)
-    place.enter(Phase.IDLE, 10.0)
-    place.enter(Phase.HEADERS, 25.0)
+    place.enter(ConnectionPhase.IDLE, 10.0)
+    place.enter(ConnectionPhase.HEADERS, 25.0)
     assert not place.is_overdue(34.9)
     assert place.is_overdue(35.0)
 
 
 @pytest.mark.parametrize("files", [256, 1024, 1_000_000])
 def test_streams_and_changes_leave_room_for_other_requests(files: int) -> None:
-    limits = Limits.of(512, files=files)
+    limits = ClientLimits.of(512, files=files)
     assert limits.connections.in_all + OWN_FILES <= files
     assert limits.connections.in_all <= 512
     assert limits.streams.in_all + limits.changes.in_all <= limits.connections.in_all / 2
@@ -124,11 +128,11 @@ def test_streams_and_changes_leave_room_for_other_requests(files: int) -> None:
 
 def test_too_few_files_are_one_line() -> None:
     with pytest.raises(InputError, match=r"may open 200 files, .* raise the limit to 704 \(ulimit -n\)"):
-        Limits.of(512, files=200)
+        ClientLimits.of(512, files=200)
 
 
 def test_counts_hold_both_limits() -> None:
-    counts = Counts(Limit(in_all=3, by_address=2))
+    counts = AddressCounter(Limit(in_all=3, by_address=2))
     counts.add("a")
     counts.add("a")
     assert not counts.has_room("a")

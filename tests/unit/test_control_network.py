@@ -19,7 +19,7 @@ from test_controller_app import DATAPATHS, FLOWS, PATIENCE_S, Controller, wait_f
 
 from loko.controller.access import AccessList, Peer, SwitchAccess
 from loko.controller.lab_access import access_list
-from loko.controller.session_limits import HANDSHAKE_S, NoPlaceError, Place, SessionLimits
+from loko.controller.session_limits import HANDSHAKE_S, NoFreeSessionError, SessionLimiter, SessionSlot
 from loko.document import LABS, InputError
 from loko.lab import load_lab
 
@@ -287,44 +287,44 @@ ONE = AccessList({1: SwitchAccess(name="s1", networks=(ip_network("10.0.0.1"),))
 A_SWITCH_MAY_HAVE = 2 + 8
 
 
-def filled(limits: SessionLimits, count: int, address: str = "10.0.0.1") -> list[Place]:
+def filled(limits: SessionLimiter, count: int, address: str = "10.0.0.1") -> list[SessionSlot]:
     return [limits.take(peer(address, number), float(number)) for number in range(count)]
 
 
 def test_the_longest_silent_connection_makes_room() -> None:
-    limits = SessionLimits(ONE)
+    limits = SessionLimiter(ONE)
     newcomer = peer("10.0.0.1")
     places = filled(limits, A_SWITCH_MAY_HAVE - 1)
-    assert limits.in_the_way(newcomer) is None
+    assert limits.blocking(newcomer) is None
     places += filled(limits, 1)
     places[0].is_introduced = True
-    assert limits.in_the_way(newcomer) is places[9]  # it came at 0 s
-    limits.leave(places[9])
-    assert limits.in_the_way(newcomer) is None
+    assert limits.blocking(newcomer) is places[9]  # it came at 0 s
+    limits.free(places[9])
+    assert limits.blocking(newcomer) is None
 
 
 def test_no_session_makes_room() -> None:
-    limits = SessionLimits(ONE)
+    limits = SessionLimiter(ONE)
     for place in filled(limits, A_SWITCH_MAY_HAVE):
         place.is_introduced = True
-    with pytest.raises(NoPlaceError):
-        limits.in_the_way(peer("10.0.0.1"))
+    with pytest.raises(NoFreeSessionError):
+        limits.blocking(peer("10.0.0.1"))
 
 
 def test_all_addresses_together_are_limited_and_the_largest_crowd_makes_room() -> None:
     anybody = AccessList({1: SwitchAccess(name="s1", networks=None)})
-    limits = SessionLimits(anybody)
+    limits = SessionLimiter(anybody)
     crowd = filled(limits, A_SWITCH_MAY_HAVE, "10.0.0.66")
     for number in range(limits.in_all - len(crowd)):
         newcomer = peer(f"10.0.1.{number}")
-        assert limits.in_the_way(newcomer) is None
+        assert limits.blocking(newcomer) is None
         limits.take(newcomer, 100.0)
     assert len(limits) == limits.in_all == 2 + 8 * 8
-    assert limits.in_the_way(peer("10.0.0.1")) is crowd[0]
+    assert limits.blocking(peer("10.0.0.1")) is crowd[0]
 
 
 def test_who_does_not_introduce_himself_is_overdue() -> None:
-    limits = SessionLimits(ONE)
+    limits = SessionLimiter(ONE)
     silent, introduced = filled(limits, 2)
     introduced.is_introduced = True
     assert limits.overdue(HANDSHAKE_S - 1) == []

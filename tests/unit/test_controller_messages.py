@@ -18,11 +18,11 @@ from loko.controller.messages import add_entry, echo_request, session_segments
 from loko.controller.messages13 import PROTOCOL
 from loko.controller.wire import (
     SEGMENT_BYTES,
-    Add,
-    Barrier,
-    FlowStats,
-    Listed,
-    TableStats,
+    AddEntry,
+    BarrierRequest,
+    FlowStatsReply,
+    FlowStatsRequest,
+    TableStatsRequest,
     decode,
     encode,
     entry_of,
@@ -54,9 +54,9 @@ def test_flow_mod_byte_by_byte() -> None:
 @pytest.mark.parametrize(
     ("request_", "data"),
     [
-        (Barrier(xid=2), "0112000800000002"),
-        (TableStats(xid=4), "0110000c0000000400030000"),
-        (FlowStats(xid=5), "011000380000000500010000" + "003fffff" + "00" * 36 + "ff00ffff"),
+        (BarrierRequest(xid=2), "0112000800000002"),
+        (TableStatsRequest(xid=4), "0110000c0000000400030000"),
+        (FlowStatsRequest(xid=5), "011000380000000500010000" + "003fffff" + "00" * 36 + "ff00ffff"),
     ],
 )
 def test_requests_byte_by_byte(request_, data) -> None:
@@ -101,14 +101,14 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
     counters = struct.pack("!IIHHH6xQQQ", 0, 0, flow.priority, 0, 0, cookie, 0, 0)
     body = struct.pack("!HH", 1, 0) + struct.pack("!HBx", 96, 0) + entry.match + counters + entry.actions
     listing = struct.pack("!BBHI", 1, 17, 8 + len(body), xid) + body
-    assert decode(listing) == Listed(xid, (entry,), more=False)
+    assert decode(listing) == FlowStatsReply(xid, (entry,), more=False)
 
 
 @given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=5, max_size=5))
 def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
     """The same; but a listing may have any padding (quirk 107) and its fields in another order."""
     entry = wire13.entry_of(flow, cookie=cookie)
-    data = wire13.encode(Add(xid, entry))
+    data = wire13.encode(AddEntry(xid, entry))
     message = parser13.OFPFlowMod.parser(PROTOCOL, 4, 14, len(data), xid, data)
     told = dict(message.match.items())
     assert told["eth_type"] == 0x0800
@@ -124,7 +124,7 @@ def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
     )
     body = struct.pack("!HH4x", 1, 0) + listed[1] + listed[0] + entry.actions
     answer = wire13.decode(struct.pack("!BBHI", 4, 19, 8 + len(body), xid) + body)
-    assert isinstance(answer, Listed)
+    assert isinstance(answer, FlowStatsReply)
     (returned,) = answer.entries
     assert returned.fields == entry.fields
     assert returned.fields != replace(entry, table=1).fields

@@ -8,20 +8,20 @@ from loko.serve.delays import (
     RECENT,
     SPAN_NS,
     SPANS,
-    DelayBook,
-    Observation,
+    DelayObservation,
+    DelayStatistics,
     decode_observation,
     encode_observations,
 )
 
 
-def observation(*delays_ns: int, flow: str = "a", lost: int = 0) -> Observation:
-    return Observation(flow=flow, sent=len(delays_ns) + lost, lost=lost, delays_ns=delays_ns)
+def observation(*delays_ns: int, flow: str = "a", lost: int = 0) -> DelayObservation:
+    return DelayObservation(flow=flow, sent=len(delays_ns) + lost, lost=lost, delays_ns=delays_ns)
 
 
-def book(**guarantees_ns: float) -> DelayBook:
-    kept = DelayBook()
-    kept.keep(guarantees_ns)
+def book(**guarantees_ns: float) -> DelayStatistics:
+    kept = DelayStatistics()
+    kept.set_flows(guarantees_ns)
     return kept
 
 
@@ -63,10 +63,10 @@ def test_flow_that_goes_is_forgotten_and_a_new_guarantee_begins_anew() -> None:
     delays = book(a=10.0, b=10.0)
     delays.add(observation(1, flow="a"), now_ns=0)
     delays.add(observation(1, flow="b"), now_ns=0)
-    delays.keep({"b": 10.0})
+    delays.set_flows({"b": 10.0})
     delays.add(observation(1, flow="a"), now_ns=0)
     assert list(delays.values()) == ["b"]
-    delays.keep({"a": 10.0, "b": 20.0})
+    delays.set_flows({"a": 10.0, "b": 20.0})
     assert delays.values() == {}
 
 

@@ -10,7 +10,7 @@ from driver_and_board import V1_0, S, assert_unharmed, expected, table
 
 from loko.controller.dialect import REFRESH_NS
 from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
-from loko.controller.wire import DeleteStrict, WireEntry, encode
+from loko.controller.wire import DeleteEntry, WireEntry, encode
 
 
 def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
@@ -185,6 +185,6 @@ def test_delete_without_cookie_would_fail() -> None:
     end.send(V1_0.added(1, V1_0.entry(1)))
     end.wait(1_000_000)
     entry = V1_0.entry(1)
-    end.send(encode(DeleteStrict(2, WireEntry(0, entry.priority, entry.match, b""))))
+    end.send(encode(DeleteEntry(2, WireEntry(0, entry.priority, entry.match, b""))))
     end.wait(1_000_000)
     assert len(end.board.flows()) == 1

@@ -16,15 +16,15 @@ from loko.control_traffic import HEARTBEAT_NS
 from loko.controller.dialect import LEAK_LIMIT, LISTABLE_13
 from loko.controller.driver import RETRY_NS
 from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
-from loko.controller.wire import BarrierReply, TableCount
-from loko.controller.wire13 import Add, DeleteStrict, Entry13, Listed, decode, encode
+from loko.controller.wire import BarrierReply, TableStatsReply
+from loko.controller.wire13 import AddEntry, DeleteEntry, FlowStatsReply, WireEntry13, decode, encode
 from loko.scenario import OpenFlow
 
 QUIRKS = ("firmware", "spec")
 BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18
 
 
-def long_entry(number: int) -> Entry13:
+def long_entry(number: int) -> WireEntry13:
     """Return a stranger with the longest match and instructions that a board accepts: 96 bytes each."""
     entry = V1_3.entry(number, mark=0)
     source, destination = entry.match[11:19], entry.match[19:27]
@@ -82,7 +82,7 @@ def test_entries_of_others_with_the_same_match_and_priority_stay_away() -> None:
     """Quirks 132 and 135: the board compares the whole cookie, so a deletion hits no other entry."""
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
-    for request in (Add(1, V1_3.entry(1, mark=0)), DeleteStrict(2, V1_3.entry(1))):
+    for request in (AddEntry(1, V1_3.entry(1, mark=0)), DeleteEntry(2, V1_3.entry(1))):
         end.send(encode(request))
         end.wait(MS)
     assert len(end.board.flows13()) == 1
@@ -93,7 +93,7 @@ def test_a_match_that_begins_with_another_would_replace_it() -> None:
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
     shorter = replace(V1_3.entry(1), match=V1_3.entry(1).match[:27])
-    for request in (Add(1, shorter), Add(2, V1_3.entry(1)), Add(3, V1_3.entry(2))):
+    for request in (AddEntry(1, shorter), AddEntry(2, V1_3.entry(1)), AddEntry(3, V1_3.entry(2))):
         end.send(encode(request))
         end.wait(MS)
     assert [flow.oxms for flow in end.board.flows13()] == [V1_3.entry(1).match, V1_3.entry(2).match]
@@ -173,7 +173,7 @@ def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> 
     if quirks == "firmware":  # the standard forbids a match that names a field twice
         strangers += [replace(long_entry(number), priority=number) for number in range(4)]
     for number, stranger in enumerate(strangers):
-        both.end.send(encode(Add(number, stranger)))
+        both.end.send(encode(AddEntry(number, stranger)))
         both.end.wait(MS)
     assert len(table(both)) == len(strangers)
     both.driver.ensure(V1_3.entry(1))
@@ -189,11 +189,11 @@ def test_listing_is_whole_as_long_as_it_is_asked_for() -> None:
     end.open()
     request = encode(_listing())
     for number in range(LISTABLE_13 + 1):
-        end.send(encode(Add(number, replace(long_entry(number), priority=number))))
+        end.send(encode(AddEntry(number, replace(long_entry(number), priority=number))))
         end.wait(MS)
         end.send(request)
         listed = [decode(message) for message in end.wait(10 * MS) if message[1] == 19]
-        told = sum(len(part.entries) for part in listed if isinstance(part, Listed))
+        told = sum(len(part.entries) for part in listed if isinstance(part, FlowStatsReply))
         assert told == min(number + 1, LISTABLE_13)
 
 
@@ -201,7 +201,7 @@ def _listing():
     """Return the driver's listing request."""
     both = V1_3.pair({"fail_state": "safe"})
     both.connect()
-    both.end.send(encode(Add(1, V1_3.entry(1))))
+    both.end.send(encode(AddEntry(1, V1_3.entry(1))))
     both.end.wait(MS)
     both.driver = V1_3.driver()
     both.end.close()
@@ -219,7 +219,7 @@ def test_entry_that_is_added_twice_stands_there_once() -> None:
     both.driver.ensure(V1_3.entry(1))
     both.connect()
     both.settle()
-    both.end.send(encode(Add(999, V1_3.entry(1))))
+    both.end.send(encode(AddEntry(999, V1_3.entry(1))))
     both.end.wait(MS)
     assert table(both) == expected(V1_3.entry(1))
 
@@ -229,13 +229,13 @@ def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None
     driver = V1_3.driver()
     driver.ensure(V1_3.entry(1))
     ((count,),) = driver.connected(S)
-    ((listing,),) = driver.reply(S, TableCount(count.xid, 3))
-    ((barrier, add),) = driver.reply(S, Listed(listing.xid, (), more=False))
+    ((listing,),) = driver.reply(S, TableStatsReply(count.xid, 3))
+    ((barrier, add),) = driver.reply(S, FlowStatsReply(listing.xid, (), more=False))
     assert add.entry == V1_3.entry(1)
     ((confirmation,),) = driver.reply(S, BarrierReply(barrier.xid))
     assert driver.reply(S, BarrierReply(confirmation.xid)) == []
     ((again,),) = driver.poll(S + HEARTBEAT_NS)
-    assert driver.reply(S + HEARTBEAT_NS, TableCount(again.xid, 4)) == []
+    assert driver.reply(S + HEARTBEAT_NS, TableStatsReply(again.xid, 4)) == []
     assert driver.complete
     assert driver.foreign_entries == ("an entry that it does not list",) * 3
     assert driver.notices() == [Installed(V1_3.entry(1).cookie)]

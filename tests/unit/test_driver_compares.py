@@ -14,7 +14,14 @@ from loko.controller import wire, wire13
 from loko.controller.dialect import OPEN_VSWITCH, REFRESH_NS
 from loko.controller.driver import Driver, Segment
 from loko.controller.notices import Diagnostic
-from loko.controller.wire import FlowStats, Listed, Request, TableCount, TableStats, WireEntry
+from loko.controller.wire import (
+    FlowStatsReply,
+    FlowStatsRequest,
+    TableStatsReply,
+    TableStatsRequest,
+    WireEntry,
+    WireRequest,
+)
 from loko.scenario import OpenFlow
 
 COMPARE_NS = round(COMPARISON_S * S)
@@ -35,7 +42,7 @@ def kept(version: Setting, count: int, **options: object) -> tuple[Pair, list[Wi
     return both, entries
 
 
-def behind_the_drivers_back(both: Pair, *requests: Request) -> None:
+def behind_the_drivers_back(both: Pair, *requests: WireRequest) -> None:
     """Change the board's table as somebody else's session would."""
     module = wire13 if both.end.openflow is OpenFlow.V1_3 else wire
     for request in requests:
@@ -51,7 +58,7 @@ def warnings(both: Pair) -> list[str]:
 def test_an_entry_that_leads_elsewhere_is_restored_and_reported(version: Setting) -> None:
     both, entries = kept(version, 5)
     changed = version.entry(2, port=1)
-    behind_the_drivers_back(both, wire.DeleteStrict(900, entries[2]), wire.Add(901, changed))
+    behind_the_drivers_back(both, wire.DeleteEntry(900, entries[2]), wire.AddEntry(901, changed))
     assert table(both) != expected(*entries)
     both.run(COMPARE_NS + HEARTBEAT_NS)
     assert table(both) == expected(*entries)
@@ -65,7 +72,7 @@ def test_an_entry_that_was_replaced_by_a_stranger_is_restored_and_both_are_repor
     """The number of entries stays the same, so counting does not reveal it."""
     both, entries = kept(version, 5)
     stranger = version.entry(77, mark=0)
-    behind_the_drivers_back(both, wire.DeleteStrict(900, entries[2]), wire.Add(901, stranger))
+    behind_the_drivers_back(both, wire.DeleteEntry(900, entries[2]), wire.AddEntry(901, stranger))
     both.run(COMPARE_NS + HEARTBEAT_NS)
     assert table(both) == expected(*entries, stranger)
     assert f"foreign entry in its table: {stranger}" in warnings(both)
@@ -78,7 +85,7 @@ def test_an_entry_that_was_replaced_by_a_stranger_is_restored_and_both_are_repor
 def test_an_entry_with_the_services_mark_that_it_never_made_is_deleted(version: Setting) -> None:
     both, entries = kept(version, 5)
     forged = version.entry(88)
-    behind_the_drivers_back(both, wire.DeleteStrict(900, entries[4]), wire.Add(901, forged))
+    behind_the_drivers_back(both, wire.DeleteEntry(900, entries[4]), wire.AddEntry(901, forged))
     both.run(COMPARE_NS + HEARTBEAT_NS)
     assert table(both) == expected(*entries)
     assert_unharmed(both)
@@ -98,7 +105,9 @@ def test_a_table_that_is_as_it_should_be_is_read_in_peace(version: Setting) -> N
 def test_a_table_too_long_to_be_compared_is_renewed_entry_by_entry(version: Setting) -> None:
     both, entries = kept(version, COMPARED_ENTRIES + 4)
     before = listings(both)
-    behind_the_drivers_back(both, wire.DeleteStrict(900, entries[2]), wire.Add(901, version.entry(2, port=1)))
+    behind_the_drivers_back(
+        both, wire.DeleteEntry(900, entries[2]), wire.AddEntry(901, version.entry(2, port=1))
+    )
     both.run(REFRESH_NS + 10 * S)
     assert table(both) == expected(*entries)
     assert listings(both) == before
@@ -190,16 +199,16 @@ def exchange(driver: Driver, held: dict[int, WireEntry], segments: list[Segment]
         segments = []
         for request in requests:
             match request:
-                case wire.Add(entry=entry):
+                case wire.AddEntry(entry=entry):
                     held[entry.cookie] = entry
-                case wire.DeleteStrict(entry=entry):
+                case wire.DeleteEntry(entry=entry):
                     if held.get(entry.cookie) == entry:
                         del held[entry.cookie]
-                case wire.Barrier(xid=xid):
+                case wire.BarrierRequest(xid=xid):
                     segments += driver.reply(now_ns, wire.BarrierReply(xid))
-                case TableStats(xid=xid):
-                    segments += driver.reply(now_ns, TableCount(xid, len(held)))
-                case FlowStats(xid=xid):
-                    segments += driver.reply(now_ns, Listed(xid, tuple(held.values()), more=False))
+                case TableStatsRequest(xid=xid):
+                    segments += driver.reply(now_ns, TableStatsReply(xid, len(held)))
+                case FlowStatsRequest(xid=xid):
+                    segments += driver.reply(now_ns, FlowStatsReply(xid, tuple(held.values()), more=False))
         driver.notices()
     return now_ns

@@ -17,7 +17,7 @@ from loko.entries import flow_entry
 from loko.flow import Flow, FlowDocument
 from loko.lab import load_lab
 from loko.network import shortest_path
-from loko.serve.delays import Observation
+from loko.serve.delays import DelayObservation
 
 MS = 1_000_000
 OFFSET = 50
@@ -84,10 +84,10 @@ def test_taps_join_lose_and_ignore() -> None:
     taps.received("a", 2, 250)
     taps.received("a", 2, 260)
     taps.received("a", 9, 270)
-    assert list(taps.observations(300)) == [Observation(flow="a", sent=2, lost=0, delays_ns=(50,))]
+    assert list(taps.observations(300)) == [DelayObservation(flow="a", sent=2, lost=0, delays_ns=(50,))]
     assert list(taps.observations(100 + LOST_AFTER_NS)) == []
     assert list(taps.observations(201 + LOST_AFTER_NS)) == [
-        Observation(flow="a", sent=0, lost=1, delays_ns=())
+        DelayObservation(flow="a", sent=0, lost=1, delays_ns=())
     ]
     taps.received("a", 1, 500)
     assert list(taps.observations(10 * LOST_AFTER_NS)) == []
@@ -120,7 +120,7 @@ class Emulation:
                 self.cabled.segment(name, segment)
         self.cabled.advance(self.cabled.now_ns + 10 * MS)
 
-    def run(self, seconds: float) -> dict[str, Observation]:
+    def run(self, seconds: float) -> dict[str, DelayObservation]:
         end_ns = self.cabled.now_ns + round(seconds * 1e9)
         self.cabled.advance(end_ns)
         return {observation.flow: observation for observation in self.cabled.observations()}

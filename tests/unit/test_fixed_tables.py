@@ -10,7 +10,7 @@ from mirrored_flows import FLOWS
 
 from loko.controller.dialect import REFRESH_NS
 from loko.controller.fixed_tables import FixedTables
-from loko.controller.versions import WIRES
+from loko.controller.versions import CODECS
 from loko.entries import switch_entries
 from loko.lab import load_lab
 from loko.network import on_shortest_paths
@@ -26,7 +26,7 @@ class Lab:
 
     def __init__(self, openflow: OpenFlow = OpenFlow.V1_0) -> None:
         self.tables = FixedTables(LAB, TABLES, openflow)
-        self.wire = WIRES[openflow]
+        self.wire = CODECS[openflow]
         self.boards = {
             name: BoardEnd(dict(switch.config), openflow=openflow) for name, switch in LAB.switches.items()
         }

@@ -11,7 +11,7 @@ from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 from loko.admission import LokoAdmission
 from loko.controller.dialect import REFRESH_NS
 from loko.controller.driver import SessionPhase
-from loko.controller.wire import Add, encode, entry_of
+from loko.controller.wire import AddEntry, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
 from loko.frame import frame_of
@@ -255,7 +255,7 @@ def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
     host = BoardEnd(dict(served.config["s2"]), start_ns=served.boards["s2"].now_ns)
     for number in range(128):
         entry = entry_of(flow_entry(LAB, flow(1000 + number), 3), cookie=number)
-        served.boards["s2"].send(encode(Add(number, entry)))
+        served.boards["s2"].send(encode(AddEntry(number, entry)))
         served.step(100_000)
     assert host.events == []
     answer = served.request(flow(1))
@@ -269,7 +269,7 @@ def test_strangers_are_reported_and_count(tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite", safe=True, entries=2)
     served.settle()
     stranger = entry_of(flow_entry(LAB, flow(1000), 3), cookie=7)
-    served.boards["s1"].send(encode(Add(1, stranger)))
+    served.boards["s1"].send(encode(AddEntry(1, stranger)))
     for _ in range(60):
         served.step(50_000_000)
     served.settle()

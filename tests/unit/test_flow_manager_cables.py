@@ -9,10 +9,10 @@ import pytest
 from board_end import BoardEnd
 from served_boards import ServedBoards, flow
 
-from loko.controller.port_links import PortsReported
+from loko.controller.port_links import PortsReply
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
-from loko.serve.breaks import Cause
+from loko.serve.breaks import ViolationCause
 from loko.serve.outcome import Disposition, Granted, Unavailable
 from loko.serve.views import flow_values, health_values, switch_values
 
@@ -55,7 +55,7 @@ def set_cable(served: ServedBoards, *, is_in: bool, port: int = TRUNK, only: str
     served.run(STEPS)
 
 
-def broken(served: ServedBoards, flow_id: str = "f1") -> list[tuple[Cause, str]]:
+def broken(served: ServedBoards, flow_id: str = "f1") -> list[tuple[ViolationCause, str]]:
     return [(found.cause, found.place) for found in served.manager.flows[flow_id].breaks]
 
 
@@ -68,7 +68,7 @@ def test_a_pulled_cable_breaks_the_promises_across_it_until_it_is_back(served: S
     assert served.request(flow(2, "H1", "H2")) == Granted("f2", is_new=True)
     assert health_values(served.manager)["healthy"]
     set_cable(served, is_in=False)
-    assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+    assert broken(served) == [(ViolationCause.LINK_DOWN, TRUNK_NAME)]
     assert broken(served, "f2") == [], "it does not cross the cable"
     (found,) = flow_values(served.manager, "f1")["broken"]
     assert found["text"] == f"cable {TRUNK_NAME} has no link at s1:3"
@@ -92,7 +92,7 @@ def test_one_end_without_a_link_is_enough(served: ServedBoards) -> None:
     served.request(flow(1))
     set_cable(served, is_in=False)
     set_cable(served, is_in=True, only="s1")
-    assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+    assert broken(served) == [(ViolationCause.LINK_DOWN, TRUNK_NAME)]
     set_cable(served, is_in=True, only="s2")
     assert broken(served) == []
 
@@ -102,7 +102,7 @@ def test_the_cable_of_a_host_counts_at_either_end_of_a_path(served: ServedBoards
     """H1 and H2 are at ports 1 and 2 of s1."""
     served.request(flow(1, "H1", "H2"))
     set_cable(served, is_in=False, port=port, only="s1")
-    assert broken(served) == [(Cause.LINK_DOWN, f"H{port}:1-s1:{port}")]
+    assert broken(served) == [(ViolationCause.LINK_DOWN, f"H{port}:1-s1:{port}")]
 
 
 def test_nothing_is_granted_across_a_dead_cable(served: ServedBoards) -> None:
@@ -119,7 +119,7 @@ def test_nothing_is_granted_across_a_dead_cable(served: ServedBoards) -> None:
 def test_a_cable_that_dies_while_a_flow_is_installed_takes_the_flow_back(served: ServedBoards) -> None:
     ticket = served.begin(flow(1))
     served.carry()
-    served.manager.reply(served.now_ns, "s1", PortsReported(0, {TRUNK: False}))
+    served.manager.reply(served.now_ns, "s1", PortsReply(0, {TRUNK: False}))
     outcome = served.ask(ticket)
     assert isinstance(outcome, Unavailable)
     assert (outcome.disposition, outcome.switch) == (Disposition.TAKEN_BACK, "s1")
@@ -130,15 +130,15 @@ def test_what_a_switch_says_as_it_connects_counts(served: ServedBoards) -> None:
     served.request(flow(1))
     served.unplug("s1")
     set_cable(served, is_in=False, only="s1")
-    assert broken(served) == [(Cause.SWITCH_AWAY, "s1")]
+    assert broken(served) == [(ViolationCause.SWITCH_AWAY, "s1")]
     served.unplug("s1", plugged=True)
     served.settle()
-    assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+    assert broken(served) == [(ViolationCause.LINK_DOWN, TRUNK_NAME)]
     served.kill()
     served.start()
-    assert broken(served) == [(Cause.SWITCH_AWAY, "s1"), (Cause.SWITCH_AWAY, "s2")]
+    assert broken(served) == [(ViolationCause.SWITCH_AWAY, "s1"), (ViolationCause.SWITCH_AWAY, "s2")]
     served.settle()
-    assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+    assert broken(served) == [(ViolationCause.LINK_DOWN, TRUNK_NAME)]
 
 
 def test_a_cable_where_the_lab_has_none_is_noticed(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_links_are_asked_for_where_boards_do_not_look_by_themselves(tmp_path: Pa
         served.request(flow(1))
         set_cable(served, is_in=False)
         served.run(4_000)
-        assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+        assert broken(served) == [(ViolationCause.LINK_DOWN, TRUNK_NAME)]
         set_cable(served, is_in=True)
         served.run(4_000)
         assert broken(served) == []
@@ -174,6 +174,6 @@ def test_an_unasked_report_does_not_put_off_the_next_sign_of_life(served: Served
     for _ in range(8):
         served.run(1_000)
         for name in served.boards:
-            served.manager.reply(served.now_ns, name, PortsReported(0, {TRUNK: True}))
+            served.manager.reply(served.now_ns, name, PortsReply(0, {TRUNK: True}))
             served.carry()
     assert [end.asked for end in served.boards.values()] == [0, 0]

@@ -34,7 +34,7 @@ from evaluation.live.messages import LabStatus
 from evaluation.predictability.marks import Mark
 from evaluation.result import ClaimResult
 from evaluation.slice_bench.judgement import SliceRow, SliceVerdict
-from loko.serve.migration import Fate, Migrated
+from loko.serve.migration import MigratedFlow, MigrationResult
 
 FLOW = (
     "- {id: voice, source: H1, destination: H3, udp_source: 1, udp_destination: 2, rate_bps: 64000,"
@@ -280,7 +280,7 @@ def stored_flows(_: Patch, flows: Path) -> None:
 
 
 def migrated(patch: Patch, flows: Path) -> None:
-    lost = Migrated(stored(1), Fate.LOST, "no room", None, None)
+    lost = MigratedFlow(stored(1), MigrationResult.LOST, "no room", None, None)
     patch.setattr(serving, "migration_of", lambda _: SimpleNamespace(flows=(lost,), breaking=(lost,)))
     words = ("serve", "two-switch", "--migrate", "--store", flows.with_name("flows.sqlite"))
     (row,) = rows_of(*words, status=1)

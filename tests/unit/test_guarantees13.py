@@ -33,7 +33,7 @@ from loko.control_traffic import (
 )
 from loko.controller import messages13
 from loko.controller.messages import serialized
-from loko.controller.wire import Add, Barrier, DeleteStrict, Ports
+from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest
 from loko.controller.wire13 import entry_of, segment
 from loko.device import load_profile
 from loko.document import PROFILES
@@ -95,7 +95,7 @@ REQUESTS = {
     "echo": (Message.ECHO, messages13.echo_request(9)),
     "barrier": (Message.BARRIER, messages13.barrier_request(9)),
     "features": (Message.FEATURES, messages13.features_request(9)),
-    "ports": (Message.PORTS, segment([Ports(9)])),
+    "ports": (Message.PORTS, segment([PortsRequest(9)])),
     "add": (Message.FLOW_ADD, flow_mod(NOBODY, of.OFPFC_ADD, OUTPUT)),
     "delete dummies": (Message.FLOW_DELETE, flow_mod(DUMMIES, of.OFPFC_DELETE)),
     "delete nothing": (Message.FLOW_DELETE, flow_mod(NOBODY, of.OFPFC_DELETE)),
@@ -109,9 +109,12 @@ REQUESTS = {
     ),
     "change of two": (
         Message.CHANGE,
-        segment([Barrier(1), DeleteStrict(2, NOBODYS), DeleteStrict(3, NOBODYS)]),
+        segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), DeleteEntry(3, NOBODYS)]),
     ),
-    "change and addition": (Message.CHANGE, segment([Barrier(1), DeleteStrict(2, NOBODYS), Add(3, NOBODYS)])),
+    "change and addition": (
+        Message.CHANGE,
+        segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), AddEntry(3, NOBODYS)]),
+    ),
     "description": (
         Message.DESCRIPTION,
         serialized(parser.OFPDescStatsRequest(messages13.PROTOCOL, 0), 9),

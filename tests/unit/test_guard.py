@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from loko.serve.connections import Clients, Limits
+from loko.serve.connections import ClientLimits, Clients
+from loko.serve.counters import RequestMetrics
 from loko.serve.guard import Guard
 from loko.serve.hosts import KnownHosts
-from loko.serve.tallies import Tallies
 
 
 class Client:
@@ -19,8 +19,8 @@ class Client:
         self._guard = Guard(
             self._inner,
             hosts=KnownHosts("127.0.0.1"),
-            clients=Clients(Limits.of(64, files=1024)),
-            tallies=Tallies(),
+            clients=Clients(ClientLimits.of(64, files=1024)),
+            metrics=RequestMetrics(),
             token=None,
             requests_per_s=requests_per_s,
             clock_s=lambda: self.now_s,

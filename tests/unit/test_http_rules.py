@@ -8,10 +8,10 @@ import json
 import pytest
 from http_connection import connect, turns
 
-from loko.serve.connections import Clients, Limits
+from loko.serve.connections import ClientLimits, Clients
+from loko.serve.counters import RequestMetrics
 from loko.serve.guard import Guard, Receive, Scope, Send
 from loko.serve.hosts import KnownHosts
-from loko.serve.tallies import Tallies
 
 OWN = b"127.0.0.1:8080"
 TOKEN = "a-token-of-enough-length"
@@ -26,8 +26,8 @@ class Service:
         self._guard = Guard(
             self._take,
             hosts=KnownHosts("127.0.0.1"),
-            clients=Clients(Limits.of(64, files=1024)),
-            tallies=Tallies(),
+            clients=Clients(ClientLimits.of(64, files=1024)),
+            metrics=RequestMetrics(),
             token=TOKEN,
             requests_per_s=1000,
         )

@@ -20,7 +20,7 @@ from loko.controller.messages import (
     session_segments,
     table_stats_request,
 )
-from loko.controller.wire import Add, Barrier, DeleteStrict, Ports, entry_of, segment
+from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest, entry_of, segment
 from loko.device import load_profile
 from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
@@ -49,7 +49,7 @@ REQUESTS = {
     "echo": (Message.ECHO, echo_request(9)),
     "barrier": (Message.BARRIER, barrier_request(9)),
     "features": (Message.FEATURES, features_request(9)),
-    "ports": (Message.PORTS, segment([Ports(9)])),
+    "ports": (Message.PORTS, segment([PortsRequest(9)])),
     "add": (Message.FLOW_ADD, flow_mod(NOBODY, OUTPUT, priority=7, xid=9)),
     "delete dummies": (
         Message.FLOW_DELETE,
@@ -79,9 +79,12 @@ REQUESTS = {
     ),
     "change of two": (
         Message.CHANGE,
-        segment([Barrier(1), DeleteStrict(2, NOBODYS), DeleteStrict(3, NOBODYS)]),
+        segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), DeleteEntry(3, NOBODYS)]),
     ),
-    "change and addition": (Message.CHANGE, segment([Barrier(1), DeleteStrict(2, NOBODYS), Add(3, NOBODYS)])),
+    "change and addition": (
+        Message.CHANGE,
+        segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), AddEntry(3, NOBODYS)]),
+    ),
     "description": (Message.DESCRIPTION, serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9)),
 }
 

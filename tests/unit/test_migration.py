@@ -17,8 +17,8 @@ from evaluation.cli import app
 from loko.device import Profile
 from loko.document import InputError
 from loko.lab import Lab, lab_of
-from loko.serve.breaks import Cause
-from loko.serve.migration import Fate, Migration, migration
+from loko.serve.breaks import ViolationCause
+from loko.serve.migration import Migration, MigrationResult, migration
 from loko.serve.outcome import Disposition, FlowState, Granted, NotStored, Refused, Released
 from loko.serve.promises import Grounds, digest
 from loko.serve.store_file import reading
@@ -160,10 +160,10 @@ def test_a_migration_to_a_slower_profile_breaks_what_it_says_and_shows_it_until_
     before = served.path.read_bytes()
     found = migrated(served, slower(LAB))
     assert served.path.read_bytes() == before, "nothing is changed by looking"
-    assert [(was.before.flow.id, was.fate) for was in found.flows] == [
-        ("f1", Fate.BROKEN),
-        ("f2", Fate.RAISED),
-        ("f3", Fate.BROKEN),
+    assert [(was.before.flow.id, was.result) for was in found.flows] == [
+        ("f1", MigrationResult.BROKEN),
+        ("f2", MigrationResult.RAISED),
+        ("f3", MigrationResult.BROKEN),
     ]
     text = (
         "gets 10.621 ms in place of the promised 10.007 ms (deadline 10.100 ms):"
@@ -263,10 +263,10 @@ def test_a_migration_without_a_cable_moves_what_meets_its_deadline_and_breaks_th
     assert isinstance(served.request(flow(3, "b", "c")), Granted)
     served.kill()
     found = migrated(served, without(two_ways(), "s1:2-s2:3"))
-    assert [(was.fate, was.values()["path_before"], was.values()["path"]) for was in found.flows] == [
-        (Fate.RAISED, ["s1", "s2"], ["s1", "s3", "s2"]),
-        (Fate.BROKEN, ["s1", "s2"], ["s1", "s3", "s2"]),
-        (Fate.KEPT, ["s2", "s3"], ["s2", "s3"]),
+    assert [(was.result, was.values()["path_before"], was.values()["path"]) for was in found.flows] == [
+        (MigrationResult.RAISED, ["s1", "s2"], ["s1", "s3", "s2"]),
+        (MigrationResult.BROKEN, ["s1", "s2"], ["s1", "s3", "s2"]),
+        (MigrationResult.KEPT, ["s2", "s3"], ["s2", "s3"]),
     ]
     assert found.flows[0].text.endswith("; by s1-s3-s2")
     served.migration = found
@@ -281,7 +281,11 @@ def test_a_migration_to_fewer_entries_keeps_the_first_and_shows_the_lost(tmp_pat
     served.entries = 2
     found = migrated(served, LAB, entries="2")
     assert found.differences == (("entries", "17", "2"),)
-    assert [was.fate for was in found.flows] == [Fate.KEPT, Fate.KEPT, Fate.LOST]
+    assert [was.result for was in found.flows] == [
+        MigrationResult.KEPT,
+        MigrationResult.KEPT,
+        MigrationResult.LOST,
+    ]
     assert found.lines()[0] == "entries: 17 before, 2 now"
     assert found.lines()[3].startswith("f3: lost, entries at s1: 2 used + 1 requested > 2 entries allowed")
     assert found.values()["flows"][2]["path"] == []
@@ -295,7 +299,7 @@ def test_a_migration_to_fewer_entries_keeps_the_first_and_shows_the_lost(tmp_pat
             shown = flow_values(served.manager, "f3")
             assert (shown["state"], shown["guarantee_ns"], shown["path"]) == ("lost", None, [])
             assert shown["promised_ns"] > 0
-            assert [one["cause"] for one in shown["broken"]] == [Cause.NO_ROOM.value]
+            assert [one["cause"] for one in shown["broken"]] == [ViolationCause.NO_ROOM.value]
             assert health_values(served.manager)["broken"] == {"no-room": 1}
             served.kill()
         served.start()
@@ -319,7 +323,7 @@ def test_no_promise_is_lost_to_a_broken_one(tmp_path: Path) -> None:
     served = granted(tmp_path / "s", {1: 10.1, 2: 11})
     served.entries = 1
     found = migrated(served, slower(LAB, percent=550), entries="1")
-    assert [was.fate for was in found.flows] == [Fate.LOST, Fate.RAISED]
+    assert [was.result for was in found.flows] == [MigrationResult.LOST, MigrationResult.RAISED]
 
 
 def test_hosts_that_are_gone_lose_their_flows_and_what_was_being_removed_ends(tmp_path: Path) -> None:
@@ -334,7 +338,7 @@ def test_hosts_that_are_gone_lose_their_flows_and_what_was_being_removed_ends(tm
     links = tuple(link for link in LAB.links if "H3" not in {link.a.node, link.b.node})
     found = migrated(served, replace(LAB, name="other", hosts=hosts, links=links))
     assert found.differences == (("lab", "two-switch", "other"),)
-    assert [was.fate for was in found.flows] == [Fate.LOST, Fate.ENDED]
+    assert [was.result for was in found.flows] == [MigrationResult.LOST, MigrationResult.ENDED]
     served.migration = found
     served.start()
     served.settle()

@@ -11,7 +11,7 @@ from releases import SETTLED_NS, Seen, carry, conforming
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
 from loko.control_traffic import Message, MessageRate
-from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
+from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, entry_of, segment
 from loko.device import load_profile, profile_text
 from loko.document import InputError
 from loko.entries import filler_entries
@@ -320,7 +320,11 @@ def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple
         (
             first_ns + number * pace_ns,
             segment(
-                [Barrier(3 * number + 1), DeleteStrict(3 * number + 2, entry), Add(3 * number + 3, entry)]
+                [
+                    BarrierRequest(3 * number + 1),
+                    DeleteEntry(3 * number + 2, entry),
+                    AddEntry(3 * number + 3, entry),
+                ]
             ),
         )
         for number, entry in enumerate(own[place % entries] for place in range(count))
@@ -380,7 +384,7 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     releases = {number: [start_ns] for number in range(len(admitted))}
     (filler,) = filler_entries(RING, 1)
     absent = entry_of(filler, cookie=1)
-    change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
+    change = segment([BarrierRequest(1), DeleteEntry(2, absent), DeleteEntry(3, absent)])
     control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without pacing
     flows = [granted.flow for granted in admitted]
     seen = carry(RING, flows, releases, entries=17, seed=1, control=control)

@@ -8,7 +8,7 @@ from http_connection import connect, turns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.serve.connections import Phase
+from loko.serve.connections import ConnectionPhase
 from loko.serve.guard import Receive, Scope, Send
 
 PLAIN = b"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -69,7 +69,7 @@ def test_each_waits_for_the_answer_to_the_one_before(paths: list[str], cuts: lis
         assert app.handled == [(path, BODIES.get(path, b"")) for path in paths]
         assert app.most_at_once == 1
         assert transport.is_reading
-        assert connection._place.phase is Phase.IDLE
+        assert connection._place.phase is ConnectionPhase.IDLE
 
     asyncio.run(scene())
 

@@ -86,14 +86,14 @@ def test_arrows_point_one_way() -> None:
 PURE_PARTS_OF_THE_SHELL = (
     *("controller/fixed_tables.py", "controller/notices.py", "controller/driver.py", "controller/wire.py"),
     *("controller/access.py", "controller/session_limits.py"),
-    *("controller/frames.py", "serve/flow_manager.py", "serve/outcome.py", "serve/views.py"),
+    *("controller/relay_protocol.py", "serve/flow_manager.py", "serve/outcome.py", "serve/views.py"),
     *("serve/admitter.py", "serve/slots.py"),
     *(
         "serve/connections.py",
         "serve/hosts.py",
         "serve/metrics.py",
         "serve/client_metrics.py",
-        "serve/tallies.py",
+        "serve/counters.py",
     ),
 )
 
@@ -105,9 +105,8 @@ def test_logic_takes_time_as_an_argument() -> None:
 
 
 def test_services_logic_loads_neither_framework() -> None:
-    script = (
-        "import loko.serve.views, loko.controller.frames, json, sys; print(json.dumps(list(sys.modules)))"
-    )
+    modules = "loko.serve.views, loko.controller.relay_protocol"
+    script = f"import {modules}, json, sys; print(json.dumps(list(sys.modules)))"
     loaded = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
     assert not {name.split(".")[0] for name in loaded} & {"os_ken", "fastapi", "uvicorn", "sqlite3"}
 

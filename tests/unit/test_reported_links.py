@@ -15,10 +15,10 @@ import switch_emulator
 from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, FreeRunningBoard
 from loko.controller import wire, wire13
 from loko.controller.lab_access import access_list
-from loko.controller.port_links import PORTS_10, PORTS_13, PortsReported
+from loko.controller.port_links import PORTS_10, PORTS_13, PortsReply
 from loko.controller.relay import Listening
 from loko.controller.switchboard import Switchboard
-from loko.controller.wire import Ports, Reply
+from loko.controller.wire import PortsRequest, WireReply
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
 
@@ -35,8 +35,8 @@ class Heard:
     def switch_connected(self, name: str) -> None:
         self.events.append(name)
 
-    def switch_replied(self, _name: str, reply: Reply) -> None:
-        if isinstance(reply, PortsReported):
+    def switch_replied(self, _name: str, reply: WireReply) -> None:
+        if isinstance(reply, PortsReply):
             self.events.append(dict(reply.are_up))
 
     def switch_disconnected(self, _name: str) -> None:
@@ -77,7 +77,7 @@ def test_links_reach_the_service_as_the_board_connects_and_when_they_change(open
             lone.link(3, is_up=False)
             await until(lambda: len(heard.events) == 3, take, heard)
             lone.link(2, is_up=True)
-            switchboard.send("s1", [Ports(7)])
+            switchboard.send("s1", [PortsRequest(7)])
             await until(lambda: len(heard.events) == 4, take, heard)
             await switchboard.end()
         return heard.events
@@ -102,16 +102,16 @@ def test_a_port_is_down_by_its_state_or_by_its_configuration(
     configuration: int, state: int, is_up: bool
 ) -> None:
     description = port_10(2, configuration=configuration, state=state)
-    assert wire.decode(status(2, description, version=1)) == PortsReported(0, {2: is_up})
+    assert wire.decode(status(2, description, version=1)) == PortsReply(0, {2: is_up})
     description = PORTS_13.description.pack(2, configuration, state)
-    assert wire13.decode(status(2, description, version=4)) == PortsReported(0, {2: is_up})
+    assert wire13.decode(status(2, description, version=4)) == PortsReply(0, {2: is_up})
 
 
 def test_a_port_that_is_deleted_is_down() -> None:
-    assert wire.decode(status(1, port_10(2), version=1)) == PortsReported(0, {2: False})
+    assert wire.decode(status(1, port_10(2), version=1)) == PortsReply(0, {2: False})
 
 
 def test_reserved_ports_and_torn_messages_say_nothing() -> None:
-    assert wire.decode(status(2, port_10(0xFFFE), version=1)) == PortsReported(0, {})
-    assert wire.decode(status(1, port_10(0xFFFE), version=1)) == PortsReported(0, {})
+    assert wire.decode(status(2, port_10(0xFFFE), version=1)) == PortsReply(0, {})
+    assert wire.decode(status(1, port_10(0xFFFE), version=1)) == PortsReply(0, {})
     assert wire.decode(status(2, port_10(2)[:20], version=1)) is None

@@ -12,12 +12,12 @@ from test_migration import two_ways, without
 
 from loko.admission import Refusal
 from loko.controller.dialect import LISTABLE
-from loko.controller.port_links import PortsReported
+from loko.controller.port_links import PortsReply
 from loko.flow import Flow
 from loko.network import Hop
 from loko.scenario import OpenFlow
 from loko.serve.admitter import AdmittedFlow
-from loko.serve.breaks import Cause
+from loko.serve.breaks import ViolationCause
 from loko.serve.flow_manager import _may_replace
 from loko.serve.outcome import Conflict, Disposition, FlowState, Granted, NotStored, Released
 from loko.serve.views import flow_values, health_values
@@ -47,20 +47,20 @@ def set_link(served: ServedBoards, *, is_up: bool) -> None:
     """Have s1 report its end of the direct cable. A board says so once in a session, and as it connects."""
     for name in served.boards:
         served.boards[name].board.link(served.boards[name].now_ns, CUT[1], is_up or name != CUT[0])
-    served.manager.reply(served.now_ns, CUT[0], PortsReported(0, {CUT[1]: is_up}))
+    served.manager.reply(served.now_ns, CUT[0], PortsReply(0, {CUT[1]: is_up}))
     served.carry()
 
 
-def state(served: ServedBoards, name: str) -> tuple[FlowState, list[Cause], list[str]]:
+def state(served: ServedBoards, name: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
     promise = served.manager.flows[name]
     return promise.state, [found.cause for found in promise.breaks], [hop.switch for hop in promise.path]
 
 
-def kept(*path: str) -> tuple[FlowState, list[Cause], list[str]]:
+def kept(*path: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
     return FlowState.INSTALLED, [], list(path)
 
 
-LOST = FlowState.LOST, [Cause.CABLE_REMOVED], []
+LOST = FlowState.LOST, [ViolationCause.CABLE_REMOVED], []
 
 
 # A cable that is gone from the lab.
@@ -146,11 +146,11 @@ def test_a_flow_moves_to_another_path_if_that_keeps_its_deadline(tmp_path: Path)
     room = served.admission.admitted["f2"]
     set_link(served, is_up=False)
     served.run(900)
-    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    assert state(served, "f1") == (FlowState.INSTALLED, [ViolationCause.LINK_DOWN], ["s1", "s2"])
     served.run(1_000)
     assert state(served, "f1") == kept("s1", "s3", "s2")
     assert before_ns < served.manager.flows["f1"].promised.guarantee_ns <= 16 * MS
-    assert state(served, "f2") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    assert state(served, "f2") == (FlowState.INSTALLED, [ViolationCause.LINK_DOWN], ["s1", "s2"])
     assert served.admission.admitted["f2"] is room, "it never gave up its room, which it might not get back"
     assert set(served.admission.admitted) == {"f1", "f2", "f3"}
     assert served.tables() == served.promised()
@@ -165,7 +165,7 @@ def test_a_move_that_the_disk_does_not_take_is_tried_again(tmp_path: Path) -> No
     set_link(served, is_up=False)
     served.full = True
     served.run(1_500)
-    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    assert state(served, "f1") == (FlowState.INSTALLED, [ViolationCause.LINK_DOWN], ["s1", "s2"])
     served.full = False
     served.run(11_000)
     assert state(served, "f1") == kept("s1", "s3", "s2")
@@ -188,7 +188,7 @@ def test_without_rerouting_a_flow_waits_for_its_cable(tmp_path: Path) -> None:
     served = begun(tmp_path / "s")
     set_link(served, is_up=False)
     served.run(5_000)
-    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    assert state(served, "f1") == (FlowState.INSTALLED, [ViolationCause.LINK_DOWN], ["s1", "s2"])
 
 
 def moving(served: ServedBoards) -> None:
@@ -262,7 +262,7 @@ def test_lost_flows_that_find_no_path_keep_none_from_moving(
 
     monkeypatch.setattr(served.admitter, "move", spied)
     served.boards["s1"].board.link(served.boards["s1"].now_ns, 3, False)
-    served.manager.reply(served.now_ns, "s1", PortsReported(0, {3: False}))
+    served.manager.reply(served.now_ns, "s1", PortsReply(0, {3: False}))
     for _ in range(60):
         served.step(50 * MS)
     assert {"f2", "f4", "f5", "f6", "f7", "f8"} < set(tried)

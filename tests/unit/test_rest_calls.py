@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loko.serve.call_protocol import Answer, RestSettings, receive, send
+from loko.serve.call_protocol import CallResponse, RestSettings, receive, send
 from loko.serve.event_streams import EncodedEvents
 from loko.serve.journal import LogFormat
 from loko.serve.manager_client import ManagerClient
@@ -29,7 +29,7 @@ SETTINGS = RestSettings(
     log_format=LogFormat.TEXT,
     verbose=False,
 )
-Work = Callable[[str], Coroutine[Any, Any, Answer]]
+Work = Callable[[str], Coroutine[Any, Any, CallResponse]]
 
 
 class Calls:
@@ -38,7 +38,7 @@ class Calls:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    async def answer(self, name: str, _values: Mapping[str, Any]) -> Answer:
+    async def answer(self, name: str, _values: Mapping[str, Any]) -> CallResponse:
         return await self._work(name)
 
 
@@ -103,11 +103,11 @@ def test_sessions_wait_for_no_more_than_the_call_that_is_being_answered() -> Non
         switch, session = socket.socketpair()
         answered, lags = 0, []
 
-        async def work(_name: str) -> Answer:
+        async def work(_name: str) -> CallResponse:
             nonlocal answered
             answered += 1
             switch.send(answered.to_bytes())
-            return Answer(200)
+            return CallResponse(200)
 
         def switch_said() -> None:
             lags.append(answered - session.recv(100)[0])  # since the first one that it reads
@@ -130,13 +130,13 @@ def test_views_are_worked_on_one_at_a_time_and_shared_by_those_who_wait() -> Non
         may_go_on = asyncio.Event()
         done: list[str] = []
 
-        async def work(name: str) -> Answer:
+        async def work(name: str) -> CallResponse:
             at_work.append(name)
             assert len(at_work) == 1
             await may_go_on.wait()
             at_work.remove(name)
             done.append(name)
-            return Answer(200, str(len(done)).encode())
+            return CallResponse(200, str(len(done)).encode())
 
         async with answering(work) as manager:
             first = asyncio.create_task(manager.view("flows"))
@@ -154,15 +154,15 @@ def test_views_are_worked_on_one_at_a_time_and_shared_by_those_who_wait() -> Non
 
 def test_a_call_that_fails_costs_no_other() -> None:
     async def scene() -> None:
-        async def work(name: str) -> Answer:
-            return {"good": Answer(404, b"body", "text/plain", ("unknown", ""))}[name]
+        async def work(name: str) -> CallResponse:
+            return {"good": CallResponse(404, b"body", "text/plain", ("unknown", ""))}[name]
 
         async with answering(work) as manager:
             bad, good = await asyncio.gather(
                 manager.call("bad"), manager.call("good", text="a\nb"), return_exceptions=True
             )
         assert isinstance(bad, RuntimeError)
-        assert good == Answer(404, b"body", "text/plain", ("unknown", ""))
+        assert good == CallResponse(404, b"body", "text/plain", ("unknown", ""))
 
     asyncio.run(scene())
 

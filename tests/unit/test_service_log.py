@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from loko.controller.seldom import MOST_EXAMPLES, PAUSE_S, Seldom
+from loko.controller.rate_limited_logger import MOST_EXAMPLES, PAUSE_S, RateLimitedLogger
 from loko.serve.journal import EQUAL_LINES, REQUEST, CountedLines, JsonLines, TextLines, fields, request_id
 
 
@@ -29,17 +29,17 @@ def log_into(stream: io.StringIO, formatter: logging.Formatter) -> logging.Logge
 
 def test_what_happens_often_is_said_once_and_then_summed_up() -> None:
     stream, clock = io.StringIO(), Clock()
-    seldom = Seldom(log_into(stream, logging.Formatter("%(message)s")).warning, clock)
+    seldom = RateLimitedLogger(log_into(stream, logging.Formatter("%(message)s")).warning, clock)
     for _ in range(9000):
         seldom.warning("they left")
     seldom.warning("they came")
-    seldom.sum_up()
+    seldom.log_counts()
     assert stream.getvalue().splitlines() == ["they left", "they came"]
     clock.now_s += PAUSE_S
-    seldom.sum_up()
+    seldom.log_counts()
     assert stream.getvalue().splitlines()[2:] == ["they left (8999 more times since this was last said)"]
     clock.now_s += PAUSE_S
-    seldom.sum_up()
+    seldom.log_counts()
     assert len(stream.getvalue().splitlines()) == 3
     seldom.warning("they left")
     assert stream.getvalue().splitlines()[3:] == ["they left"]
@@ -48,7 +48,7 @@ def test_what_happens_often_is_said_once_and_then_summed_up() -> None:
 def test_each_example_is_said_once_but_not_without_end() -> None:
     lines: list[str] = []
     clock = Clock()
-    seldom = Seldom(lines.append, clock)
+    seldom = RateLimitedLogger(lines.append, clock)
     for _ in range(3):
         seldom.warning(" knocks", "10.0.0.1")
         seldom.warning(" knocks", "10.0.0.2")

@@ -19,7 +19,7 @@ from loko.controller.access import AccessList, SwitchAccess
 from loko.controller.relay import Listening, interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.tls_files import TlsFiles
-from loko.controller.wire import Barrier, BarrierReply, Reply
+from loko.controller.wire import BarrierReply, BarrierRequest, WireReply
 from loko.document import InputError
 from loko.scenario import OpenFlow
 from loko.serve.program import read_tls
@@ -78,13 +78,13 @@ class Switches:
     """The switches that have connected, and what became of the others."""
 
     connected: list[str] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[WireReply] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
     def switch_connected(self, name: str) -> None:
         self.connected.append(name)
 
-    def switch_replied(self, name: str, reply: Reply) -> None:
+    def switch_replied(self, name: str, reply: WireReply) -> None:
         self.replies.append(reply)
 
     def switch_disconnected(self, name: str) -> None:
@@ -145,7 +145,7 @@ def test_switches_with_and_without_tls_are_served_side_by_side(authority: Author
         await wait_for(lambda: set(switches.connected) == {"s1", "s2"}, "both")
         for xid in range(1, 201):
             for name in ("s1", "s2"):
-                board.send(name, [Barrier(xid)])
+                board.send(name, [BarrierRequest(xid)])
             await wait_for(lambda xid=xid: switches.replies[-2:] == [BarrierReply(xid)] * 2, "replies")
         assert switches.refused == []
 

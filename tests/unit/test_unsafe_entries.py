@@ -18,7 +18,7 @@ from loko.controller import messages, messages13, wire, wire13
 from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.unsafe_entries import refuse_unsafe_entries
-from loko.controller.versions import WIRES
+from loko.controller.versions import CODECS
 from loko.controller.wire import SEGMENT_BYTES
 from loko.document import InputError
 from loko.entries import (
@@ -219,7 +219,7 @@ def test_the_driver_writes_entries_with_many_actions_in_segments_that_fit(openfl
     manners = DIALECTS[openflow]
     both = Pair(Driver(capacity=128, own_mark=OWN_MARK, dialect=manners), BoardEnd(openflow=openflow))
     entries = [
-        WIRES[openflow].entry_of(
+        CODECS[openflow].entry_of(
             entry(
                 *actions,
                 priority=100 + number,

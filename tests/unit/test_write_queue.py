@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from loko.serve.disk import NOTES_S, PATIENCE_S, RETRY_S, WriteQueue
+from loko.serve.disk import NOTES_S, RETRY_S, STALL_TIMEOUT_S, WriteQueue
 from loko.serve.outcome import Delete, Event, LoggedEvent, Write
 
 QUIET = Event(kind="note", name="x", text="x")
@@ -26,7 +26,9 @@ class Interleavings(RuleBasedStateMachine):
         self.effects: list[Write] = []
         self.notes: list[Write] = []
 
-    @rule(duration_s=st.sampled_from([0.01, RETRY_S, PATIENCE_S / 2, PATIENCE_S, 2 * PATIENCE_S]))
+    @rule(
+        duration_s=st.sampled_from([0.01, RETRY_S, STALL_TIMEOUT_S / 2, STALL_TIMEOUT_S, 2 * STALL_TIMEOUT_S])
+    )
     def let_time_pass(self, duration_s: float) -> None:
         self.now_s += duration_s
 
@@ -71,7 +73,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @invariant()
     def a_stuck_transaction_is_noticed_and_no_other(self) -> None:
-        is_late = self.handed_s is not None and self.now_s - self.handed_s > PATIENCE_S
+        is_late = self.handed_s is not None and self.now_s - self.handed_s > STALL_TIMEOUT_S
         assert self.queue.is_stuck(self.now_s) is is_late
 
     def teardown(self) -> None:

@@ -26,7 +26,7 @@ from loko.controller.fixed_tables import FixedTables
 from loko.controller.lab_access import access_list
 from loko.controller.relay import Listening, interpreter
 from loko.controller.switchboard import Switchboard
-from loko.controller.wire import Reply
+from loko.controller.wire import WireReply
 from loko.document import InputError
 from loko.entries import FlowEntry, default_entries, match_of, switch_entries
 from loko.flow import Flow
@@ -115,14 +115,14 @@ def main(
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
         with _bound(listen) as listening:
-            controller = Controller(
+            controller = TableController(
                 the_lab, tables, listen=listen, ready=ready, echo_rate=echo_rate, openflow=openflow
             )
             status = asyncio.run(controller.run(listening, framework, python))
     raise typer.Exit(status)
 
 
-class Controller:
+class TableController:
     """Carries events between the switches and the tables, and shows by a file when all are set up."""
 
     def __init__(
@@ -167,7 +167,7 @@ class Controller:
         self._tables.connected(time.monotonic_ns(), name)
         self._carry_out()
 
-    def switch_replied(self, name: str, reply: Reply) -> None:
+    def switch_replied(self, name: str, reply: WireReply) -> None:
         """Called when a switch has answered."""
         self._tables.reply(time.monotonic_ns(), name, reply)
         self._carry_out()

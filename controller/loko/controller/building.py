@@ -74,6 +74,6 @@ def flow_mods(planned: Plan, *, openflow: OpenFlow | str = OpenFlow.V1_0) -> dic
     for cookie, admitted in enumerate(planned.accepted, start=1):
         for visit, entry in path_entries(planned.lab, admitted):
             sent_before = by_switch[visit.switch]
-            add = wire.Add(len(sent_before) + 1, encoding.entry_of(entry, cookie=cookie))
+            add = wire.AddEntry(len(sent_before) + 1, encoding.entry_of(entry, cookie=cookie))
             sent_before.append(encoding.encode(add))
     return by_switch

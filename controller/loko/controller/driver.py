@@ -31,23 +31,23 @@ from loko.controller.dialect import (
     refuse_version,
 )
 from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Notice, Rejected, Removed
-from loko.controller.port_links import PortsReported
+from loko.controller.port_links import PortsReply
 from loko.controller.wire import (
     BARRIER_BYTES,
     SEGMENT_BYTES,
-    Add,
-    Barrier,
+    AddEntry,
     BarrierReply,
-    DeleteStrict,
-    FlowStats,
-    Listed,
-    Ports,
-    Refused,
-    Reply,
-    Request,
-    TableCount,
-    TableStats,
+    BarrierRequest,
+    DeleteEntry,
+    ErrorReply,
+    FlowStatsReply,
+    FlowStatsRequest,
+    PortsRequest,
+    TableStatsReply,
+    TableStatsRequest,
     WireEntry,
+    WireReply,
+    WireRequest,
 )
 from loko.lab import Switch
 from loko.scenario import OpenFlow
@@ -61,7 +61,7 @@ RETRY_NS: Final = 10_000_000_000
 _LEAST_BATCH: Final = 2
 """FLOW_MODs that fit into a segment even at their longest: a board stores no longer entries (quirk 122)."""
 
-Segment = list[Request]
+Segment = list[WireRequest]
 """Requests to send in one write."""
 
 
@@ -84,7 +84,7 @@ class SessionPhase(Enum):
     """Reading all entries of a known table back, to see whether anybody has changed them."""
 
 
-_Op = Add | DeleteStrict
+_Op = AddEntry | DeleteEntry
 _Change = tuple[type[_Op], WireEntry]
 
 
@@ -140,7 +140,7 @@ class Driver:
         self._rejected: dict[int, int] = {}  # by cookie: when to try the entry again
         self._sent: list[_Op] = []  # after the barrier that is outstanding
         self._processed: list[_Op] = []  # after the previous barrier: refusals may still be on their way
-        self._refusals: dict[int, Refused] = {}
+        self._refusals: dict[int, ErrorReply] = {}
         self._urgent: deque[list[_Change]] = deque()  # to do before all else; each list within one segment
         self._listed: list[WireEntry] = []
         self._awaited = 0
@@ -196,7 +196,7 @@ class Driver:
         self.remove(former)
         self.ensure(entry)
         if former.cookie in self._actual:
-            self._urgent.append([(DeleteStrict, former), (Add, entry)])
+            self._urgent.append([(DeleteEntry, former), (AddEntry, entry)])
 
     def notices(self) -> list[Notice]:
         """Return, and forget, what has happened since the last call."""
@@ -216,29 +216,29 @@ class Driver:
         self.phase = SessionPhase.AWAY
         self._forget()
 
-    def reply(self, now_ns: int, reply: Reply) -> list[Segment]:
+    def reply(self, now_ns: int, reply: WireReply) -> list[Segment]:
         """Take in an answer of the switch."""
-        if isinstance(reply, PortsReported):
+        if isinstance(reply, PortsReply):
             self._take_links(reply.are_up)
             if reply.more or not self._awaited:  # unasked, it must not put off the next count
                 return []
-        if isinstance(reply, Refused):
+        if isinstance(reply, ErrorReply):
             self._refusals[reply.xid] = reply
-        if self.phase is SessionPhase.AWAY or isinstance(reply, Refused) or reply.xid != self._awaited:
+        if self.phase is SessionPhase.AWAY or isinstance(reply, ErrorReply) or reply.xid != self._awaited:
             return []
-        if isinstance(reply, Listed):
+        if isinstance(reply, FlowStatsReply):
             self._listed += reply.entries
             if reply.more:
                 return []
         self._awaited = 0
         self._heard_ns = now_ns
         match reply:
-            case TableCount():
+            case TableStatsReply():
                 self._take_count(reply.active)
-            case Listed():
+            case FlowStatsReply():
                 listed, self._listed = self._listed, []
                 self._take_listing(now_ns, listed)
-            case PortsReported():
+            case PortsReply():
                 self._links_ns = now_ns
             case BarrierReply():
                 processed, self._processed, self._sent = self._processed, self._sent, []
@@ -278,23 +278,25 @@ class Driver:
 
     def _due(self, now_ns: int) -> Segment:
         look = None if self._processed else self._next_query(now_ns)
-        if look is FlowStats:
+        if look is FlowStatsRequest:
             self.phase = SessionPhase.COMPARING
         if look is None and self.phase in (SessionPhase.KEEPING, SessionPhase.REWRITING):
             segment = self._changes(now_ns)
             if segment or self._urgent:
                 return segment
         if look is not None or self.phase in (SessionPhase.LISTING, SessionPhase.COMPARING):
-            return [Ports(self._next_xid()) if look is Ports else FlowStats(self._next_xid())]
+            return [
+                PortsRequest(self._next_xid()) if look is PortsRequest else FlowStatsRequest(self._next_xid())
+            ]
         if self.phase is not SessionPhase.KEEPING or now_ns - self._heard_ns >= HEARTBEAT_NS:
-            return [TableStats(self._next_xid())]
+            return [TableStatsRequest(self._next_xid())]
         if not self._is_verified and self._actual:
             return self._check_first()
         if self._fixed and self.complete and not self._counted:
-            return [TableStats(self._next_xid())]
+            return [TableStatsRequest(self._next_xid())]
         return []
 
-    def _next_query(self, now_ns: int) -> type[FlowStats | Ports] | None:
+    def _next_query(self, now_ns: int) -> type[FlowStatsRequest | PortsRequest] | None:
         """Return whether to compare the table, or to ask for the links, before anything else is changed.
 
         Either takes the turn of a change or a heartbeat, for which more is reserved (`Message.COMPARISON`).
@@ -306,8 +308,8 @@ class Driver:
         if since_ns < self._compare_ns // 2:
             return None
         if now_ns - self._compared_ns >= self._compare_ns and self._is_verified and self._is_comparable:
-            return FlowStats
-        return Ports if now_ns - self._links_ns >= self._compare_ns else None
+            return FlowStatsRequest
+        return PortsRequest if now_ns - self._links_ns >= self._compare_ns else None
 
     @property
     def _is_comparable(self) -> bool:
@@ -321,7 +323,7 @@ class Driver:
         most = self._dialect.max_listed
         if most is None or len(self._actual) + len(self.foreign_entries) <= most:
             self.phase = SessionPhase.CHECKING
-            return [FlowStats(self._next_xid())]
+            return [FlowStatsRequest(self._next_xid())]
         self._note("its entries cannot be read back safely (quirk 28)", warning=True)
         self._read_back()
         return []
@@ -331,7 +333,7 @@ class Driver:
         ops = [] if self._next_query(now_ns) else self._next_ops(now_ns)
         if not ops and not self._processed:
             return []
-        barrier = Barrier(self._next_xid())
+        barrier = BarrierRequest(self._next_xid())
         self._sent = [kind(self._next_xid(), entry) for kind, entry in ops]
         return [barrier, *self._sent]
 
@@ -345,7 +347,7 @@ class Driver:
         unsettled = {op.entry.cookie for op in self._processed}
         for cookie, entry in self._removing.items():
             if len(ops) < self._batch // 2 and cookie in self._actual and cookie not in unsettled:
-                ops.append((DeleteStrict, entry))
+                ops.append((DeleteEntry, entry))
         if self._is_verified or not self._actual:
             ops += self._additions(now_ns, unsettled, self._batch - len(ops))
         if self._refresh_ns is not None and not ops:
@@ -363,7 +365,9 @@ class Driver:
         missing = self._desired.keys() - self._actual.keys() - unsettled if room else ()
         if not missing:
             return adds
-        coming = sum(isinstance(op, Add) and op.entry.cookie not in self._actual for op in self._processed)
+        coming = sum(
+            isinstance(op, AddEntry) and op.entry.cookie not in self._actual for op in self._processed
+        )
         free = self._capacity - len(self._actual) - len(self.foreign_entries) - coming
         for cookie in self._desired:
             if cookie not in missing:
@@ -375,7 +379,7 @@ class Driver:
             if len(adds) >= free:
                 self._reject(now_ns, cookie, f"its table is full ({self._capacity} entries)")
             else:
-                adds.append((Add, self._desired[cookie]))
+                adds.append((AddEntry, self._desired[cookie]))
         return adds
 
     def _renewals(self, now_ns: int, unsettled: set[int], refresh_ns: int) -> list[_Change]:
@@ -385,11 +389,11 @@ class Driver:
                 break
             if cookie in self._desired and cookie not in unsettled:
                 entry = self._desired[cookie]
-                renewed: list[_Change] = [(DeleteStrict, entry), (Add, entry)]
+                renewed: list[_Change] = [(DeleteEntry, entry), (AddEntry, entry)]
                 last = next(reversed(self._desired.values()))
                 if self._fixed and entry is not last:
                     # The last entry moves into the gap, and the renewed one becomes the last: swap them back.
-                    renewed += [(DeleteStrict, last), (Add, last)]
+                    renewed += [(DeleteEntry, last), (AddEntry, last)]
                 return renewed
         return []
 
@@ -400,7 +404,7 @@ class Driver:
             cookie = op.entry.cookie
             refusal = self._refusals.pop(op.xid, None)
             self._actual.pop(cookie, None)
-            if isinstance(op, DeleteStrict):
+            if isinstance(op, DeleteEntry):
                 continue
             if refusal is not None:
                 self._leaked += self._dialect.refusals_leak
@@ -449,10 +453,10 @@ class Driver:
             for entry in self._desired.values():
                 # First what matches the same frames: later, its strict DELETE might find this entry.
                 self._urgent += [
-                    [(DeleteStrict, self._removing[name])] for name in heirs if heirs[name] is entry
+                    [(DeleteEntry, self._removing[name])] for name in heirs if heirs[name] is entry
                 ]
-                self._urgent.append([(DeleteStrict, entry), (Add, entry)])
-            self._urgent += [[(DeleteStrict, self._removing[name])] for name in heirs if heirs[name] is None]
+                self._urgent.append([(DeleteEntry, entry), (AddEntry, entry)])
+            self._urgent += [[(DeleteEntry, self._removing[name])] for name in heirs if heirs[name] is None]
 
     def _resynchronise(self, expected: int, active: int) -> None:
         self._note(f"its table has {active} entries instead of {expected}; comparing", warning=True)
@@ -484,13 +488,15 @@ class Driver:
                 doubles |= {entry.cookie} & self._actual.keys()
                 heir = self._replacement(entry)
                 is_missing = heir is not None and all(other.cookie != heir.cookie for other in listed)
-                self._urgent.append([(DeleteStrict, entry), *([(Add, heir)] if heir and is_missing else [])])
+                self._urgent.append(
+                    [(DeleteEntry, entry), *([(AddEntry, heir)] if heir and is_missing else [])]
+                )
             else:
                 self._actual[entry.cookie] = now_ns - (self._dialect.refresh_ns or 0)  # of unknown age
                 self._notices.append(Installed(entry.cookie))
         for cookie in doubles:  # a strict DELETE passes over what moves into the gap (quirk 49)
             del self._actual[cookie]
-            self._urgent.append([(DeleteStrict, self._desired[cookie])])
+            self._urgent.append([(DeleteEntry, self._desired[cookie])])
         unlisted = max(self._active - len(listed), 0)  # left by a session of the other version (quirk 85)
         self.foreign_entries = (*foreign, *("an entry that it does not list",) * unlisted)
         self._is_verified = self._is_verified or bool(self._actual)
@@ -515,7 +521,7 @@ class Driver:
                 deleted = ", deleted" * self._delete_foreign_entries
                 self._note(f"foreign entry in its table{deleted}: {text}", warning=True)
         if self._delete_foreign_entries:
-            self._urgent += [[(DeleteStrict, entry)] for entry in foreign]
+            self._urgent += [[(DeleteEntry, entry)] for entry in foreign]
             return ()
         return tuple(map(str, foreign))
 
@@ -532,7 +538,7 @@ class Driver:
             wanted = self._desired.get(entry.cookie)
             if wanted is not None and wanted.actions != entry.actions:
                 harmed.append(entry.cookie)
-                self._urgent.append([(DeleteStrict, wanted)])
+                self._urgent.append([(DeleteEntry, wanted)])
                 reason = "its memory holds actions of former entries (quirk 55); switch it off and on"
                 self._reject(now_ns, entry.cookie, reason)
         self._unverified = [cookie for cookie in self._unverified if cookie not in harmed]
@@ -551,10 +557,10 @@ class Driver:
                 right.add(entry.cookie)
                 continue
             self._note(f"an entry is not as it was made, restoring it: {entry}", warning=True)
-            self._urgent.append([(DeleteStrict, entry)])
+            self._urgent.append([(DeleteEntry, entry)])
             wrong |= {entry.cookie} & self._desired.keys()
         for cookie in wrong:  # whichever of several a strict DELETE has found
-            self._urgent.append([(DeleteStrict, self._desired[cookie]), (Add, self._desired[cookie])])
+            self._urgent.append([(DeleteEntry, self._desired[cookie]), (AddEntry, self._desired[cookie])])
         for cookie in self._actual.keys() - right - wrong:
             del self._actual[cookie]
             self._leaked += self._dialect.vanished_entries_leak

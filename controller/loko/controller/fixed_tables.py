@@ -9,8 +9,8 @@ from typing import Final
 from loko.controller.driver import OWN_MARK, Segment, SessionPhase, driver_of
 from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
 from loko.controller.unsafe_entries import refuse_unsafe_entries
-from loko.controller.versions import WIRES
-from loko.controller.wire import Reply
+from loko.controller.versions import CODECS
+from loko.controller.wire import WireReply
 from loko.entries import FlowEntry
 from loko.lab import Lab
 from loko.scenario import OpenFlow
@@ -52,7 +52,7 @@ class FixedTables:
         self._were_ready: set[str] = set()
         for name, driver in self.drivers.items():
             for place, entry in enumerate(tables[name], start=1):
-                driver.ensure(WIRES[openflow].entry_of(entry, cookie=_COOKIES | place))
+                driver.ensure(CODECS[openflow].entry_of(entry, cookie=_COOKIES | place))
 
     @property
     def ready(self) -> bool:
@@ -83,7 +83,7 @@ class FixedTables:
         self._tell(name, "disconnected")
         self._carry(name, ())
 
-    def reply(self, now_ns: int, name: str, reply: Reply) -> None:
+    def reply(self, now_ns: int, name: str, reply: WireReply) -> None:
         """Take in an answer of a switch."""
         self._carry(name, self.drivers[name].reply(now_ns, reply))
 

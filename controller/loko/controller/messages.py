@@ -14,7 +14,14 @@ from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.controller.wire import SEGMENT_BYTES, Add, FlowStats, TableStats, encode, entry_of
+from loko.controller.wire import (
+    SEGMENT_BYTES,
+    AddEntry,
+    FlowStatsRequest,
+    TableStatsRequest,
+    encode,
+    entry_of,
+)
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
@@ -43,12 +50,12 @@ def echo_request(xid: int) -> bytes:
 
 def table_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's number of entries."""
-    return encode(TableStats(xid))
+    return encode(TableStatsRequest(xid))
 
 
 def flow_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's entries; the board answers with the first 20."""
-    return encode(FlowStats(xid))
+    return encode(FlowStatsRequest(xid))
 
 
 def description_request(xid: int) -> bytes:
@@ -59,7 +66,7 @@ def description_request(xid: int) -> bytes:
 @lru_cache(maxsize=1024)
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
-    return encode(Add(xid, entry_of(entry, cookie=0)))
+    return encode(AddEntry(xid, entry_of(entry, cookie=0)))
 
 
 def flow_mod(

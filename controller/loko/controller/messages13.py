@@ -14,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from loko.controller.messages import serialized
-from loko.controller.wire import Add, FlowStats, TableStats
+from loko.controller.wire import AddEntry, FlowStatsRequest, TableStatsRequest
 from loko.controller.wire13 import encode, entry_of
 from loko.entries import FlowEntry
 
@@ -25,7 +25,7 @@ _WHOLE_COOKIE: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that adds an entry without timeouts to the first table."""
-    return encode(Add(xid, entry_of(entry, cookie=0)))
+    return encode(AddEntry(xid, entry_of(entry, cookie=0)))
 
 
 def echo_request(xid: int) -> bytes:
@@ -50,12 +50,12 @@ def table_stats_request(xid: int) -> bytes:
 
 def aggregate_request(xid: int) -> bytes:
     """MULTIPART_REQUEST for the number of entries."""
-    return encode(TableStats(xid))
+    return encode(TableStatsRequest(xid))
 
 
 def flow_stats_request(xid: int) -> bytes:
     """MULTIPART_REQUEST for the entries; the board answers in parts of 15 (quirk 102)."""
-    return encode(FlowStats(xid))
+    return encode(FlowStatsRequest(xid))
 
 
 def flow_mod(

@@ -19,7 +19,7 @@ _REASON: Final = struct.Struct("!B7x")
 
 
 @dataclass(frozen=True, slots=True)
-class PortsReported:
+class PortsReply:
     """Link states that a switch reports of its ports."""
 
     xid: int
@@ -39,13 +39,13 @@ class PortFormat:
     most: int
     """OFPP_MAX: higher numbers are no sockets of the switch."""
 
-    def described(self, xid: int, data: bytes, *, more: bool = False) -> PortsReported:
+    def described(self, xid: int, data: bytes, *, more: bool = False) -> PortsReply:
         """Decode descriptions that follow each other; the rest of a torn one is passed over.
 
         A port that was taken out of service counts as one without a link.
         """
         whole = len(data) // self.description.size * self.description.size
-        return PortsReported(
+        return PortsReply(
             xid,
             {
                 number: not (configuration | state) & _DOWN
@@ -55,12 +55,12 @@ class PortFormat:
             more,
         )
 
-    def changed(self, xid: int, body: bytes) -> PortsReported:
+    def changed(self, xid: int, body: bytes) -> PortsReply:
         """Decode the body of a PORT_STATUS. Raises `struct.error` if it is too short."""
         (reason,) = _REASON.unpack_from(body)
         number, _, _ = self.description.unpack_from(body, _REASON.size)
         if reason == _DELETED:
-            return PortsReported(xid, {number: False} if 0 < number <= self.most else {})
+            return PortsReply(xid, {number: False} if 0 < number <= self.most else {})
         return self.described(xid, body[_REASON.size :])
 
 

@@ -12,7 +12,13 @@ from typing import Final, Protocol, cast
 
 import loko
 from loko.controller.access import AccessList
-from loko.controller.frames import Frame, FrameKind, FrameReader, Introduction, ListeningSettings
+from loko.controller.relay_protocol import (
+    ListeningSettings,
+    RelayMessage,
+    RelayMessageKind,
+    RelayMessageReader,
+    SwitchIdentity,
+)
 from loko.controller.tls_files import TlsFiles
 from loko.document import InputError
 
@@ -24,7 +30,7 @@ _PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
 class Listener(Protocol):
     """What is told about the switches."""
 
-    def switch_connected(self, connection: int, introduction: Introduction) -> None:
+    def switch_connected(self, connection: int, introduction: SwitchIdentity) -> None:
         """Called when a switch has introduced itself."""
 
     def switch_said(self, connection: int, message: bytes) -> None:
@@ -55,7 +61,7 @@ class Relay(asyncio.Protocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._reader = FrameReader()
+        self._reader = RelayMessageReader()
         self._transport: asyncio.WriteTransport | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._ending = False
@@ -123,17 +129,17 @@ class Relay(asyncio.Protocol):
 
     def send(self, connection: int, data: bytes) -> None:
         """Send to a switch, in one write."""
-        self._write(Frame(FrameKind.SEND, connection, data))
+        self._write(RelayMessage(RelayMessageKind.SEND, connection, data))
 
     def close(self, connection: int) -> None:
         """Close a switch's connection."""
-        self._write(Frame(FrameKind.CLOSE, connection))
+        self._write(RelayMessage(RelayMessageKind.CLOSE, connection))
 
     def load(self, echoes_per_s: float) -> None:
         """Send this many EchoRequests per second to each switch from now on, as a load."""
-        self._write(Frame(FrameKind.LOAD, 0, str(echoes_per_s).encode("ascii")))
+        self._write(RelayMessage(RelayMessageKind.LOAD, 0, str(echoes_per_s).encode("ascii")))
 
-    def _write(self, frame: Frame) -> None:
+    def _write(self, frame: RelayMessage) -> None:
         if self._transport is not None and not (self._is_over or self._transport.is_closing()):
             self._transport.write(frame.encoded())
 
@@ -151,15 +157,15 @@ class Relay(asyncio.Protocol):
         """Called by asyncio."""
         if self._is_over:
             return
-        for frame in self._reader.frames(data):
+        for frame in self._reader.messages(data):
             match frame.kind:
-                case FrameKind.CONNECTED:
-                    self._listener.switch_connected(frame.connection, Introduction.decoded(frame.data))
-                case FrameKind.MESSAGE:
+                case RelayMessageKind.CONNECTED:
+                    self._listener.switch_connected(frame.connection, SwitchIdentity.decoded(frame.data))
+                case RelayMessageKind.MESSAGE:
                     self._listener.switch_said(frame.connection, frame.data)
-                case FrameKind.DISCONNECTED:
+                case RelayMessageKind.DISCONNECTED:
                     self._listener.switch_disconnected(frame.connection)
-                case FrameKind.REFUSED:
+                case RelayMessageKind.REFUSED:
                     self._listener.connection_refused(frame.data.decode())
 
 

@@ -26,7 +26,7 @@ _SPARE_ADDRESSES: Final = 8
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class SessionSlot:
     """A connection that is counted, until it has ended."""
 
     address: str
@@ -37,14 +37,14 @@ class Place:
     """Ends the connection, and with it its threads. To call this twice does no harm."""
 
 
-class SessionLimits:
+class SessionLimiter:
     """The places of all connections. Not thread-safe."""
 
     def __init__(self, access: AccessList) -> None:
         self._switches_at = lru_cache(maxsize=1024)(access.switches_at)
         self.in_all = _A_SWITCH * len(access) + _SPARE * _SPARE_ADDRESSES
         """The most connections at once."""
-        self._taken: dict[Place, None] = {}
+        self._taken: dict[SessionSlot, None] = {}
         self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -54,11 +54,11 @@ class SessionLimits:
         """Return whether any switch may connect from a peer's address."""
         return self._switches_at(peer.address, is_local=peer.is_local) > 0
 
-    def in_the_way(self, peer: Peer) -> Place | None:
+    def blocking(self, peer: Peer) -> SessionSlot | None:
         """Return the place that must be left before a peer gets one; None if nothing is in its way.
 
         It is the one that has been silent for longest: of the peer's address if that has too many, otherwise
-        of the address with the most. Raises `NoPlaceError` if only complete sessions are in the way.
+        of the address with the most. Raises `NoFreeSessionError` if only complete sessions are in the way.
         """
         silent = self._silent()
         of_address = self._by_address[peer.address]
@@ -67,30 +67,30 @@ class SessionLimits:
         elif len(self._taken) < self.in_all:
             return None
         if not silent:
-            raise NoPlaceError
+            raise NoFreeSessionError
         return max(silent, key=lambda place: (self._by_address[place.address], -place.since_s))
 
-    def take(self, peer: Peer, now_s: float) -> Place:
+    def take(self, peer: Peer, now_s: float) -> SessionSlot:
         """Return a place for a peer in whose way there is nothing."""
-        place = Place(peer.address, now_s)
+        place = SessionSlot(peer.address, now_s)
         self._taken[place] = None
         self._by_address[peer.address] += 1
         return place
 
-    def leave(self, place: Place) -> None:
+    def free(self, place: SessionSlot) -> None:
         """Free the place of a connection that has ended."""
         del self._taken[place]
         self._by_address[place.address] -= 1
         if not self._by_address[place.address]:
             del self._by_address[place.address]
 
-    def overdue(self, now_s: float) -> list[Place]:
+    def overdue(self, now_s: float) -> list[SessionSlot]:
         """Return the places of peers that have not introduced themselves in time."""
         return [place for place in self._silent() if now_s - place.since_s >= HANDSHAKE_S]
 
-    def _silent(self) -> list[Place]:
+    def _silent(self) -> list[SessionSlot]:
         return [place for place in self._taken if not place.is_introduced]
 
 
-class NoPlaceError(Exception):
+class NoFreeSessionError(Exception):
     """Complete sessions have all places that a peer could get."""

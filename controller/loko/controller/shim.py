@@ -8,7 +8,7 @@ switches' echo requests; all other messages pass unchanged. For experiments it s
 load (`EchoLoad`), since only here can their distance be kept. When the service ends, in whatever way, so does
 this process, and with it all connections.
 
-No thread is made for a connection that the access list does not admit, or that is beyond `SessionLimits`.
+No thread is made for a connection that the access list does not admit, or that is beyond `SessionLimiter`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,15 @@ from typing import Any, Final
 from loko.controller import framework
 from loko.controller.access import Peer
 from loko.controller.echo_load import EchoLoad
-from loko.controller.frames import Frame, FrameKind, FrameReader, Introduction, ListeningSettings
-from loko.controller.seldom import Seldom
-from loko.controller.session_limits import HANDSHAKE_S, NoPlaceError, Place, SessionLimits
+from loko.controller.rate_limited_logger import RateLimitedLogger
+from loko.controller.relay_protocol import (
+    ListeningSettings,
+    RelayMessage,
+    RelayMessageKind,
+    RelayMessageReader,
+    SwitchIdentity,
+)
+from loko.controller.session_limits import HANDSHAKE_S, NoFreeSessionError, SessionLimiter, SessionSlot
 from loko.controller.tls import TlsConnection
 
 _CONFIG: Final = framework.handler.CONFIG_DISPATCHER
@@ -53,7 +59,7 @@ class Upstream:
     def __init__(self, connection: socket.socket, version: int) -> None:
         self._connection = connection
         self._writing = threading.Lock()
-        self._refusals = Seldom(lambda text: self.tell(FrameKind.REFUSED, 0, text.encode()))
+        self._refusals = RateLimitedLogger(lambda text: self.tell(RelayMessageKind.REFUSED, 0, text.encode()))
         self._refusing = threading.Lock()
         self.switches: dict[int, Any] = {}
         self.load = EchoLoad(self._senders, framework.hub.sleep, version=version)
@@ -61,10 +67,10 @@ class Upstream:
     def _senders(self) -> dict[int, Any]:
         return {number: switch.send for number, switch in list(self.switches.items())}
 
-    def tell(self, kind: FrameKind, number: int, data: bytes = b"") -> None:
+    def tell(self, kind: RelayMessageKind, number: int, data: bytes = b"") -> None:
         """Pass a frame on to the service."""
         with self._writing:
-            self._connection.sendall(Frame(kind, number, data).encoded())
+            self._connection.sendall(RelayMessage(kind, number, data).encoded())
 
     def refuse(self, text: str, address: str) -> None:
         """Tell the service whose connection was refused, and why; not each time if that happens often."""
@@ -74,35 +80,35 @@ class Upstream:
     def sum_up(self) -> None:
         """Tell the service how often else that has happened. Call it now and then."""
         with self._refusing:
-            self._refusals.sum_up()
+            self._refusals.log_counts()
 
     def listen(self) -> None:
         """Carry out what the service asks for, until it ends."""
-        reader = FrameReader()
+        reader = RelayMessageReader()
         try:
             while data := self._connection.recv(65536):
-                for frame in reader.frames(data):
+                for frame in reader.messages(data):
                     switch = self.switches.get(frame.connection)
-                    if frame.kind is FrameKind.LOAD:
+                    if frame.kind is RelayMessageKind.LOAD:
                         self.load.set_rate(float(frame.data))
-                    elif switch is not None and frame.kind is FrameKind.SEND:
+                    elif switch is not None and frame.kind is RelayMessageKind.SEND:
                         if switch.is_stuck:  # it reads nothing, and would keep the others waiting
                             switch.end()
                         else:
                             self.load.carry(frame.connection, switch.send, frame.data)
-                    elif switch is not None and frame.kind is FrameKind.CLOSE:
+                    elif switch is not None and frame.kind is RelayMessageKind.CLOSE:
                         switch.end()
         finally:
             os._exit(0)  # frameworks have no way to end all their threads
 
 
-class Switch(framework.controller.Datapath):  # type: ignore[misc]
+class SwitchConnection(framework.controller.Datapath):  # type: ignore[misc]
     """A connection of a switch."""
 
     numbers = itertools.count(1)
     service: Upstream
 
-    def __init__(self, connection: Any, address: Any, peer: Peer, place: Place) -> None:
+    def __init__(self, connection: Any, address: Any, peer: Peer, place: SessionSlot) -> None:
         super().__init__(connection, address)
         self.number = next(self.numbers)
         self._introduction: list[bytes] = []
@@ -115,15 +121,15 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         if state == _MAIN and self.number not in self.service.switches:
             self._place.is_introduced = True
             self.service.switches[self.number] = self
-            introduction = Introduction(self.id, self._peer)
-            self.service.tell(FrameKind.CONNECTED, self.number, introduction.encoded())
+            introduction = SwitchIdentity(self.id, self._peer)
+            self.service.tell(RelayMessageKind.CONNECTED, self.number, introduction.encoded())
             for message in self._introduction:
                 self.tell(message)
 
     def tell(self, message: bytes) -> None:
         """Pass a message on to the service, once that knows of the connection."""
         if self.number in self.service.switches:
-            self.service.tell(FrameKind.MESSAGE, self.number, message)
+            self.service.tell(RelayMessageKind.MESSAGE, self.number, message)
         else:
             self._introduction.append(message)
 
@@ -138,7 +144,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
             super()._recv_loop()
         finally:
             if self.service.switches.pop(self.number, None) is not None:
-                self.service.tell(FrameKind.DISCONNECTED, self.number)
+                self.service.tell(RelayMessageKind.DISCONNECTED, self.number)
             # The sending thread sleeps on its queue even if the connection is gone: wake it so that it ends.
             self.close()
             self.send(b"")
@@ -154,14 +160,14 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
 
     def __init__(self, settings: ListeningSettings, service: Upstream) -> None:
         super().__init__()
-        self._limits = SessionLimits(settings.access)
+        self._limits = SessionLimiter(settings.access)
         self._counting = threading.Lock()
         self._listening = socket.socket(fileno=settings.listening_fd)
         self._tls_listening = self._tls = None
         if settings.tls is not None:
             self._tls_listening = socket.socket(fileno=settings.tls_listening_fd)
             self._tls = settings.tls.context()
-        self._service = Switch.service = service
+        self._service = SwitchConnection.service = service
 
     def start(self) -> Any:
         """Accept switches on the given sockets instead of the framework's own."""
@@ -190,7 +196,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
             place.end = functools.partial(_end, connection)
             framework.hub.spawn(self._serve, connection, address, peer, place, tls)
 
-    def _place(self, peer: Peer) -> Place | None:
+    def _place(self, peer: Peer) -> SessionSlot | None:
         """Return a place for a connection; None, after the service was told why, if it gets none."""
         if not self._limits.is_known(peer):
             self._service.refuse("no switch of the lab may connect from there", peer.address)
@@ -198,19 +204,24 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         try:
             for _ in range(_TRIES):
                 with self._counting:
-                    silent = self._limits.in_the_way(peer)
+                    silent = self._limits.blocking(peer)
                     if silent is None:
                         return self._limits.take(peer, time.monotonic())
                 self._service.refuse("what says nothing makes room: there are too many", silent.address)
                 silent.end()
                 framework.hub.sleep(_ENDING_S)
-        except NoPlaceError:
+        except NoFreeSessionError:
             pass
         self._service.refuse("there are too many connections", peer.address)
         return None
 
     def _serve(
-        self, connection: socket.socket, address: Any, peer: Peer, place: Place, tls: ssl.SSLContext | None
+        self,
+        connection: socket.socket,
+        address: Any,
+        peer: Peer,
+        place: SessionSlot,
+        tls: ssl.SSLContext | None,
     ) -> None:
         switch = None
         try:
@@ -219,7 +230,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
                 connection.settimeout(HANDSHAKE_S)
                 stream = TlsConnection(connection, tls)
                 peer = replace(peer, certificate=stream.names)
-            switch = Switch(stream, address, peer, place)
+            switch = SwitchConnection(stream, address, peer, place)
             switch.serve()
         except Exception as problem:  # noqa: BLE001 - the frameworks' parsers fail in many ways
             what = "it failed in the TLS handshake" if switch is None else "what it sent is no OpenFlow"
@@ -230,7 +241,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
             _end(connection)
             connection.close()
             with self._counting:
-                self._limits.leave(place)
+                self._limits.free(place)
 
     def _sweep(self) -> None:
         """Close the connections of those who do not introduce themselves."""
@@ -316,12 +327,12 @@ def _allow_files(wanted: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-class _FewLines(logging.Handler):
+class _RateLimitedHandler(logging.Handler):
     """Logs the frameworks' complaints, of which any peer could cause thousands, with tracebacks."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines = Seldom(lambda text: print(text, file=sys.stderr, flush=True))
+        self._lines = RateLimitedLogger(lambda text: print(text, file=sys.stderr, flush=True))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a record in one line."""
@@ -330,7 +341,7 @@ class _FewLines(logging.Handler):
 
 def main(service_fd: int, version: int) -> None:
     """Run until the service ends."""
-    logging.basicConfig(level=logging.WARNING, handlers=[_FewLines()])
+    logging.basicConfig(level=logging.WARNING, handlers=[_RateLimitedHandler()])
     settings = ListeningSettings.decoded(sys.stdin.read())
     framework.configure()
     service = Upstream(socket.socket(fileno=service_fd), version)

@@ -6,11 +6,11 @@ import logging
 from typing import Final, Protocol
 
 from loko.controller.access import AccessList, Peer
-from loko.controller.frames import Introduction
+from loko.controller.rate_limited_logger import RateLimitedLogger
 from loko.controller.relay import Listening, Relay
-from loko.controller.seldom import Seldom
-from loko.controller.versions import WIRE_VERSIONS, WIRES
-from loko.controller.wire import Reply, Request
+from loko.controller.relay_protocol import SwitchIdentity
+from loko.controller.versions import CODECS, WIRE_VERSIONS
+from loko.controller.wire import WireReply, WireRequest
 from loko.scenario import OpenFlow
 
 _LOG: Final = logging.getLogger("loko.controller")
@@ -22,7 +22,7 @@ class Subscriber(Protocol):
     def switch_connected(self, name: str) -> None:
         """Called when a switch has introduced itself, and has no other connection."""
 
-    def switch_replied(self, name: str, reply: Reply) -> None:
+    def switch_replied(self, name: str, reply: WireReply) -> None:
         """Called when a switch has answered."""
 
     def switch_disconnected(self, name: str) -> None:
@@ -48,14 +48,14 @@ class Switchboard:
         self._access = access
         self._subscriber = subscriber
         self._openflow = openflow
-        self._wire = WIRES[openflow]
+        self._wire = CODECS[openflow]
         self._relay = Relay(self)
         self._switch_of: dict[int, str] = {}
         self._connection_of: dict[str, int] = {}
         self._peer_of: dict[str, Peer] = {}
         self._waiting: dict[str, tuple[int, Peer]] = {}
         """By switch, the connection that would take the place of its session."""
-        self._refusals = Seldom(self.connection_refused)
+        self._refusals = RateLimitedLogger(self.connection_refused)
 
     async def start(self, listening: Listening, framework: str, python: str) -> None:
         """Start the application on bound sockets, with this framework and interpreter (`relay`).
@@ -70,7 +70,7 @@ class Switchboard:
         """End the application, and with it all connections."""
         await self._relay.end()
 
-    def send(self, name: str, requests: list[Request]) -> None:
+    def send(self, name: str, requests: list[WireRequest]) -> None:
         """Send to a switch, in one write. Nothing is sent to a switch that is away."""
         if (connection := self._connection_of.get(name)) is not None:
             self._relay.send(connection, self._wire.segment(requests))
@@ -88,7 +88,7 @@ class Switchboard:
 
     # Called by the relay.
 
-    def switch_connected(self, connection: int, introduction: Introduction) -> None:
+    def switch_connected(self, connection: int, introduction: SwitchIdentity) -> None:
         """Called when a switch has introduced itself."""
         datapath_id, peer = introduction.datapath_id, introduction.peer
         name = self._access.name(datapath_id)

@@ -7,25 +7,25 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from loko.controller import wire, wire13
-from loko.controller.wire import Reply, Request, WireEntry
+from loko.controller.wire import WireEntry, WireReply, WireRequest
 from loko.entries import FlowEntry
 from loko.scenario import OpenFlow
 
 
-class Wire(Protocol):
+class WireCodec(Protocol):
     """Converts values to bytes and back: the modules `wire` and `wire13`."""
 
     def entry_of(self, flow: FlowEntry, *, cookie: int) -> WireEntry:
         """Return a planned entry as the switch gets it."""
 
-    def segment(self, requests: Iterable[Request]) -> bytes:
+    def segment(self, requests: Iterable[WireRequest]) -> bytes:
         """Return the bytes of requests for one write. Raises `ValueError` if they do not fit a segment."""
 
-    def decode(self, message: bytes) -> Reply | None:
+    def decode(self, message: bytes) -> WireReply | None:
         """Decode a whole message; None if it is of no interest, or malformed."""
 
 
-WIRES: Final[Mapping[OpenFlow, Wire]] = MappingProxyType({OpenFlow.V1_0: wire, OpenFlow.V1_3: wire13})
+CODECS: Final[Mapping[OpenFlow, WireCodec]] = MappingProxyType({OpenFlow.V1_0: wire, OpenFlow.V1_3: wire13})
 WIRE_VERSIONS: Final[Mapping[OpenFlow, int]] = MappingProxyType(
     {OpenFlow.V1_0: wire.VERSION, OpenFlow.V1_3: wire13.VERSION}
 )

@@ -17,7 +17,7 @@ from functools import wraps
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from loko.controller.port_links import PORTS_10, PortsReported
+from loko.controller.port_links import PORTS_10, PortsReply
 from loko.document import InputError
 from loko.entries import Action, Enqueue, Fields, FlowEntry, Output, PopVlan, PushVlan, SetVlan
 
@@ -157,7 +157,7 @@ def _action_of(action: Action) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class AddEntry:
     """Append an entry without timeouts. There is no reply unless it is refused."""
 
     xid: int
@@ -165,7 +165,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteStrict:
+class DeleteEntry:
     """Remove the entry with exactly this match and, on the board, this cookie. There is no reply."""
 
     xid: int
@@ -173,57 +173,57 @@ class DeleteStrict:
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class BarrierRequest:
     """Ask for confirmation that all earlier requests are done."""
 
     xid: int
 
 
 @dataclass(frozen=True, slots=True)
-class TableStats:
+class TableStatsRequest:
     """Ask for the number of entries."""
 
     xid: int
 
 
 @dataclass(frozen=True, slots=True)
-class FlowStats:
+class FlowStatsRequest:
     """Ask for the entries."""
 
     xid: int
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class PortsRequest:
     """Ask for the links of all ports."""
 
     xid: int
 
 
-Request = Add | DeleteStrict | Barrier | TableStats | FlowStats | Ports
+WireRequest = AddEntry | DeleteEntry | BarrierRequest | TableStatsRequest | FlowStatsRequest | PortsRequest
 
 
-def encode(request: Request) -> bytes:
+def encode(request: WireRequest) -> bytes:
     """Return the bytes of a request."""
     match request:
-        case Add(xid=xid, entry=entry):
+        case AddEntry(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _ADD, entry.actions)
-        case DeleteStrict(xid=xid, entry=entry):
+        case DeleteEntry(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _DELETE_STRICT, b"")
-        case Barrier(xid=xid):
+        case BarrierRequest(xid=xid):
             return _message(_BARRIER_REQUEST, xid)
-        case TableStats(xid=xid):
+        case TableStatsRequest(xid=xid):
             return _message(_STATS_REQUEST, xid, struct.pack("!HH", _TABLE_STATS, 0))
-        case Ports(xid=xid):
+        case PortsRequest(xid=xid):
             return _message(_FEATURES_REQUEST, xid)
-        case FlowStats(xid=xid):
+        case FlowStatsRequest(xid=xid):
             everything = struct.pack("!I36x", _NOTHING_FIXED)
             return _message(
                 _STATS_REQUEST, xid, struct.pack("!HH40sBxH", _FLOW_STATS, 0, everything, 0xFF, _ANY_PORT)
             )
 
 
-def segment(requests: Iterable[Request]) -> bytes:
+def segment(requests: Iterable[WireRequest]) -> bytes:
     """Return the bytes of requests for one TCP segment. Raises `ValueError` if they do not fit one."""
     return one_segment(map(encode, requests))
 
@@ -244,7 +244,7 @@ class BarrierReply:
 
 
 @dataclass(frozen=True, slots=True)
-class TableCount:
+class TableStatsReply:
     """How many entries there are."""
 
     xid: int
@@ -252,7 +252,7 @@ class TableCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class FlowStatsReply:
     """Entries, in the order of the table."""
 
     xid: int
@@ -262,7 +262,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ErrorReply:
     """An error. `xid` is that of the request, or 0 if the switch does not say (quirk 31)."""
 
     xid: int
@@ -281,15 +281,15 @@ _REFUSALS: Final = {
 }
 """Why an ADD was refused, by type and code."""
 
-Reply = BarrierReply | TableCount | Listed | Refused | PortsReported
+WireReply = BarrierReply | TableStatsReply | FlowStatsReply | ErrorReply | PortsReply
 """What a switch says that is of interest here."""
 
 
-def none_if_malformed(decode: Callable[[bytes], Reply | None]) -> Callable[[bytes], Reply | None]:
+def none_if_malformed(decode: Callable[[bytes], WireReply | None]) -> Callable[[bytes], WireReply | None]:
     """Have a decoder of either version return None for a message that is too short for what it says."""
 
     @wraps(decode)
-    def decoded(message: bytes) -> Reply | None:
+    def decoded(message: bytes) -> WireReply | None:
         try:
             return decode(message)
         except struct.error:
@@ -299,13 +299,13 @@ def none_if_malformed(decode: Callable[[bytes], Reply | None]) -> Callable[[byte
 
 
 @none_if_malformed
-def decode(message: bytes) -> Reply | None:
+def decode(message: bytes) -> WireReply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
     _, kind, _, xid = _HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)
     if kind == _ERROR:
-        return Refused(xid, *struct.unpack_from("!HH", message, 8))
+        return ErrorReply(xid, *struct.unpack_from("!HH", message, 8))
     if kind == _PORT_STATUS:
         return PORTS_10.changed(xid, message[_HEADER.size :])
     if kind == _FEATURES_REPLY:
@@ -313,13 +313,13 @@ def decode(message: bytes) -> Reply | None:
     return _statistics(xid, message) if kind == _STATS_REPLY else None
 
 
-def _statistics(xid: int, message: bytes) -> Reply | None:
+def _statistics(xid: int, message: bytes) -> WireReply | None:
     subject, flags = struct.unpack_from("!HH", message, 8)
     if subject == _TABLE_STATS:
         tables = range(12, len(message), _COUNTED.size)
-        return TableCount(xid, sum(_COUNTED.unpack_from(message, at)[4] for at in tables))
+        return TableStatsReply(xid, sum(_COUNTED.unpack_from(message, at)[4] for at in tables))
     if subject == _FLOW_STATS:
-        return Listed(xid, tuple(_listed(message)), more=bool(flags & _MORE))
+        return FlowStatsReply(xid, tuple(_listed(message)), more=bool(flags & _MORE))
     return None
 
 

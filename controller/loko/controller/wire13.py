@@ -14,19 +14,19 @@ from typing import Final
 
 from loko.controller.port_links import PORTS_13
 from loko.controller.wire import (
-    Add,
-    Barrier,
+    AddEntry,
     BarrierReply,
-    DeleteStrict,
-    FlowStats,
-    Listed,
-    Ports,
-    Refused,
-    Reply,
-    Request,
-    TableCount,
-    TableStats,
+    BarrierRequest,
+    DeleteEntry,
+    ErrorReply,
+    FlowStatsReply,
+    FlowStatsRequest,
+    PortsRequest,
+    TableStatsReply,
+    TableStatsRequest,
     WireEntry,
+    WireReply,
+    WireRequest,
     none_if_malformed,
     one_segment,
 )
@@ -119,7 +119,7 @@ _SEND_ALL: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Entry13(WireEntry):
+class WireEntry13(WireEntry):
     """An entry of a flow table. `match` are its OXMs, `actions` its instructions."""
 
     table: int = 0
@@ -139,7 +139,7 @@ class Entry13(WireEntry):
         return f"table {self.table} priority {self.priority} {oxms or 'every frame'} cookie {self.cookie:#x}"
 
 
-def entry_of(flow: FlowEntry, *, cookie: int) -> Entry13:
+def entry_of(flow: FlowEntry, *, cookie: int) -> WireEntry13:
     """Return a planned entry as the switch gets it.
 
     The fields are in the order of `_OXMS`, as those of `loko.scenario.Match.oxms`: their cost depends on it.
@@ -147,7 +147,7 @@ def entry_of(flow: FlowEntry, *, cookie: int) -> Entry13:
     """
     actions = b"".join(map(_action_of, flow.actions))
     instructions = _APPLY_ACTIONS.pack(4, _APPLY_ACTIONS.size + len(actions)) + actions
-    return Entry13(
+    return WireEntry13(
         cookie=cookie, priority=flow.priority, match=b"".join(_oxms_of(flow.match)), actions=instructions
     )
 
@@ -193,54 +193,54 @@ def _action_of(action: Action) -> bytes:
             return (struct.pack("!HH", 25, size) + oxm).ljust(size, b"\0")
 
 
-def encode(request: Request) -> bytes:
+def encode(request: WireRequest) -> bytes:
     """Return the bytes of a request."""
     match request:
-        case Add(xid=xid, entry=entry):
+        case AddEntry(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _ADD, cookie_mask=0, instructions=entry.actions)
-        case DeleteStrict(xid=xid, entry=entry):
+        case DeleteEntry(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _DELETE_STRICT, cookie_mask=_WHOLE_COOKIE)
-        case Barrier(xid=xid):
+        case BarrierRequest(xid=xid):
             return _message(_BARRIER_REQUEST, xid)
-        case TableStats(xid=xid):
+        case TableStatsRequest(xid=xid):
             return _multipart(xid, _AGGREGATE)
-        case FlowStats(xid=xid):
+        case FlowStatsRequest(xid=xid):
             return _multipart(xid, _FLOW_STATS)
-        case Ports(xid=xid):
+        case PortsRequest(xid=xid):
             return _message(_MULTIPART_REQUEST, xid, _MULTIPART.pack(_PORT_DESCRIPTION, 0))
 
 
-def segment(requests: Iterable[Request]) -> bytes:
+def segment(requests: Iterable[WireRequest]) -> bytes:
     """Return the bytes of requests for one TCP segment. Raises `ValueError` if they do not fit one."""
     return one_segment(map(encode, requests))
 
 
 @none_if_malformed
-def decode(message: bytes) -> Reply | None:
+def decode(message: bytes) -> WireReply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
     _, kind, _, xid = _HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)
     if kind == _ERROR:
-        return Refused(xid, *struct.unpack_from("!HH", message, _HEADER.size))
+        return ErrorReply(xid, *struct.unpack_from("!HH", message, _HEADER.size))
     if kind == _PORT_STATUS:
         return PORTS_13.changed(xid, message[_HEADER.size :])
     return _multipart_reply(xid, message) if kind == _MULTIPART_REPLY else None
 
 
-def _multipart_reply(xid: int, message: bytes) -> Reply | None:
+def _multipart_reply(xid: int, message: bytes) -> WireReply | None:
     subject, flags = _MULTIPART.unpack_from(message, _HEADER.size)
     body = message[_HEADER.size + _MULTIPART.size :]
     if subject == _AGGREGATE:
-        return TableCount(xid, _AGGREGATED.unpack_from(body)[2])
+        return TableStatsReply(xid, _AGGREGATED.unpack_from(body)[2])
     if subject == _PORT_DESCRIPTION:
         return PORTS_13.described(xid, body, more=bool(flags & _MORE))
     if subject == _FLOW_STATS:
-        return Listed(xid, tuple(_listed(body)), more=bool(flags & _MORE))
+        return FlowStatsReply(xid, tuple(_listed(body)), more=bool(flags & _MORE))
     return None
 
 
-def _listed(body: bytes) -> Iterator[Entry13]:
+def _listed(body: bytes) -> Iterator[WireEntry13]:
     """Yield the listed entries. Padding between match and instructions holds stale bytes (quirk 107)."""
     at = 0
     while at < len(body):
@@ -251,14 +251,14 @@ def _listed(body: bytes) -> Iterator[Entry13]:
         if length < instructions_at or match_bytes < _MATCH_HEADER.size:
             raise struct.error(f"an entry of {length} bytes with a match of {match_bytes}")
         match = entry[_LISTED.size + _MATCH_HEADER.size : _LISTED.size + match_bytes]
-        yield Entry13(cookie, priority, match, entry[instructions_at:], table)
+        yield WireEntry13(cookie, priority, match, entry[instructions_at:], table)
         at += length
 
 
 def _flow_mod(
     xid: int, entry: WireEntry, command: int, *, cookie_mask: int, instructions: bytes = b""
 ) -> bytes:
-    table = entry.table if isinstance(entry, Entry13) else 0
+    table = entry.table if isinstance(entry, WireEntry13) else 0
     body = _FLOW_MOD_BODY.pack(
         *(entry.cookie, cookie_mask, table, command, 0, 0, entry.priority, _ANY, _ANY, _ANY, 0)
     )

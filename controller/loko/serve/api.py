@@ -12,9 +12,10 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
-from loko.serve.call_protocol import Answer, RestSettings
+from loko.serve.call_protocol import CallResponse, RestSettings
 from loko.serve.client_metrics import client_metrics
 from loko.serve.connections import Clients
+from loko.serve.counters import RequestMetrics
 from loko.serve.exposition import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.guard import BODY_BYTES, Asgi
 from loko.serve.manager_client import ManagerClient
@@ -22,25 +23,24 @@ from loko.serve.openapi_links import add_links
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
 from loko.serve.shapes import (
-    DelaysOverTime,
-    DelaysShown,
+    DelayHistoryView,
+    DelayListView,
+    DryRunView,
     ErrorBody,
-    FlowRemoving,
+    EventListView,
+    FlowListView,
     FlowRequest,
-    FlowShown,
-    FlowsShown,
-    HealthShown,
-    MarginShown,
-    NotesShown,
-    ScheduleShown,
-    SendsShown,
-    ServiceShown,
+    FlowView,
+    HealthView,
+    HostScheduleView,
+    MarginView,
+    RemovalView,
+    ScheduleView,
+    ServiceView,
     SlotRequest,
-    SwitchesShown,
-    TopologyShown,
-    WouldShown,
+    SwitchListView,
+    TopologyView,
 )
-from loko.serve.tallies import Tallies
 
 _Call = Callable[..., Awaitable[Response]]
 """Calls the flow manager by the name of the call, and returns its answer."""
@@ -61,7 +61,9 @@ _CHANGES: Final[dict[int, str]] = {
 }
 
 
-def application(manager: ManagerClient, settings: RestSettings, clients: Clients, tallies: Tallies) -> Asgi:
+def application(
+    manager: ManagerClient, settings: RestSettings, clients: Clients, metrics: RequestMetrics
+) -> Asgi:
     """Return the REST interface to a flow manager, and its page."""
     app = FastAPI(
         title="Loko",
@@ -73,21 +75,21 @@ def application(manager: ManagerClient, settings: RestSettings, clients: Clients
     )
 
     async def explain(_: Request, problem: Exception) -> Response:
-        return _http_error(tallies, problem)
+        return _http_error(metrics, problem)
 
     async def call(name: str, **values: object) -> Response:
-        return _answered(tallies, await manager.call(name, **values))
+        return _answered(metrics, await manager.call(name, **values))
 
     async def view(name: str, **values: str) -> Response:
-        return _answered(tallies, await manager.view(name, **values))
+        return _answered(metrics, await manager.view(name, **values))
 
     app.add_exception_handler(HTTPException, explain)
-    _add_requests(app, call, tallies, gives_slots=settings.gives_slots)
+    _add_requests(app, call, metrics, gives_slots=settings.gives_slots)
     _add_release(app, call)
     _add_views(app, view)
     _add_schedule(app, view)
     _add_margin(app, call)
-    _add_watching(app, manager, view, clients, tallies)
+    _add_watching(app, manager, view, clients, metrics)
     add_pages(app)
     _describe(app, needs_token=settings.token is not None)
     return PlainRoutes(app)
@@ -134,11 +136,11 @@ _BAD_REQUEST: Final[dict[int, str]] = {
 }
 
 
-def _add_requests(app: FastAPI, call: _Call, tallies: Tallies, *, gives_slots: bool) -> None:
+def _add_requests(app: FastAPI, call: _Call, metrics: RequestMetrics, *, gives_slots: bool) -> None:
     """Add the endpoints that request flows; those for what this service does not grant return an error."""
     good: dict[int, tuple[type[BaseModel] | None, str]] = {
-        200: (FlowShown, "The same flow is there already."),
-        201: (FlowShown, "The flow is installed."),
+        200: (FlowView, "The same flow is there already."),
+        201: (FlowView, "The flow is installed."),
     }
     in_use = "a switch does not take it, id or hosts and ports are in use, or the service"
 
@@ -146,9 +148,9 @@ def _add_requests(app: FastAPI, call: _Call, tallies: Tallies, *, gives_slots: b
         """Call for a flow to admit, or return an error if this service admits no flows."""
         if gives_slots:
             return _error(
-                tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
+                metrics, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
             )
-        wanted = await _read(request, FlowRequest, tallies)
+        wanted = await _read(request, FlowRequest, metrics)
         if isinstance(wanted, Response):
             return wanted
         return await call(name, flow=wanted.flow, path=wanted.path, deadline_ns=wanted.deadline_ns)
@@ -157,12 +159,12 @@ def _add_requests(app: FastAPI, call: _Call, tallies: Tallies, *, gives_slots: b
         """Call for a flow to get a slot, or return an error if this service gives no slots."""
         if not gives_slots:
             return _error(
-                tallies,
+                metrics,
                 409,
                 "admits-flows",
                 "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule",
             )
-        wanted = await _read(request, SlotRequest, tallies)
+        wanted = await _read(request, SlotRequest, metrics)
         if isinstance(wanted, Response):
             return wanted
         return await call(name, timed=wanted.timed)
@@ -203,7 +205,7 @@ def _add_requests(app: FastAPI, call: _Call, tallies: Tallies, *, gives_slots: b
         return await give_slot("request", request)
 
     asked = _responses(
-        {200: (WouldShown, "What it would get.")},
+        {200: (DryRunView, "What it would get.")},
         {**_CHANGES, **_BAD_REQUEST, 409: "It would not be granted, or the service grants in another way."},
     )
 
@@ -231,14 +233,14 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 _Wanted = TypeVar("_Wanted", FlowRequest, SlotRequest)
 
 
-async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wanted | Response:
+async def _read(request: Request, model: type[_Wanted], metrics: RequestMetrics) -> _Wanted | Response:
     """Return the body of a request, or the response that says what is wrong with it."""
     if not _is_json(request.headers.get("content-type", "")):
-        return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
+        return _error(metrics, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
     try:
         wanted = model.model_validate_json(await request.body())
     except ValidationError as problem:
-        return _error(tallies, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
+        return _error(metrics, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
     request.scope["flow"] = wanted.id  # for the log
     return wanted
 
@@ -246,7 +248,7 @@ async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wa
 def _add_release(app: FastAPI, call: _Call) -> None:
     gone = _responses(
         {
-            202: (FlowRemoving, "Gone but at switches that are away."),
+            202: (RemovalView, "Gone but at switches that are away."),
             204: (None, "Gone everywhere."),
         },
         {**_CHANGES, 404: "There is no such flow.", 409: "It is being installed."},
@@ -265,36 +267,36 @@ def _add_release(app: FastAPI, call: _Call) -> None:
 
 
 def _add_views(app: FastAPI, view: _Call) -> None:
-    @app.get("/v1/service", responses=_responses({200: (ServiceShown, "The service.")}), tags=["operation"])
+    @app.get("/v1/service", responses=_responses({200: (ServiceView, "The service.")}), tags=["operation"])
     async def show_service(_: Request) -> Response:
         """What is served under which options, whether changes need a token, whether delays are measured."""
         return await view("service")
 
-    @app.get("/v1/flows", responses=_responses({200: (FlowsShown, "All flows.")}), tags=["flows"])
+    @app.get("/v1/flows", responses=_responses({200: (FlowListView, "All flows.")}), tags=["flows"])
     async def list_flows(_: Request) -> Response:
         """All flows, in the order in which they were requested."""
         return await view("flows")
 
     @app.get(
         "/v1/flows/{flow_id}",
-        responses=_responses({200: (FlowShown, "The flow.")}, {404: "There is no such flow."}),
+        responses=_responses({200: (FlowView, "The flow.")}, {404: "There is no such flow."}),
         tags=["flows"],
     )
     async def show_flow(_: Request, flow_id: str) -> Response:
         """One flow."""
         return await view("flow", flow_id=flow_id)
 
-    @app.get("/v1/switches", responses=_responses({200: (SwitchesShown, "All switches.")}), tags=["network"])
+    @app.get("/v1/switches", responses=_responses({200: (SwitchListView, "All switches.")}), tags=["network"])
     async def list_switches(_: Request) -> Response:
         """The switches: connection, use against allocation, entries of others."""
         return await view("switches")
 
-    @app.get("/v1/topology", responses=_responses({200: (TopologyShown, "The network.")}), tags=["network"])
+    @app.get("/v1/topology", responses=_responses({200: (TopologyView, "The network.")}), tags=["network"])
     async def show_topology(_: Request) -> Response:
         """Switches, hosts and cables."""
         return await view("topology")
 
-    @app.get("/v1/delays", responses=_responses({200: (DelaysShown, "By flow.")}), tags=["flows"])
+    @app.get("/v1/delays", responses=_responses({200: (DelayListView, "By flow.")}), tags=["flows"])
     async def show_delays(_: Request) -> Response:
         """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
         return await view("delays")
@@ -302,7 +304,8 @@ def _add_views(app: FastAPI, view: _Call) -> None:
     @app.get(
         "/v1/flows/{flow_id}/delays",
         responses=_responses(
-            {200: (DelaysOverTime, "Span by span.")}, {404: "There is no such flow, or nothing is measured."}
+            {200: (DelayHistoryView, "Span by span.")},
+            {404: "There is no such flow, or nothing is measured."},
         ),
         tags=["flows"],
     )
@@ -310,7 +313,7 @@ def _add_views(app: FastAPI, view: _Call) -> None:
         """Measured delays of one flow over time: the last minutes in which it sent, second by second."""
         return await view("delays-over-time", flow_id=flow_id)
 
-    @app.get("/v1/notes", responses=_responses({200: (NotesShown, "In order.")}), tags=["operation"])
+    @app.get("/v1/notes", responses=_responses({200: (EventListView, "In order.")}), tags=["operation"])
     async def list_notes(_: Request) -> Response:
         """What has happened: the latest events and refusals, kept over restarts."""
         return await view("notes")
@@ -319,7 +322,7 @@ def _add_views(app: FastAPI, view: _Call) -> None:
 def _add_margin(app: FastAPI, call: _Call) -> None:
     @app.get(
         "/v1/margin",
-        responses=_responses({200: (MarginShown, "The margin.")}, {404: "The service gives slots."}),
+        responses=_responses({200: (MarginView, "The margin.")}, {404: "The service gives slots."}),
         tags=["network"],
     )
     async def show_margin(_: Request) -> Response:
@@ -330,7 +333,7 @@ def _add_margin(app: FastAPI, call: _Call) -> None:
 def _add_schedule(app: FastAPI, view: _Call) -> None:
     @app.get(
         "/v1/schedule",
-        responses=_responses({200: (ScheduleShown, "The cycle.")}, {404: "The service gives no slots."}),
+        responses=_responses({200: (ScheduleView, "The cycle.")}, {404: "The service gives no slots."}),
         tags=["slots"],
     )
     async def show_schedule(_: Request) -> Response:
@@ -340,7 +343,7 @@ def _add_schedule(app: FastAPI, view: _Call) -> None:
     @app.get(
         "/v1/hosts/{host}/sends",
         responses=_responses(
-            {200: (SendsShown, "The send times.")},
+            {200: (HostScheduleView, "The send times.")},
             {404: "There is no such host, or the service gives no slots."},
         ),
         tags=["slots"],
@@ -365,10 +368,10 @@ def _add_schedule(app: FastAPI, view: _Call) -> None:
 
 
 def _add_watching(
-    app: FastAPI, manager: ManagerClient, view: _Call, clients: Clients, tallies: Tallies
+    app: FastAPI, manager: ManagerClient, view: _Call, clients: Clients, metrics: RequestMetrics
 ) -> None:
-    health = _responses({200: (HealthShown, "Every promise is kept, and every table is as it should be.")})
-    health[503] = {"description": "Some are not, or the service ends.", "model": HealthShown | ErrorBody}
+    health = _responses({200: (HealthView, "Every promise is kept, and every table is as it should be.")})
+    health[503] = {"description": "Some are not, or the service ends.", "model": HealthView | ErrorBody}
 
     @app.get("/healthz", responses=health, tags=["operation"])
     @app.get("/v1/healthz", responses=health, tags=["operation"])
@@ -385,7 +388,7 @@ def _add_watching(
     async def show_metrics(_: Request) -> Response:
         """Metrics in the text format of Prometheus."""
         answer = await manager.view("metrics")
-        return Response(answer.body + client_metrics(clients, tallies), media_type=METRICS_TYPE)
+        return Response(answer.body + client_metrics(clients, metrics), media_type=METRICS_TYPE)
 
     @app.get(
         "/v1/events",
@@ -407,15 +410,15 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-def _answered(tallies: Tallies, answer: Answer) -> Response:
+def _answered(metrics: RequestMetrics, answer: CallResponse) -> Response:
     """Return the flow manager's answer as a response; count it if it is an error."""
     if answer.refusal is not None:
-        tallies.refusals[answer.refusal] += 1
+        metrics.refusals[answer.refusal] += 1
     return Response(answer.body, status_code=answer.status, media_type=answer.media_type)
 
 
-def _error(tallies: Tallies, status: int, code: str, message: str) -> Response:
-    tallies.refusals[code, ""] += 1
+def _error(metrics: RequestMetrics, status: int, code: str, message: str) -> Response:
+    metrics.refusals[code, ""] += 1
     body = json.dumps({"error": {"code": code, "message": message}})
     return Response(body, status_code=status, media_type="application/json")
 
@@ -431,8 +434,8 @@ def _explained(problem: Mapping[str, Any]) -> str:
     return f"{where}: {text}" if where else text
 
 
-def _http_error(tallies: Tallies, problem: Exception) -> Response:
+def _http_error(metrics: RequestMetrics, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
-    response = _error(tallies, problem.status_code, "http", str(problem.detail))
+    response = _error(metrics, problem.status_code, "http", str(problem.detail))
     response.headers.update(problem.headers or {})
     return response

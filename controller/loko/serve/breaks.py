@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Cause(StrEnum):
+class ViolationCause(StrEnum):
     """Why a promise is broken. Add a cause here, and the flow manager's callers need nothing else."""
 
     SWITCH_AWAY = "switch-away"
@@ -30,10 +30,10 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Violation:
     """One reason for which a promise is broken."""
 
-    cause: Cause
+    cause: ViolationCause
     place: str
     """The switch, or the cable as `s1:3-s2:3`: with the cause it identifies the break of a flow."""
     text: str
@@ -43,31 +43,31 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBreak:
+class StoredViolation:
     """A break that lasts whatever is restarted, until the flow is granted again or released."""
 
-    cause: Cause
+    cause: ViolationCause
     place: str
     text: str
     since_ms: int
     """When it began, in milliseconds since 1970."""
 
 
-class Breaks:
+class Violations:
     """The breaks of one promise, in the order in which they were noticed."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Cause, str], Break] = {}
+        self._known: dict[tuple[ViolationCause, str], Violation] = {}
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
-    def __iter__(self) -> Iterator[Break]:
+    def __iter__(self) -> Iterator[Violation]:
         return iter(self._known.values())
 
-    def add(self, found: Break) -> bool:
+    def add(self, found: Violation) -> bool:
         """Note a break. Return whether it is new; one that is known keeps its text and its beginning."""
         key = (found.cause, found.place)
         if key in self._known:
@@ -75,7 +75,7 @@ class Breaks:
         self._known[key] = found
         return True
 
-    def mend(self, cause: Cause, place: str | None = None) -> bool:
+    def clear(self, cause: ViolationCause, place: str | None = None) -> bool:
         """Forget the break of this cause at a place, or everywhere. Return whether there was one."""
         gone = [key for key in self._known if key[0] is cause and place in (None, key[1])]
         for key in gone:

@@ -31,14 +31,14 @@ LEAVING_S: Final = 8
 """How long answers on their way may take when the service ends."""
 
 
-class Message(NamedTuple):
+class CallMessage(NamedTuple):
     """A message that was received."""
 
     values: Mapping[str, Any]
     body: bytes
 
 
-class Answer(NamedTuple):
+class CallResponse(NamedTuple):
     """The flow manager's answer to a call: an HTTP response."""
 
     status: int
@@ -73,11 +73,11 @@ def send(writer: asyncio.StreamWriter, kind: str, body: bytes = b"", **values: o
         writer.write(head.encode() + b"\n" + body)
 
 
-async def receive(reader: asyncio.StreamReader) -> Message | None:
+async def receive(reader: asyncio.StreamReader) -> CallMessage | None:
     """Return the next message, or None when the other end has gone."""
     try:
         line = await reader.readuntil(b"\n")
         values = json.loads(line)
-        return Message(values, await reader.readexactly(values["length"]))
+        return CallMessage(values, await reader.readexactly(values["length"]))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None

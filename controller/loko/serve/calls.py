@@ -12,7 +12,7 @@ from loko.flow import Flow
 from loko.routing import path_through
 from loko.schedule.timed_flow import TimedFlow
 from loko.serve.admitter import Decide, SchemeAdmitter
-from loko.serve.call_protocol import Answer
+from loko.serve.call_protocol import CallResponse
 from loko.serve.margins import Margins
 from loko.serve.metrics import manager_metrics
 from loko.serve.outcome import (
@@ -59,7 +59,7 @@ class Calls:
         self._manager = operation.manager
         self._admitter = admitter
         self._margins = None if isinstance(admitter, SlotAdmitter) else Margins(admitter)
-        self._views: dict[str, Callable[..., Answer]] = {
+        self._views: dict[str, Callable[..., CallResponse]] = {
             "what-if": self._what_if,
             "service": lambda: _json(200, service_values(self._manager, view)),
             "flows": self._flows,
@@ -76,7 +76,7 @@ class Calls:
             "metrics": self._metrics,
         }
 
-    async def answer(self, name: str, values: Mapping[str, Any]) -> Answer:
+    async def answer(self, name: str, values: Mapping[str, Any]) -> CallResponse:
         """Return the answer to a call. A change is answered when it has been carried out."""
         match name:
             case "request":
@@ -90,9 +90,9 @@ class Calls:
 
     # Changes.
 
-    async def _request(self, **values: Any) -> Answer:
+    async def _request(self, **values: Any) -> CallResponse:
         wanted = self._wanted(values)
-        if isinstance(wanted, Answer):
+        if isinstance(wanted, CallResponse):
             return wanted
         flow, decide = wanted
         outcome = await self._operation.request(flow, decide, values.get("deadline_ns"))
@@ -100,14 +100,14 @@ class Calls:
             return _json(201 if outcome.is_new else 200, flow_values(self._manager, flow.id))
         return _refused(outcome)
 
-    def _what_if(self, **values: Any) -> Answer:
+    def _what_if(self, **values: Any) -> CallResponse:
         wanted = self._wanted(values)
-        if isinstance(wanted, Answer):
+        if isinstance(wanted, CallResponse):
             return wanted
         outcome = self._operation.dry_run(*wanted)
         return _json(200, would_values(outcome)) if isinstance(outcome, DryRun) else _refused(outcome)
 
-    def _wanted(self, values: Mapping[str, Any]) -> tuple[Flow, Decide] | Answer:
+    def _wanted(self, values: Mapping[str, Any]) -> tuple[Flow, Decide] | CallResponse:
         """Return the requested flow and what decides on it, or an error if it makes no sense in this lab."""
         admitter, lab = self._admitter, self._manager.lab
         try:
@@ -120,30 +120,30 @@ class Calls:
             return _error(422, "invalid", str(problem))
         return flow, admitter.decision(flow, path or None, values["deadline_ns"])
 
-    async def _release(self, flow_id: str) -> Answer:
+    async def _release(self, flow_id: str) -> CallResponse:
         outcome = await self._operation.release(flow_id)
         if isinstance(outcome, Released):
             if not outcome.waiting_for:
-                return Answer(204)
+                return CallResponse(204)
             return _json(202, {"id": flow_id, "state": "removing", "waiting_for": list(outcome.waiting_for)})
         return _refused(outcome)
 
     # Views.
 
-    def _flows(self) -> Answer:
+    def _flows(self) -> CallResponse:
         manager = self._manager
         return _json(200, {"flows": [flow_values(manager, name) for name in manager.flows]})
 
-    def _flow(self, flow_id: str) -> Answer:
+    def _flow(self, flow_id: str) -> CallResponse:
         if flow_id not in self._manager.flows:
             return _refused(UnknownFlow(flow_id))
         return _json(200, flow_values(self._manager, flow_id))
 
-    def _switches(self) -> Answer:
+    def _switches(self) -> CallResponse:
         manager = self._manager
         return _json(200, {"switches": [switch_values(manager, name) for name in manager.lab.switches]})
 
-    def _delays_over_time(self, flow_id: str) -> Answer:
+    def _delays_over_time(self, flow_id: str) -> CallResponse:
         if flow_id not in self._manager.flows:
             return _refused(UnknownFlow(flow_id))
         values = self._operation.delays.over_time(flow_id, now_ns=time.monotonic_ns())
@@ -151,40 +151,40 @@ class Calls:
             return _error(404, "not-measured", f"no delays are measured of flow '{flow_id}'")
         return _json(200, {**values, **self._manager.admitter.conditions.mark()})
 
-    async def _margin(self) -> Answer:
+    async def _margin(self) -> CallResponse:
         if self._margins is None:
             return _error(404, "gives-slots", "this service gives slots: it has no margin")
         return _json(200, await self._margins.values())
 
-    def _schedule(self) -> Answer:
+    def _schedule(self) -> CallResponse:
         if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
         return _json(200, schedule_values(self._manager, self._admitter))
 
-    def _sends(self, host: str) -> Answer:
+    def _sends(self, host: str) -> CallResponse:
         if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
         return self._unknown_host(host) or _json(200, sends_values(self._manager, self._admitter, host))
 
-    def _source(self, host: str) -> Answer:
+    def _source(self, host: str) -> CallResponse:
         if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
-        return self._unknown_host(host) or Answer(
+        return self._unknown_host(host) or CallResponse(
             200, source_text(self._manager, self._admitter, host).encode(), "text/plain"
         )
 
-    def _unknown_host(self, host: str) -> Answer | None:
+    def _unknown_host(self, host: str) -> CallResponse | None:
         lab = self._manager.lab
         if host in lab.hosts:
             return None
         question = lab.which_interface(host) or f"has no host '{host}'"
         return _error(404, "unknown-host", f"lab '{lab.name}': {question}")
 
-    def _health(self) -> Answer:
+    def _health(self) -> CallResponse:
         values = {**health_values(self._manager), "storage": self._operation.storage_failure}
         return _json(200 if values["healthy"] else 503, values)
 
-    def _metrics(self) -> Answer:
+    def _metrics(self) -> CallResponse:
         operation = self._operation
         text = manager_metrics(
             self._manager,
@@ -193,14 +193,14 @@ class Calls:
             restarts=operation.application.count,
             is_storage_available=operation.storage_failure is None,
         )
-        return Answer(200, text)
+        return CallResponse(200, text)
 
 
-def _json(status: int, values: object) -> Answer:
-    return Answer(status, json.dumps(values).encode(), _JSON)
+def _json(status: int, values: object) -> CallResponse:
+    return CallResponse(status, json.dumps(values).encode(), _JSON)
 
 
-def _error(status: int, code: str, message: str, **details: object) -> Answer:
+def _error(status: int, code: str, message: str, **details: object) -> CallResponse:
     answer = _json(status, {"error": {"code": code, "message": message, **details}})
     return answer._replace(refusal=(code, str(details.get("quantity", ""))))
 
@@ -208,7 +208,7 @@ def _error(status: int, code: str, message: str, **details: object) -> Answer:
 _NO_SCHEDULE: Final = _error(404, "admits-flows", "this service admits flows: it has no schedule")
 
 
-def _refused(outcome: RequestOutcome) -> Answer:
+def _refused(outcome: RequestOutcome) -> CallResponse:
     """Return the answer to a request that was not granted."""
     details: dict[str, object] = {}
     match outcome:

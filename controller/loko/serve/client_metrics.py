@@ -10,27 +10,27 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from loko.serve.connections import Clients
+from loko.serve.counters import RequestMetrics
 from loko.serve.exposition import exposition, total
-from loko.serve.tallies import Tallies
 
 
-def client_metrics(clients: Clients, tallies: Tallies) -> bytes:
+def client_metrics(clients: Clients, totals: RequestMetrics) -> bytes:
     """Return the metrics as they are now."""
-    return exposition(*_requests(tallies), *_clients(clients))
+    return exposition(*_requests(totals), *_clients(clients))
 
 
-def _requests(tallies: Tallies) -> Iterator[Metric]:
+def _requests(metrics: RequestMetrics) -> Iterator[Metric]:
     answers = CounterMetricFamily(
         "loko_http_answers", "Answers over REST by method and status.", labels=["method", "status"]
     )
-    for (method, status), count in sorted(tallies.answers.items()):
+    for (method, status), count in sorted(metrics.answers.items()):
         answers.add_metric([method, str(status)], count)
     refusals = CounterMetricFamily(
         "loko_refusals",
         "Requests that were refused by reason, and by what runs out where a flow does not fit.",
         labels=["reason", "quantity"],
     )
-    for (reason, quantity), count in sorted(tallies.refusals.items()):
+    for (reason, quantity), count in sorted(metrics.refusals.items()):
         refusals.add_metric([reason, quantity], count)
     yield from (answers, refusals)
 

@@ -30,7 +30,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ClientLimits:
     """What clients may take at once. Streams and changes together leave half of the connections free."""
 
     connections: Limit
@@ -55,7 +55,7 @@ class Limits:
         )
 
 
-class Counts:
+class AddressCounter:
     """Counts connections or requests of one kind by address."""
 
     def __init__(self, limit: Limit) -> None:
@@ -84,7 +84,7 @@ class Counts:
             del self._by_address[address]
 
 
-class Phase(Enum):
+class ConnectionPhase(Enum):
     """What a connection is waiting for."""
 
     OPEN = auto()
@@ -97,7 +97,11 @@ class Phase(Enum):
     """A further request."""
 
 
-PATIENCE_S: Final = {Phase.OPEN: 10.0, Phase.HEADERS: 10.0, Phase.BODY: 10.0}
+CLIENT_TIMEOUT_S: Final = {
+    ConnectionPhase.OPEN: 10.0,
+    ConnectionPhase.HEADERS: 10.0,
+    ConnectionPhase.BODY: 10.0,
+}
 """How long a client may keep the service waiting in each phase. OPEN and HEADERS share one time."""
 IDLE_S: Final = 30
 """How long a connection is kept for a further request: longer than clients keep theirs (httpx: 5 s), so that
@@ -107,12 +111,12 @@ READING_S: Final = 10.0
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class ConnectionSlot:
     """A connection, with what it waits for and since when."""
 
     address: str
     since_s: float
-    phase: Phase = Phase.OPEN
+    phase: ConnectionPhase = ConnectionPhase.OPEN
     stuck_s: float | None = None
     """Since when the client has read nothing of its answer."""
     close: Callable[[], None] = field(default=lambda: None)
@@ -120,63 +124,63 @@ class Place:
     refuse: Callable[[], None] = field(default=lambda: None)
     """Tells the client, if it still listens, that it has taken too long, and ends the connection."""
 
-    def enter(self, phase: Phase, now_s: float) -> None:
+    def enter(self, phase: ConnectionPhase, now_s: float) -> None:
         """Note that the connection now waits for something else."""
-        if not (self.phase is Phase.OPEN and phase is Phase.HEADERS):
+        if not (self.phase is ConnectionPhase.OPEN and phase is ConnectionPhase.HEADERS):
             self.since_s = now_s
         self.phase = phase
 
     @property
     def waits_for_client(self) -> bool:
         """Whether the client is to act next."""
-        return self.phase is not Phase.WORKING or self.stuck_s is not None
+        return self.phase is not ConnectionPhase.WORKING or self.stuck_s is not None
 
     def is_overdue(self, now_s: float) -> bool:
         """Return whether the client has kept the service waiting for too long."""
         if self.stuck_s is not None:
             return now_s - self.stuck_s >= READING_S
-        patience_s = PATIENCE_S.get(self.phase)
+        patience_s = CLIENT_TIMEOUT_S.get(self.phase)
         return patience_s is not None and now_s - self.since_s >= patience_s
 
 
-class Places:
+class ConnectionLimiter:
     """The places of all connections."""
 
     def __init__(self, limit: Limit) -> None:
-        self._counts = Counts(limit)
-        self._taken: dict[Place, None] = {}
+        self._counts = AddressCounter(limit)
+        self._taken: dict[ConnectionSlot, None] = {}
 
     def __len__(self) -> int:
         return len(self._taken)
 
-    def take(self, address: str, now_s: float) -> tuple[Place | None, Place | None]:
+    def take(self, address: str, now_s: float) -> tuple[ConnectionSlot | None, ConnectionSlot | None]:
         """Return a place for a new connection of an address, and the place that was freed for it, if any.
 
         The caller closes the connection of the freed place. There is no place if the service is working on a
         request of every connection in the way.
         """
-        loser: Place | None = None
+        loser: ConnectionSlot | None = None
         if not self._counts.has_room(address):
             loser = self._longest_waiting(address)
             if loser is None:
                 return None, None
-            self.leave(loser)
-        place = Place(address, now_s)
+            self.free(loser)
+        place = ConnectionSlot(address, now_s)
         self._taken[place] = None
         self._counts.add(address)
         return place, loser
 
-    def leave(self, place: Place) -> None:
+    def free(self, place: ConnectionSlot) -> None:
         """Free the place of a connection that has ended. To call this twice does no harm."""
         if place in self._taken:
             del self._taken[place]
             self._counts.remove(place.address)
 
-    def overdue(self, now_s: float) -> Iterator[Place]:
+    def overdue(self, now_s: float) -> Iterator[ConnectionSlot]:
         """Return the places whose clients have kept the service waiting for too long."""
         return iter([place for place in self._taken if place.is_overdue(now_s)])
 
-    def _longest_waiting(self, address: str) -> Place | None:
+    def _longest_waiting(self, address: str) -> ConnectionSlot | None:
         """Return the place that has waited longest for its client.
 
         It is one of this address if that has too many, otherwise one of the address with the most.
@@ -192,10 +196,10 @@ class Places:
 class Clients:
     """What clients use at the moment, and how often they were refused."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.places = Places(limits.connections)
-        self.streams = Counts(limits.streams)
-        self.changes = Counts(limits.changes)
+    def __init__(self, limits: ClientLimits) -> None:
+        self.places = ConnectionLimiter(limits.connections)
+        self.streams = AddressCounter(limits.streams)
+        self.changes = AddressCounter(limits.changes)
         self.turned_away = 0
         """Connections that got no place, or lost their place to others."""
         self.too_slow = 0

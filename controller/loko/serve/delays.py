@@ -1,6 +1,6 @@
 """Measured delays of the flows against their guarantees: pure bookkeeping of observations.
 
-Another process measures (`loko.serve.companion`). A delay is from the beginning of a frame at the sender's
+Another process measures (`loko.serve.sidecar`). A delay is from the beginning of a frame at the sender's
 tap to its beginning at the receiver's tap, as in the evaluation's records.
 """
 
@@ -25,7 +25,7 @@ _LINE_BYTES: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class DelayObservation:
     """What the taps of one flow have seen since the last observation."""
 
     flow: str
@@ -39,13 +39,13 @@ class DelaysChanged:
     """New delays were measured."""
 
 
-def encode_observations(observations: Iterable[Observation]) -> bytes:
+def encode_observations(observations: Iterable[DelayObservation]) -> bytes:
     """Encode observations as the service reads them: one line each, or several for many delays."""
     lines = []
     most = _LINE_BYTES // 12
     for event in observations:
         for first in range(0, max(len(event.delays_ns), 1), most):
-            part = Observation(
+            part = DelayObservation(
                 flow=event.flow,
                 sent=0 if first else event.sent,
                 lost=0 if first else event.lost,
@@ -55,11 +55,11 @@ def encode_observations(observations: Iterable[Observation]) -> bytes:
     return b"".join(lines)
 
 
-def decode_observation(line: bytes) -> Observation:
+def decode_observation(line: bytes) -> DelayObservation:
     """Decode one line of `encode_observations`. Raises `ValueError`."""
     values = json.loads(line)
     try:
-        return Observation(**{**values, "delays_ns": tuple(values["delays_ns"])})
+        return DelayObservation(**{**values, "delays_ns": tuple(values["delays_ns"])})
     except (TypeError, KeyError) as error:
         raise ValueError(f"not an observation: {error}") from None
 
@@ -76,7 +76,7 @@ class _Span:
     min_ns: int | None = None
     max_ns: int | None = None
 
-    def add(self, event: Observation) -> None:
+    def add(self, event: DelayObservation) -> None:
         self.sent += event.sent
         self.lost += event.lost
         for delay_ns in event.delays_ns:
@@ -111,7 +111,7 @@ class _FlowDelays:
     shown: dict[str, Any] | None = None
     """What `values` has returned, while nothing has changed."""
 
-    def add(self, event: Observation, now_ns: int) -> None:
+    def add(self, event: DelayObservation, now_ns: int) -> None:
         self.shown = None
         self.sent += event.sent
         self.lost += event.lost
@@ -163,13 +163,13 @@ def _quantile(ordered: list[int], part: float) -> int | None:
     return ordered[max(0, -(-len(ordered) * round(part * 100) // 100) - 1)] if ordered else None
 
 
-class DelayBook:
+class DelayStatistics:
     """The measured delays of all installed flows. Totals count from a flow's installation."""
 
     def __init__(self) -> None:
         self._flows: dict[str, _FlowDelays] = {}
 
-    def keep(self, guarantees_ns: Mapping[str, float]) -> None:
+    def set_flows(self, guarantees_ns: Mapping[str, float]) -> None:
         """Set the installed flows with their guarantees. Forget what is known about others."""
         self._flows = {
             name: known
@@ -178,7 +178,7 @@ class DelayBook:
             for name, guarantee_ns in guarantees_ns.items()
         }
 
-    def add(self, observation: Observation, *, now_ns: int) -> None:
+    def add(self, observation: DelayObservation, *, now_ns: int) -> None:
         """Add an observation. One of an unknown flow has come too late and is ignored.
 
         `now_ns` is of any clock that never goes back.

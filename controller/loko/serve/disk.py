@@ -13,7 +13,7 @@ from typing import Final
 from loko.serve.history import CAPACITY
 from loko.serve.outcome import LoggedEvent, Write
 
-PATIENCE_S: Final = 20.0
+STALL_TIMEOUT_S: Final = 20.0
 """A disk that takes longer than this for a transaction will not recover by itself."""
 NOTES_S: Final = 1.0
 """Time after which what has happened is on disk; a kill loses no more of it."""
@@ -82,7 +82,7 @@ class WriteQueue:
 
     def is_stuck(self, now_s: float) -> bool:
         """Return whether the transaction on its way has been there for longer than any disk takes."""
-        return self._since_s is not None and now_s - self._since_s > PATIENCE_S
+        return self._since_s is not None and now_s - self._since_s > STALL_TIMEOUT_S
 
     def _ended(self) -> list[Write]:
         assert self._since_s is not None, "no transaction is on its way"

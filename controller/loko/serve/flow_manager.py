@@ -17,8 +17,8 @@ from typing import Final
 from loko.admission import Refusal, ResourceShare
 from loko.controller.driver import OWN_MARK, Driver, Segment, SessionPhase
 from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
-from loko.controller.versions import WIRES
-from loko.controller.wire import Reply, WireEntry
+from loko.controller.versions import CODECS
+from loko.controller.wire import WireEntry, WireReply
 from loko.document import InputError
 from loko.entries import FlowEntry, left_entries, path_entries
 from loko.flow import DoubleFlowError, FiveTuple, Flow
@@ -27,7 +27,7 @@ from loko.network import Hop, RoutedFlow
 from loko.routing import Ends
 from loko.scenario import OpenFlow
 from loko.serve.admitter import AdmittedFlow, Admitter, Decide
-from loko.serve.breaks import Break, Breaks, Cause, StoredBreak
+from loko.serve.breaks import StoredViolation, Violation, ViolationCause, Violations
 from loko.serve.cables import Cables
 from loko.serve.outcome import (
     Conflict,
@@ -105,7 +105,7 @@ class ManagedFlow:
     """Whether its removal is being written. Nothing of it has begun."""
     taken_back: RequestOutcome | None = None
     """If it is taken back: what its requesters are told once that is certain."""
-    breaks: Breaks = field(default_factory=Breaks)
+    breaks: Violations = field(default_factory=Violations)
     """Why its packets are not delivered as promised, as far as is known; empty while they are."""
     requested_flow: Flow | None = None
     """The flow, if it is granted under other ports, because another path of it is granted, too."""
@@ -163,7 +163,7 @@ class ManagedFlow:
     @property
     def crosses_dead_cable(self) -> bool:
         """Whether a cable of its path is dead."""
-        return any(found.cause is Cause.LINK_DOWN for found in self.breaks)
+        return any(found.cause is ViolationCause.LINK_DOWN for found in self.breaks)
 
     def await_all(self, switch: str | None = None) -> None:
         """Mark the entries at a switch, or at all of them, as unconfirmed."""
@@ -212,7 +212,7 @@ class FlowManager:
         self.cables = Cables(lab)
         self._utc_less_now_ns = utc_less_now_ns
         self._reroute_ns = reroute_ns
-        self._entry_of = WIRES[openflow].entry_of
+        self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
         self._by_number: dict[int, ManagedFlow] = {}
         self._removing: dict[int, ManagedFlow] = {}
@@ -259,7 +259,7 @@ class FlowManager:
         )
         return min(ahead, default=None)
 
-    def broken(self) -> Counter[Cause]:
+    def broken(self) -> Counter[ViolationCause]:
         """Return how many promises are broken, by cause; one may be so for several."""
         return Counter(
             cause for managed in self._flows.values() for cause in {found.cause for found in managed.breaks}
@@ -354,7 +354,7 @@ class FlowManager:
         self._log_switch(switch, "disconnected", warning=True)
         self._lost(now_ns, switch, "the switch has disconnected")
 
-    def reply(self, now_ns: int, switch: str, reply: Reply) -> None:
+    def reply(self, now_ns: int, switch: str, reply: WireReply) -> None:
         """Take in an answer of a switch."""
         self._process(now_ns, switch, self.drivers[switch].reply(now_ns, reply))
 
@@ -627,7 +627,7 @@ class FlowManager:
         managed.pending_replacements = []
         managed.state, managed.is_leaving = FlowState.REMOVING, False
         managed.since_ns = now_ns
-        managed.breaks = Breaks()
+        managed.breaks = Violations()
         managed.await_all()
         self._remove_entries(now_ns, managed)
         self._log_flow(managed, "is being removed")
@@ -783,8 +783,8 @@ class FlowManager:
             return
         managed.unconfirmed.discard(confirmed)
         if switch not in managed.unconfirmed_switches:
-            self._mend(managed, Cause.SWITCH_AWAY, switch)
-            self._mend(managed, Cause.ENTRY_MISSING, switch)
+            self._mend(managed, ViolationCause.SWITCH_AWAY, switch)
+            self._mend(managed, ViolationCause.ENTRY_MISSING, switch)
         self._exchange(now_ns, managed)
         if managed.unconfirmed or managed.state is not FlowState.ACCEPTED or managed.is_leaving:
             return
@@ -815,7 +815,7 @@ class FlowManager:
         else:
             managed.unconfirmed.add((switch, cookie))
             self._log_flow(managed, f"{text}; trying again", warning=True)
-            self._break(now_ns, managed, Cause.ENTRY_MISSING, switch, text)
+            self._break(now_ns, managed, ViolationCause.ENTRY_MISSING, switch, text)
 
     def _lost(self, now_ns: int, switch: str, reason: str) -> None:
         self._was_ready[switch] = False
@@ -827,7 +827,7 @@ class FlowManager:
                 self._take_back(managed, outcome)
             elif managed.state is FlowState.INSTALLED:
                 managed.await_all(switch)
-                self._break(now_ns, managed, Cause.SWITCH_AWAY, switch, reason)
+                self._break(now_ns, managed, ViolationCause.SWITCH_AWAY, switch, reason)
             else:
                 self._review_removal(now_ns, managed)
 
@@ -836,8 +836,8 @@ class FlowManager:
         for managed in self._flows.values():
             if managed.state is FlowState.INSTALLED and switch in managed.unconfirmed_switches:
                 text = f"{switch} has lost its entry; installing it again"
-                self._break(now_ns, managed, Cause.ENTRY_MISSING, switch, text)
-                self._mend(managed, Cause.SWITCH_AWAY, switch)
+                self._break(now_ns, managed, ViolationCause.ENTRY_MISSING, switch, text)
+                self._mend(managed, ViolationCause.SWITCH_AWAY, switch)
 
     def _link_changed(self, now_ns: int, switch: str, port: int, *, is_up: bool) -> None:
         change = self.cables.report(switch, port, is_up=is_up)
@@ -855,11 +855,11 @@ class FlowManager:
             if change.cable not in managed.cables:
                 continue
             if not change.is_dead:
-                self._mend(managed, Cause.LINK_DOWN, change.cable)
+                self._mend(managed, ViolationCause.LINK_DOWN, change.cable)
                 if not managed.crosses_dead_cable:
                     self._give_up_move(managed)
             elif managed.state is FlowState.INSTALLED:
-                self._break(now_ns, managed, Cause.LINK_DOWN, change.cable, text)
+                self._break(now_ns, managed, ViolationCause.LINK_DOWN, change.cable, text)
             elif managed.state is FlowState.ACCEPTED:
                 self._take_back(managed, Unavailable(managed.flow.id, switch, text, Disposition.TAKEN_BACK))
 
@@ -890,7 +890,7 @@ class FlowManager:
         if managed.state is not FlowState.INSTALLED or managed.is_leaving or managed.successor is not None:
             return False
         dead_ns = max(reroute_ns, self.admitter.drain_time_ns(managed.flow.id))
-        causes = (found for found in managed.breaks if found.cause is Cause.LINK_DOWN)
+        causes = (found for found in managed.breaks if found.cause is ViolationCause.LINK_DOWN)
         return any(now_ns - found.since_ns >= dead_ns for found in causes)
 
     def _try_to_move(self, now_ns: int, managed: ManagedFlow) -> None:
@@ -942,7 +942,7 @@ class FlowManager:
         self._register(managed)
         self._register(successor)
         managed.state, managed.since_ns, managed.on_disk = FlowState.REMOVING, now_ns, FlowState.REMOVING
-        managed.breaks = Breaks()
+        managed.breaks = Violations()
         successor.state, successor.may_have_sent, successor.on_disk = (
             FlowState.INSTALLED,
             True,
@@ -952,10 +952,12 @@ class FlowManager:
         self._supersede(managed, successor)
         for switch in successor.switches:
             if not self.drivers[switch].ready:
-                self._break(now_ns, successor, Cause.SWITCH_AWAY, switch, "the switch is not connected")
+                self._break(
+                    now_ns, successor, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
+                )
             elif switch in successor.unconfirmed_switches:
                 text = "its entry is being installed"
-                successor.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
+                successor.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
         self._break_by_dead_cables(now_ns, successor)
         self._exchange(now_ns, successor)
 
@@ -1052,13 +1054,13 @@ class FlowManager:
         del self._lost_flows[managed.number]
         managed.entries = self._entries(managed.number, RoutedFlow(managed.flow, grant.path))
         managed.cables = self.cables.of(managed.flow.source, grant.path)
-        managed.breaks = Breaks()
+        managed.breaks = Violations()
         managed.await_all()
         names = "-".join(hop.switch for hop in grant.path)
         self._log_flow(managed, f"is granted again, by {names}")
         for switch in managed.switches:
             text = "its entry is being installed"
-            managed.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
+            managed.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
         self._break_by_dead_cables(now_ns, managed)
         for switch, entry in managed.entries:
             self.drivers[switch].ensure(entry)
@@ -1082,19 +1084,19 @@ class FlowManager:
 
     # Broken promises.
 
-    def _break(self, now_ns: int, managed: ManagedFlow, cause: Cause, place: str, text: str) -> None:
+    def _break(self, now_ns: int, managed: ManagedFlow, cause: ViolationCause, place: str, text: str) -> None:
         """Note that a promise is broken, and say so unless that is known."""
-        if managed.breaks.add(Break(cause, place, text, now_ns)):
+        if managed.breaks.add(Violation(cause, place, text, now_ns)):
             self._log_flow(managed, f"is broken at {place}: {text}", warning=True)
 
     def _break_by_dead_cables(self, now_ns: int, managed: ManagedFlow) -> None:
         for cable in sorted(managed.cables):
             if self.cables.is_dead(cable):
-                self._break(now_ns, managed, Cause.LINK_DOWN, cable, self.cables.text(cable))
+                self._break(now_ns, managed, ViolationCause.LINK_DOWN, cable, self.cables.text(cable))
 
-    def _mend(self, managed: ManagedFlow, cause: Cause, place: str | None = None) -> None:
+    def _mend(self, managed: ManagedFlow, cause: ViolationCause, place: str | None = None) -> None:
         """Note that a promise is no longer broken for this cause, and say so if it is kept again."""
-        if managed.breaks.mend(cause, place) and not managed.breaks:
+        if managed.breaks.clear(cause, place) and not managed.breaks:
             self._log_flow(managed, "is kept again")
 
     # Bookkeeping.
@@ -1174,10 +1176,12 @@ class FlowManager:
             return
         if stored.state is FlowState.INSTALLED:
             assert gap is not None
-            broken = StoredBreak(Cause.CABLE_REMOVED, *gap, self.utc_ms(self._now_ns))
+            broken = StoredViolation(ViolationCause.CABLE_REMOVED, *gap, self.utc_ms(self._now_ns))
             stored = replace(stored, state=FlowState.LOST, broken=broken)
             self._effects.writes.append(Rewrite(stored))
-        elif gap is None and stored.broken is not None and stored.broken.cause is Cause.CABLE_REMOVED:
+        elif (
+            gap is None and stored.broken is not None and stored.broken.cause is ViolationCause.CABLE_REMOVED
+        ):
             former = replace(stored, state=FlowState.INSTALLED, broken=None)
             found = restore(self.admitter, former, self._grounds)
             if found.admitted is not None and found.problem is None:
@@ -1200,7 +1204,7 @@ class FlowManager:
         return leaving
 
     def _keep_lost(self, stored: StoredFlow) -> None:
-        is_cut = stored.broken is not None and stored.broken.cause is Cause.CABLE_REMOVED
+        is_cut = stored.broken is not None and stored.broken.cause is ViolationCause.CABLE_REMOVED
         grant = NotAdmitted(stored.flow)
         managed = ManagedFlow(
             number=stored.number,
@@ -1221,7 +1225,7 @@ class FlowManager:
     def _break_as_stored(self, managed: ManagedFlow, stored: StoredFlow) -> None:
         if (known := stored.broken) is not None:
             since_ns = known.since_ms * 1_000_000 - self._utc_less_now_ns
-            managed.breaks.add(Break(known.cause, known.place, known.text, since_ns))
+            managed.breaks.add(Violation(known.cause, known.place, known.text, since_ns))
             self._log_flow(managed, f"is broken at {known.place}: {known.text}", warning=True)
 
     def _adopt(self, found: RestoredFlow, grant: AdmittedFlow) -> None:
@@ -1257,7 +1261,7 @@ class FlowManager:
             self._break_as_stored(managed, restated)
             for switch in managed.switches:
                 text = "the switch has not connected since the service began"
-                managed.breaks.add(Break(Cause.SWITCH_AWAY, switch, text, self._now_ns))
+                managed.breaks.add(Violation(ViolationCause.SWITCH_AWAY, switch, text, self._now_ns))
             return
         if stored.state is FlowState.ACCEPTED:
             self._log_flow(managed, "was not confirmed before the restart; taking it back")

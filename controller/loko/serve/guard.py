@@ -11,18 +11,18 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
 
-from loko.controller.seldom import Seldom
-from loko.serve.connections import Clients, Counts, client_of
+from loko.controller.rate_limited_logger import RateLimitedLogger
+from loko.serve.connections import AddressCounter, Clients, client_of
+from loko.serve.counters import RequestMetrics
 from loko.serve.hosts import KnownHosts, is_authority
 from loko.serve.journal import REQUEST, fields, request_id
-from loko.serve.tallies import Tallies
 
-Message = MutableMapping[str, Any]
+AsgiMessage = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-Refusal = tuple[int, str, str]
+HttpError = tuple[int, str, str]
 """Status, code and message of an error."""
 
 BODY_BYTES: Final = 16_384
@@ -60,7 +60,7 @@ class Guard:
         *,
         hosts: KnownHosts,
         clients: Clients,
-        tallies: Tallies,
+        metrics: RequestMetrics,
         token: str | None,
         requests_per_s: float,
         clock_s: Callable[[], float] = time.monotonic,
@@ -69,11 +69,11 @@ class Guard:
         self._clock_s = clock_s
         self._hosts = hosts
         self._clients = clients
-        self._tallies = tallies
+        self._metrics = metrics
         self._token = token
         self._rate = requests_per_s
         self._buckets: dict[str, tuple[float, float]] = {}
-        self._seldom = Seldom(_LOG.warning)
+        self._limited_log = RateLimitedLogger(_LOG.warning)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -84,7 +84,7 @@ class Guard:
         headers = dict(scope["headers"])
         name = request_id(headers.get(b"x-request-id"))
 
-        async def named(message: Message) -> None:
+        async def named(message: AsgiMessage) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -100,7 +100,7 @@ class Guard:
         try:
             await self._handle(scope, headers, receive, named)
         except ClientDisconnect:
-            self._seldom.warning("clients have left before they had asked, or were answered")
+            self._limited_log.warning("clients have left before they had asked, or were answered")
         except Exception:  # noqa: BLE001 - whatever it was, the client gets an answer, and others theirs
             _LOG.exception("%s %s has failed", scope["method"], scope["path"])
             if not status:
@@ -111,7 +111,7 @@ class Guard:
 
     def _told(self, scope: Scope, status: int, took_s: float) -> None:
         if status:
-            self._tallies.answers[scope["method"], status] += 1
+            self._metrics.answers[scope["method"], status] += 1
         if _LOG.isEnabledFor(logging.DEBUG):
             values = fields(
                 method=scope["method"],
@@ -146,7 +146,7 @@ class Guard:
             await self._inner(scope, receive, send)
 
     async def _within(
-        self, counts: Counts, client: str, work: Callable[[], Awaitable[None]], send: Send
+        self, counts: AddressCounter, client: str, work: Callable[[], Awaitable[None]], send: Send
     ) -> None:
         """Do the work if there is room for one more request of its kind, by this client and in all."""
         if not counts.has_room(client):
@@ -155,7 +155,7 @@ class Guard:
             text = (
                 f"as many requests of this kind as may be, {of_whom}, are open at once; end one, or ask again"
             )
-            self._seldom.warning(f"requests are refused: too many are open at once {of_whom}")
+            self._limited_log.warning(f"requests are refused: too many are open at once {of_whom}")
             await self._refuse(send, (429 if is_clients else 503, "busy", text), [(b"connection", b"close")])
             return
         counts.add(client)
@@ -165,12 +165,12 @@ class Guard:
             counts.remove(client)
 
     async def _refuse(
-        self, send: Send, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()
+        self, send: Send, refusal: HttpError, headers: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
-        self._tallies.refusals[refusal[1], ""] += 1
+        self._metrics.refusals[refusal[1], ""] += 1
         await answer(send, *refusal, headers=headers)
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> HttpError | None:
         return (
             _repeated(scope)
             or self._unknown_host(scope)
@@ -178,7 +178,7 @@ class Guard:
             or (None if scope["method"] in _READING else self._not_allowed(headers))
         )
 
-    def _unknown_host(self, scope: Scope) -> Refusal | None:
+    def _unknown_host(self, scope: Scope) -> HttpError | None:
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or not is_authority(named[0]):
             return 400, "no-host", "name the service once: 'Host: ADDRESS'"
@@ -187,13 +187,13 @@ class Guard:
         reached = scope["server"][0] if scope.get("server") else ""
         return None if self._hosts.know(named[0], reached) else FOREIGN_HOST
 
-    def _too_much(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _too_much(self, scope: Scope, headers: dict[bytes, bytes]) -> HttpError | None:
         client = client_of(_client(scope))
         if not self._has_room(f"{client} watching" if scope["path"] in _WATCHING else client):
             return 429, "too-many-requests", f"more than {self._rate:g} requests a second; ask more slowly"
         return TOO_LARGE if int(headers.get(b"content-length", b"0")) > BODY_BYTES else None
 
-    def _not_allowed(self, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _not_allowed(self, headers: dict[bytes, bytes]) -> HttpError | None:
         """Return why a request that changes something is not allowed; None if it is."""
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
@@ -216,7 +216,7 @@ class Guard:
         return has_room
 
 
-def _repeated(scope: Scope) -> Refusal | None:
+def _repeated(scope: Scope) -> HttpError | None:
     names = [name for name, _ in scope["headers"]]
     for name in _ONCE:
         if names.count(name.lower().encode()) > 1:
@@ -249,7 +249,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives a body received earlier, then whatever else comes."""
     is_given = False
 
-    async def give() -> Message:
+    async def give() -> AsgiMessage:
         nonlocal is_given
         if is_given:
             return await receive()

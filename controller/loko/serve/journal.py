@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, TextIO
 
-from loko.controller.seldom import PAUSE_S, Seldom
+from loko.controller.rate_limited_logger import PAUSE_S, RateLimitedLogger
 
 REQUEST: Final[ContextVar[str | None]] = ContextVar("request", default=None)
 """The id of the request that is being handled."""
@@ -85,7 +85,7 @@ class CountedLines(logging.StreamHandler[TextIO]):
 
     def __init__(self, stream: TextIO | None = None, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream)
-        self._seldom = Seldom(self._log_count, clock_s, at_first=EQUAL_LINES)
+        self._limited_log = RateLimitedLogger(self._log_count, clock_s, at_first=EQUAL_LINES)
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -94,7 +94,7 @@ class CountedLines(logging.StreamHandler[TextIO]):
             line = record.getMessage()
             if record.exc_info and record.exc_info[1] is not None:
                 line += f": {record.exc_info[1]!r}"
-            admitted = self._seldom.admit("", line)
+            admitted = self._limited_log.next_line("", line)
             if admitted is None:
                 self._sum_up_later()
                 return
@@ -107,8 +107,8 @@ class CountedLines(logging.StreamHandler[TextIO]):
         """Log how often lines were suppressed that were last logged `PAUSE_S` ago or before."""
         with self._locked():
             self._timer = None
-            self._seldom.sum_up()
-            if self._seldom.has_counts:
+            self._limited_log.log_counts()
+            if self._limited_log.has_suppressed:
                 self._sum_up_later()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class CountedLines(logging.StreamHandler[TextIO]):
         with self._locked():
             if self._timer is not None:
                 self._timer.cancel()
-            self._seldom.sum_up(at_end=True)
+            self._limited_log.log_counts(at_end=True)
         super().close()
 
     def _sum_up_later(self) -> None:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from loko.serve.call_protocol import ALIVE_S, Answer, receive, send
+from loko.serve.call_protocol import ALIVE_S, CallResponse, receive, send
 from loko.serve.event_streams import EncodedEvents, EventStreams
 from loko.serve.journal import REQUEST
 
@@ -22,15 +22,15 @@ class ManagerClient:
         self._reader = reader
         self._writer = writer
         self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._waiting: dict[int, asyncio.Future[CallResponse]] = {}
         self._viewing = asyncio.Lock()
-        self._next_views: dict[tuple[str, tuple[tuple[str, str], ...]], asyncio.Task[Answer]] = {}
+        self._next_views: dict[tuple[str, tuple[tuple[str, str], ...]], asyncio.Task[CallResponse]] = {}
         self.events = EventStreams(lambda on: send(writer, "watch", on=on))
 
-    async def call(self, name: str, **values: object) -> Answer:
+    async def call(self, name: str, **values: object) -> CallResponse:
         """Return the answer to a call."""
         number = next(self._numbers)
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[CallResponse] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         send(self._writer, "call", name=name, values=values, number=number, request=REQUEST.get())
         try:
@@ -38,14 +38,14 @@ class ManagerClient:
         finally:
             del self._waiting[number]
 
-    async def view(self, name: str, **values: str) -> Answer:
+    async def view(self, name: str, **values: str) -> CallResponse:
         """Return the answer to a call that changes nothing. Those who wait for the same view share it."""
         key = name, tuple(values.items())
         if key not in self._next_views:
             self._next_views[key] = asyncio.create_task(self._view(name, values))
         return await asyncio.shield(self._next_views[key])
 
-    async def _view(self, name: str, values: dict[str, str]) -> Answer:
+    async def _view(self, name: str, values: dict[str, str]) -> CallResponse:
         async with self._viewing:
             del self._next_views[name, tuple(values.items())]  # whoever comes later may know of later changes
             return await self.call(name, **values)
@@ -84,4 +84,4 @@ class ManagerClient:
             answer.set_exception(RuntimeError("the flow manager has failed at this call; its log says how"))
         else:
             refusal = values["refusal"] and (values["refusal"][0], values["refusal"][1])
-            answer.set_result(Answer(values["status"], body, values["media_type"], refusal))
+            answer.set_result(CallResponse(values["status"], body, values["media_type"], refusal))

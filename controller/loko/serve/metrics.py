@@ -12,18 +12,23 @@ from prometheus_client.metrics_core import (
     SummaryMetricFamily,
 )
 
-from loko.serve.breaks import Cause
-from loko.serve.delays import DelayBook
+from loko.serve.breaks import ViolationCause
+from loko.serve.counters import LoopStalls
+from loko.serve.delays import DelayStatistics
 from loko.serve.exposition import exposition, total
 from loko.serve.flow_manager import FlowManager
 from loko.serve.outcome import FlowState
-from loko.serve.tallies import Stalls
 from loko.serve.views import switch_ports
 from loko.units import NS_PER_S
 
 
 def manager_metrics(
-    manager: FlowManager, delays: DelayBook, stalls: Stalls, *, restarts: int, is_storage_available: bool
+    manager: FlowManager,
+    delays: DelayStatistics,
+    stalls: LoopStalls,
+    *,
+    restarts: int,
+    is_storage_available: bool,
 ) -> bytes:
     """Return the flow manager's metrics as they are now. `restarts` are those of the OpenFlow application."""
     return exposition(
@@ -49,7 +54,7 @@ def _flows(manager: FlowManager) -> Iterator[Metric]:
         "loko_flows_broken", "Flows whose promise is broken, by cause.", labels=["cause"]
     )
     counts = manager.broken()
-    for cause in Cause:
+    for cause in ViolationCause:
         broken.add_metric([cause.value], counts[cause])
     yield broken
     mark = manager.admitter.conditions.mark()
@@ -102,7 +107,7 @@ def _switches(manager: FlowManager) -> Iterator[Metric]:
     )
 
 
-def _delays(delays: DelayBook) -> Iterator[Metric]:
+def _delays(delays: DelayStatistics) -> Iterator[Metric]:
     packets = CounterMetricFamily(
         "loko_flow_packets",
         "Measured packets: sent, received, lost, late.",

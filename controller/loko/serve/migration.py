@@ -17,14 +17,14 @@ from loko.admission import Refusal
 from loko.document import InputError
 from loko.network import Hop
 from loko.serve.admitter import AdmittedFlow, Admitter
-from loko.serve.breaks import Cause, StoredBreak
+from loko.serve.breaks import StoredViolation, ViolationCause
 from loko.serve.outcome import Delete, FlowState, Rewrite, StoredFlow, Write
 from loko.serve.promises import Grounds, describe_raised, is_kept, is_sufficient
 from loko.serve.store_document import StoreDocument
 from loko.units import in_ms
 
 
-class Fate(StrEnum):
+class MigrationResult(StrEnum):
     """What becomes of a flow."""
 
     KEPT = "kept"
@@ -40,11 +40,11 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Migrated:
+class MigratedFlow:
     """What becomes of one flow."""
 
     before: StoredFlow
-    fate: Fate
+    result: MigrationResult
     text: str
     """In words."""
     after: StoredFlow | None
@@ -62,7 +62,7 @@ class Migrated:
         promised = self.before.promise
         return {
             "id": self.before.flow.id,
-            "fate": self.fate.value,
+            "fate": self.result.value,
             "text": self.text,
             "promised_ns": None if promised is None else promised.guarantee_ns,
             "deadline_ns": None if promised is None else promised.deadline_ns,
@@ -86,12 +86,14 @@ class Migration:
     """Switches whose profile is not the one on which a promise rests."""
     conditions: tuple[str, ...]
     """Ids of the conditions of which a requester was not told."""
-    flows: tuple[Migrated, ...]
+    flows: tuple[MigratedFlow, ...]
 
     @property
-    def breaking(self) -> tuple[Migrated, ...]:
+    def breaking(self) -> tuple[MigratedFlow, ...]:
         """The flows whose promise breaks."""
-        return tuple(flow for flow in self.flows if flow.fate in {Fate.BROKEN, Fate.LOST})
+        return tuple(
+            flow for flow in self.flows if flow.result in {MigrationResult.BROKEN, MigrationResult.LOST}
+        )
 
     @property
     def writes(self) -> list[Write]:
@@ -123,7 +125,7 @@ class Migration:
             ),
             *([f"profile changed: {', '.join(self.profiles)}"] if self.profiles else []),
             *([f"further conditions: {', '.join(self.conditions)}"] if self.conditions else []),
-            *(f"{flow.before.flow.id}: {flow.fate}, {flow.text}" for flow in self.flows),
+            *(f"{flow.before.flow.id}: {flow.result}, {flow.text}" for flow in self.flows),
             *([f"what released flows have left at {backlogs} servers is forgotten"] if backlogs else []),
             f"{len(self.breaking)} of {len(self.flows)} promises break",
         ]
@@ -143,7 +145,7 @@ def migration(
 ) -> Migration:
     """Return what would become of a store's flows. Nothing may be granted before; nothing is afterwards."""
     stored = [flow.stored for flow in held.flows]
-    decided = _Decided(admitter, grounds, now_ms)
+    decided = _FlowMigrator(admitter, grounds, now_ms)
     try:
         flows = decided.fates(stored)
     finally:
@@ -164,20 +166,22 @@ def migration(
     )
 
 
-class _Decided:
+class _FlowMigrator:
     """Decides on flows one by one."""
 
     def __init__(self, admitter: Admitter, grounds: Grounds, now_ms: int) -> None:
         self._admitter, self._grounds, self._now_ms = admitter, grounds, now_ms
         self.granted: list[str] = []
 
-    def fates(self, stored: Sequence[StoredFlow]) -> list[Migrated]:
+    def fates(self, stored: Sequence[StoredFlow]) -> list[MigratedFlow]:
         """Return what becomes of each flow, in their order."""
-        fates: dict[int, Migrated] = {}
+        fates: dict[int, MigratedFlow] = {}
         waiting: list[StoredFlow] = []
         for flow in stored:
             if flow.state in {FlowState.ACCEPTED, FlowState.REMOVING}:
-                fates[flow.number] = Migrated(flow, Fate.ENDED, "it was not in use", None, None)
+                fates[flow.number] = MigratedFlow(
+                    flow, MigrationResult.ENDED, "it was not in use", None, None
+                )
             else:
                 waiting.append(flow)
         for step in (self._on_its_path, self._on_another_path, self._in_any_way):
@@ -191,15 +195,15 @@ class _Decided:
             waiting = left
         return [fates[flow.number] for flow in stored]
 
-    def _on_its_path(self, flow: StoredFlow) -> Migrated | None:
+    def _on_its_path(self, flow: StoredFlow) -> MigratedFlow | None:
         return self._promising(flow, self._asked(flow, None, moved=False))
 
-    def _on_another_path(self, flow: StoredFlow) -> Migrated | None:
+    def _on_another_path(self, flow: StoredFlow) -> MigratedFlow | None:
         promised = flow.promise
         limit_ns = None if promised is None else max(promised.guarantee_ns, promised.deadline_ns or 0.0)
         return self._promising(flow, self._asked(flow, limit_ns, moved=True))
 
-    def _promising(self, flow: StoredFlow, answer: AdmittedFlow | str) -> Migrated | None:
+    def _promising(self, flow: StoredFlow, answer: AdmittedFlow | str) -> MigratedFlow | None:
         """Return what becomes of a flow that keeps its promise; give back what another got."""
         if isinstance(answer, str):
             return None
@@ -209,32 +213,34 @@ class _Decided:
             self.granted.remove(flow.flow.id)
             return None
         anew = self._grounds.promise(answer, None if promised is None else promised.deadline_ns)
-        fate, text = Fate.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
+        fate, text = MigrationResult.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
         if promised is not None and is_kept(promised, guarantee_ns):
             anew = replace(anew, guarantee_ns=promised.guarantee_ns)
         elif promised is not None:
-            fate, text = Fate.RAISED, describe_raised(promised, guarantee_ns, self._grounds)
+            fate, text = MigrationResult.RAISED, describe_raised(promised, guarantee_ns, self._grounds)
         after = replace(flow, path=answer.path, state=FlowState.INSTALLED, promise=anew, broken=None)
-        return Migrated(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
+        return MigratedFlow(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
 
-    def _in_any_way(self, flow: StoredFlow) -> Migrated:
+    def _in_any_way(self, flow: StoredFlow) -> MigratedFlow:
         """Return what becomes of a flow whose promise breaks."""
         answer = self._asked(flow, None, moved=False)
         why = answer
         if isinstance(answer, str):
             answer = self._asked(flow, None, moved=True)
         if isinstance(answer, str):
-            broken = StoredBreak(Cause.NO_ROOM, flow.path[0].switch, str(why), self._now_ms)
+            broken = StoredViolation(ViolationCause.NO_ROOM, flow.path[0].switch, str(why), self._now_ms)
             lost = replace(flow, state=FlowState.LOST, broken=broken)
-            return Migrated(flow, Fate.LOST, str(why), lost, None)
+            return MigratedFlow(flow, MigrationResult.LOST, str(why), lost, None)
         assert flow.promise is not None  # without a promise, any guarantee keeps it
         text = describe_raised(flow.promise, answer.guarantee_ns, self._grounds)
         changed = self._grounds.changed_profiles(flow.promise)
-        broken = StoredBreak(
-            Cause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
+        broken = StoredViolation(
+            ViolationCause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
         )
         after = replace(flow, path=answer.path, state=FlowState.INSTALLED, broken=broken)
-        return Migrated(flow, Fate.BROKEN, text + _moved(flow, answer.path), after, answer.guarantee_ns)
+        return MigratedFlow(
+            flow, MigrationResult.BROKEN, text + _moved(flow, answer.path), after, answer.guarantee_ns
+        )
 
     def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 
-class _Link(NamedTuple):
+class _OperationLink(NamedTuple):
     """A request that can follow on an answer."""
 
     method: str
@@ -16,22 +16,22 @@ class _Link(NamedTuple):
     """Where the answer or its request has the parameter, as a runtime expression of OpenAPI."""
 
 
-_Links = dict[str, _Link]
+_Links = dict[str, _OperationLink]
 _FLOW: Final = "/v1/flows/{flow_id}"
 
 
 def _of_flow(value: str) -> _Links:
     return {
-        "ShowFlow": _Link("get", _FLOW, "flow_id", value),
-        "ShowDelays": _Link("get", f"{_FLOW}/delays", "flow_id", value),
-        "ReleaseFlow": _Link("delete", _FLOW, "flow_id", value),
+        "ShowFlow": _OperationLink("get", _FLOW, "flow_id", value),
+        "ShowDelays": _OperationLink("get", f"{_FLOW}/delays", "flow_id", value),
+        "ReleaseFlow": _OperationLink("delete", _FLOW, "flow_id", value),
     }
 
 
 def _of_host(value: str) -> _Links:
     return {
-        "ShowSends": _Link("get", "/v1/hosts/{host}/sends", "host", value),
-        "ShowSource": _Link("get", "/v1/hosts/{host}/source", "host", value),
+        "ShowSends": _OperationLink("get", "/v1/hosts/{host}/sends", "host", value),
+        "ShowSource": _OperationLink("get", "/v1/hosts/{host}/source", "host", value),
     }
 
 
@@ -40,8 +40,8 @@ _LINKS: Final[dict[tuple[str, str, str], _Links]] = {
     ("post", "/v1/flows", "201"): _of_flow("$response.body#/id"),
     ("post", "/v1/slots", "200"): _of_flow("$response.body#/id") | _of_host("$response.body#/source"),
     ("post", "/v1/slots", "201"): _of_flow("$response.body#/id") | _of_host("$response.body#/source"),
-    ("post", "/v1/what-if/flow", "200"): {"RequestFlow": _Link("post", "/v1/flows")},
-    ("post", "/v1/what-if/slot", "200"): {"RequestSlot": _Link("post", "/v1/slots")},
+    ("post", "/v1/what-if/flow", "200"): {"RequestFlow": _OperationLink("post", "/v1/flows")},
+    ("post", "/v1/what-if/slot", "200"): {"RequestSlot": _OperationLink("post", "/v1/slots")},
     ("get", "/v1/flows", "200"): _of_flow("$response.body#/flows/0/id"),
     ("get", _FLOW, "200"): _of_flow("$response.body#/id"),
     ("delete", _FLOW, "202"): {"ShowFlow": _of_flow("$response.body#/id")["ShowFlow"]},

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loko.admission import Refusal, Usage
-from loko.controller.wire import Request
+from loko.controller.wire import WireRequest
 from loko.flow import Flow
 from loko.network import Hop
-from loko.serve.breaks import StoredBreak
+from loko.serve.breaks import StoredViolation
 
 
 class AdmissionMode(StrEnum):
@@ -69,7 +69,7 @@ class StoredFlow:
     """When it sends, if it has a slot."""
     promise: PromisedGuarantee | None = None
     """None if it was granted by a version of the service that did not store it."""
-    broken: StoredBreak | None = None
+    broken: StoredViolation | None = None
     """Why its promise is broken, if that outlasts a restart."""
 
 
@@ -262,7 +262,7 @@ class Effects:
     """
 
     writes: list[Write] = field(default_factory=list)
-    sends: list[tuple[str, list[Request]]] = field(default_factory=list)
+    sends: list[tuple[str, list[WireRequest]]] = field(default_factory=list)
     """Pairs of a switch and what goes to it in one write."""
     closes: list[str] = field(default_factory=list)
     """Switches whose connection is to be closed."""

@@ -35,8 +35,7 @@ from loko.scenario import OpenFlow
 from loko.serve.admitter import SchemeAdmitter
 from loko.serve.call_protocol import RestSettings
 from loko.serve.calls import Calls
-from loko.serve.companion import Companion
-from loko.serve.connections import OWN_FILES, Limits
+from loko.serve.connections import OWN_FILES, ClientLimits
 from loko.serve.events import EventFeed
 from loko.serve.flow_manager import FlowManager
 from loko.serve.history import EventLog
@@ -47,6 +46,7 @@ from loko.serve.outcome import AdmissionMode
 from loko.serve.promises import Grounds
 from loko.serve.rest_process import RestProcess
 from loko.serve.run import ServiceLoop
+from loko.serve.sidecar import Sidecar
 from loko.serve.slots import SlotAdmitter
 from loko.serve.store import Store
 from loko.serve.store_file import reading
@@ -56,7 +56,7 @@ from loko.units import NS_PER_MS, NS_PER_S
 
 _LOG: Final = logging.getLogger("loko.serve")
 _GRACE_NS: Final = 250_000_000
-"""A companion's hosts hear of a flow's removal together with the service, and need some time to stop."""
+"""A sidecar's hosts hear of a flow's removal together with the service, and need some time to stop."""
 _TOKEN_CHARACTERS: Final = 16
 """A shorter token could be guessed."""
 _TURN_S: Final = 0.0005
@@ -106,7 +106,7 @@ class ServiceSettings:
     sidecar: Callable[[str], Sequence[str]] | None = None
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
-    """What the companion measures delays with, in words; None if it does not measure."""
+    """What the sidecar measures delays with, in words; None if it does not measure."""
     log_format: LogFormat = LogFormat.TEXT
     verbose: bool = False
     migration: Migration | None = None
@@ -152,7 +152,7 @@ def serve(settings: ServiceSettings) -> None:
     _check_access(settings, access)
     KnownHosts(rest_address.host, settings.allow_hosts)  # refuses wrong ones
     files = _files_allowed(settings.connections + OWN_FILES)
-    Limits.of(settings.connections, files=files)  # refuses too few
+    ClientLimits.of(settings.connections, files=files)  # refuses too few
     of_rest = RestSettings(
         host=rest_address.host,
         allow_hosts=settings.allow_hosts,
@@ -281,17 +281,17 @@ class _Service:
             asyncio.get_running_loop().add_signal_handler(number, self._is_over.set)
         calls, feed = Calls(operation, settings.admitter, view), EventFeed(operation)
         rest_process = RestProcess(self._of_rest, rest, calls, feed, ready=ready)
-        companion = Companion(operation, measures=settings.measures is not None)
+        sidecar = Sidecar(operation, measures=settings.measures is not None)
         try:
             if settings.sidecar is not None:
-                await companion.start(settings.sidecar(_text_of(openflow.plain)))
+                await sidecar.start(settings.sidecar(_text_of(openflow.plain)))
             await rest_process.start()
             await self._is_over.wait()
         finally:
             systemd.ending()
             operation.interrupt(self._why)
             await rest_process.end()
-            await companion.end()
+            await sidecar.end()
             await operation.end()
         if self._failures:
             raise SystemExit(1)

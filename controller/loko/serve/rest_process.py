@@ -19,7 +19,7 @@ from typing import Final
 
 from loko.controller.restarts import Restarts
 from loko.document import InputError
-from loko.serve.call_protocol import ALIVE_S, LEAVING_S, LINE_BYTES, Message, RestSettings, receive, send
+from loko.serve.call_protocol import ALIVE_S, LEAVING_S, LINE_BYTES, CallMessage, RestSettings, receive, send
 from loko.serve.calls import Calls
 from loko.serve.event_streams import EncodedEvents
 from loko.serve.events import EventFeed
@@ -131,7 +131,7 @@ class RestProcess:
         if self._checking is not None:
             self._checking.cancel()
 
-    def _take(self, message: Message, process: Process, writer: asyncio.StreamWriter) -> None:
+    def _take(self, message: CallMessage, process: Process, writer: asyncio.StreamWriter) -> None:
         values, _ = message
         match values["kind"]:
             case "call":
@@ -147,7 +147,7 @@ class RestProcess:
                     self._ready()
                     self._ready = None
 
-    async def _answer(self, message: Message, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, message: CallMessage, writer: asyncio.StreamWriter) -> None:
         call, _ = message
         REQUEST.set(call["request"])  # of this task alone
         try:

@@ -29,23 +29,23 @@ import uvicorn
 import uvloop
 from pydantic import TypeAdapter
 
+from loko.serve.acceptor import Acceptor
 from loko.serve.api import application
 from loko.serve.call_protocol import LEAVING_S, LINE_BYTES, RestSettings, receive
-from loko.serve.connections import IDLE_S, Clients, Limits
-from loko.serve.front import Front
+from loko.serve.connections import IDLE_S, ClientLimits, Clients
+from loko.serve.counters import RequestMetrics
 from loko.serve.guard import Guard
 from loko.serve.hosts import KnownHosts
 from loko.serve.journal import begin_log
 from loko.serve.manager_client import ManagerClient
-from loko.serve.tallies import Tallies
 
 _LOG: Final = logging.getLogger("loko.serve")
 
 
-class Server(uvicorn.Server):
-    """A server that gets its connections from a `Front`."""
+class RestServer(uvicorn.Server):
+    """A server that gets its connections from a `Acceptor`."""
 
-    def __init__(self, config: uvicorn.Config, front: Front, *, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, front: Acceptor, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._front = front
         self._ready = ready
@@ -70,12 +70,12 @@ async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
     settings = TypeAdapter(RestSettings).validate_python(first.values["values"])
     begin_log(settings.log_format, verbose=settings.verbose)
     manager = ManagerClient(reader, writer)
-    clients, tallies = Clients(Limits.of(settings.connections, files=settings.files)), Tallies()
+    clients, metrics = Clients(ClientLimits.of(settings.connections, files=settings.files)), RequestMetrics()
     guarded = Guard(
-        application(manager, settings, clients, tallies),
+        application(manager, settings, clients, metrics),
         hosts=KnownHosts(settings.host, settings.allow_hosts),
         clients=clients,
-        tallies=tallies,
+        metrics=metrics,
         token=settings.token,
         requests_per_s=settings.requests_per_s,
     )
@@ -91,7 +91,7 @@ async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=LEAVING_S,
     )
-    server = Server(config, Front(listening, config, clients), ready=manager.ready)
+    server = RestServer(config, Acceptor(listening, config, clients), ready=manager.ready)
 
     def end() -> None:
         server.should_exit = True

@@ -16,10 +16,11 @@ from loko.controller.lab_access import access_list
 from loko.controller.relay import Listening
 from loko.controller.restarts import Restarts
 from loko.controller.switchboard import Switchboard
-from loko.controller.wire import Reply
+from loko.controller.wire import WireReply
 from loko.flow import Flow
 from loko.serve.admitter import Decide
-from loko.serve.delays import DelayBook, DelaysChanged, Observation
+from loko.serve.counters import LoopStalls
+from loko.serve.delays import DelayObservation, DelaysChanged, DelayStatistics
 from loko.serve.disk import WriteQueue
 from loko.serve.flow_manager import FlowManager
 from loko.serve.history import EventLog
@@ -36,7 +37,6 @@ from loko.serve.outcome import (
     RequestOutcome,
 )
 from loko.serve.store import Store, StoreUnavailableError
-from loko.serve.tallies import Stalls
 
 TICK_S: Final = 0.05
 STALL_S: Final = 0.25
@@ -83,8 +83,8 @@ class ServiceLoop:
         self._waiting: dict[int, tuple[str, asyncio.Future[RequestOutcome]]] = {}
         """By ticket, the flow of a request and the future of its answer."""
         self._ending: str | None = None
-        self.stalls = Stalls()
-        self.delays = DelayBook()
+        self.stalls = LoopStalls()
+        self.delays = DelayStatistics()
         self.history = EventLog() if history is None else history
         self._writes = WriteQueue()
         self._writing: asyncio.Future[None] | None = None
@@ -179,7 +179,7 @@ class ServiceLoop:
         finally:
             self._watchers.discard(queue)
 
-    def record_delays(self, observation: Observation) -> None:
+    def record_delays(self, observation: DelayObservation) -> None:
         """Record measured delays."""
         self.delays.add(observation, now_ns=time.monotonic_ns())
         if not self._is_measured:
@@ -222,7 +222,7 @@ class ServiceLoop:
         self.manager.connected(time.monotonic_ns(), name)
         self._flush_soon()
 
-    def switch_replied(self, name: str, reply: Reply) -> None:
+    def switch_replied(self, name: str, reply: WireReply) -> None:
         """Called when a switch has answered."""
         self.manager.reply(time.monotonic_ns(), name, reply)
         self._flush_soon()

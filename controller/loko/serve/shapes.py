@@ -15,7 +15,7 @@ from loko.flow import FLOW_ID, AddressedDocument, FlowDocument, UdpPort
 from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
-from loko.serve.breaks import Cause
+from loko.serve.breaks import ViolationCause
 from loko.serve.outcome import AdmissionMode, Disposition, FlowState
 from loko.units import Quantity
 
@@ -115,7 +115,7 @@ class SlotRequest(AddressedDocument):
         )
 
 
-class _Answer(BaseModel):
+class _ResponseModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -124,7 +124,7 @@ _Baseline = Field(
 )
 
 
-class ConditionShown(_Answer):
+class ConditionView(_ResponseModel):
     """One condition of all guarantees."""
 
     id: str = Field(description="Stable, such as `no-pause`.")
@@ -132,7 +132,7 @@ class ConditionShown(_Answer):
     details: list[str] = Field(description="What it means here: numbers, devices.")
 
 
-class Hop(_Answer):
+class HopView(_ResponseModel):
     """What a flow takes of one switch on its path."""
 
     switch: str
@@ -141,7 +141,7 @@ class Hop(_Answer):
     burst_bytes: float = Field(description="Its burst where it enters the switch.")
 
 
-class TurnShown(_Answer):
+class SendSlotView(_ResponseModel):
     """When a host sends the frames of a flow that has a slot."""
 
     slot: int
@@ -149,7 +149,7 @@ class TurnShown(_Answer):
     period_ns: int = Field(description="One frame so often: a whole multiple of the base period.")
 
 
-class _FlowAnswer(_Answer):
+class _FlowModel(_ResponseModel):
     """A flow, as it was asked for."""
 
     id: str
@@ -162,16 +162,16 @@ class _FlowAnswer(_Answer):
     frame_bytes: int
 
 
-class BreakShown(_Answer):
+class ViolationView(_ResponseModel):
     """Why a promise is broken. It is kept again when nothing of this kind is left."""
 
-    cause: Cause
+    cause: ViolationCause
     place: str = Field(description="The switch, or the cable as `s1:3-s2:3`.")
     text: str = Field(description="In words.")
     since_ms: int = Field(description="When it was noticed: milliseconds since 1970, UTC.")
 
 
-class FlowShown(_FlowAnswer):
+class FlowView(_FlowModel):
     """A flow that was granted."""
 
     state: FlowState
@@ -182,18 +182,20 @@ class FlowShown(_FlowAnswer):
     )
     baseline: str | None = _Baseline
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
-    broken: list[BreakShown] = Field(description="Why its promise is broken; empty while it is kept.")
-    path: list[Hop]
-    turn: TurnShown | None = Field(description="When it sends, if it has a slot; else as its bucket allows.")
+    broken: list[ViolationView] = Field(description="Why its promise is broken; empty while it is kept.")
+    path: list[HopView]
+    turn: SendSlotView | None = Field(
+        description="When it sends, if it has a slot; else as its bucket allows."
+    )
 
 
-class FlowsShown(_Answer):
+class FlowListView(_ResponseModel):
     """All flows, in the order of their requests."""
 
-    flows: list[FlowShown]
+    flows: list[FlowView]
 
 
-class FlowRemoving(_Answer):
+class RemovalView(_ResponseModel):
     """A flow that is gone but at switches that are away."""
 
     id: str
@@ -201,7 +203,7 @@ class FlowRemoving(_Answer):
     waiting_for: list[str]
 
 
-class ServiceShown(_Answer):
+class ServiceView(_ResponseModel):
     """What is served, and how."""
 
     lab: str
@@ -209,7 +211,7 @@ class ServiceShown(_Answer):
     scheme: str
     grants: AdmissionMode = Field(description="Whether flows are admitted, or get slots.")
     options: dict[str, str] = Field(description="What the guarantees depend on.")
-    conditions: list[ConditionShown] = Field(
+    conditions: list[ConditionView] = Field(
         description="On which the guarantees hold, or a baseline's would."
     )
     baseline: str | None = _Baseline
@@ -217,25 +219,25 @@ class ServiceShown(_Answer):
     measures: str | None = Field(description="What measures delays, in words.")
 
 
-class FallShown(_Answer):
+class LimitingSwitchView(_ResponseModel):
     """What falls first beyond a margin."""
 
     switch: str
     promise: Promise
 
 
-class MarginShown(_Answer):
+class MarginView(_ResponseModel):
     """How much longer every switch may take for everything, with all promises kept.
 
     It holds for the flows of now, while none leaves and no other comes.
     """
 
     slower_ppm: int | None = Field(description="In millionths of the planned times; null if it is not known.")
-    limited_by: FallShown | None = Field(description="What falls beyond; null if nothing does.")
+    limited_by: LimitingSwitchView | None = Field(description="What falls beyond; null if nothing does.")
     text: str = Field(description="The same in words, or why it is not known.")
 
 
-class ScheduleShown(_Answer):
+class ScheduleView(_ResponseModel):
     """The cycle that all hosts keep. A base period begins at each multiple of its length of their clock."""
 
     scheme: str
@@ -251,7 +253,7 @@ class ScheduleShown(_Answer):
     )
 
 
-class SendShown(TurnShown):
+class TransmissionView(SendSlotView):
     """A flow that a host sends, and when."""
 
     id: str
@@ -261,17 +263,17 @@ class SendShown(TurnShown):
     frame_bytes: int
 
 
-class SendsShown(_Answer):
+class HostScheduleView(_ResponseModel):
     """What a host sends and when: its flows that are installed, with no switch of their paths away."""
 
     host: str
     base_period_ns: int
     slot_ns: int
     guard_ns: int
-    sends: list[SendShown]
+    sends: list[TransmissionView]
 
 
-class ShareShown(_Answer):
+class ShareView(_ResponseModel):
     """One limit of a switch."""
 
     quantity: str
@@ -281,7 +283,7 @@ class ShareShown(_Answer):
     fraction: float
 
 
-class SwitchShown(_Answer):
+class SwitchView(_ResponseModel):
     """A switch: its connection, and its use against its allocation."""
 
     name: str
@@ -291,20 +293,20 @@ class SwitchShown(_Answer):
     complete: bool = Field(description="It holds exactly what it should.")
     delay_ns: float = Field(description="Bound on its delay.")
     baseline: str | None = _Baseline
-    use: list[ShareShown]
+    use: list[ShareView]
     strangers: list[str] = Field(description="Entries of others in its table.")
     beyond_plan: bool
     dead_ports: list[int] = Field(description="Where the lab has a cable and the switch reports no link.")
     stray_ports: list[int] = Field(description="Where it reports a link and the lab has no cable.")
 
 
-class SwitchesShown(_Answer):
+class SwitchListView(_ResponseModel):
     """All switches."""
 
-    switches: list[SwitchShown]
+    switches: list[SwitchView]
 
 
-class SwitchPlaced(_Answer):
+class TopologySwitch(_ResponseModel):
     """A switch of the topology."""
 
     name: str
@@ -312,7 +314,7 @@ class SwitchPlaced(_Answer):
     ports: int
 
 
-class HostPlaced(_Answer):
+class TopologyHost(_ResponseModel):
     """A host of the topology."""
 
     name: str
@@ -320,14 +322,14 @@ class HostPlaced(_Answer):
     ip: str
 
 
-class CableEnd(_Answer):
+class CableEnd(_ResponseModel):
     """A port of a switch or host."""
 
     node: str
     port: int
 
 
-class Cable(_Answer):
+class TopologyCable(_ResponseModel):
     """A cable, and its rate."""
 
     a: CableEnd
@@ -335,24 +337,24 @@ class Cable(_Answer):
     rate_bps: float
 
 
-class TopologyShown(_Answer):
+class TopologyView(_ResponseModel):
     """Switches, hosts and cables."""
 
     lab: str
     title: str
-    switches: list[SwitchPlaced]
-    hosts: list[HostPlaced]
-    links: list[Cable]
+    switches: list[TopologySwitch]
+    hosts: list[TopologyHost]
+    links: list[TopologyCable]
 
 
-class Histogram(_Answer):
+class DelayHistogram(_ResponseModel):
     """How many of the latest packets had which delay; the last bin has all beyond it."""
 
     bin_ns: float
     counts: list[int]
 
 
-class DelaysOfFlow(_Answer):
+class FlowDelaysView(_ResponseModel):
     """What was measured of one flow. Quantiles and histogram are of its latest packets."""
 
     guarantee_ns: float
@@ -365,16 +367,16 @@ class DelaysOfFlow(_Answer):
     p50_ns: int | None
     p99_ns: int | None
     max_ns: int | None
-    histogram: Histogram
+    histogram: DelayHistogram
 
 
-class DelaysShown(_Answer):
+class DelayListView(_ResponseModel):
     """Measured delays by flow."""
 
-    flows: dict[str, DelaysOfFlow]
+    flows: dict[str, FlowDelaysView]
 
 
-class SpanOfFlow(_Answer):
+class DelaySpanView(_ResponseModel):
     """What was measured within one span of time."""
 
     ago_ns: int = Field(description="How long ago it began.")
@@ -386,16 +388,16 @@ class SpanOfFlow(_Answer):
     max_ns: int | None
 
 
-class DelaysOverTime(_Answer):
+class DelayHistoryView(_ResponseModel):
     """The delays of one flow, span by span; spans without packets are left out."""
 
     guarantee_ns: float
     span_ns: int
-    spans: list[SpanOfFlow]
+    spans: list[DelaySpanView]
     baseline: str | None = _Baseline
 
 
-class NoteShown(_Answer):
+class EventView(_ResponseModel):
     """Something that has happened."""
 
     number: int = Field(description="Higher than that of all before, also after a restart.")
@@ -406,13 +408,13 @@ class NoteShown(_Answer):
     warning: bool
 
 
-class NotesShown(_Answer):
+class EventListView(_ResponseModel):
     """The latest of what has happened, in order."""
 
-    notes: list[NoteShown]
+    notes: list[EventView]
 
 
-class ShareWould(_Answer):
+class ShareForecast(_ResponseModel):
     """One limit of a switch, now and with the flow."""
 
     quantity: str
@@ -422,31 +424,31 @@ class ShareWould(_Answer):
     unit: str
 
 
-class SwitchWould(_Answer):
+class SwitchForecast(_ResponseModel):
     """A switch of the path."""
 
     name: str
-    use: list[ShareWould]
+    use: list[ShareForecast]
 
 
-class WouldShown(_FlowAnswer):
+class DryRunView(_FlowModel):
     """What a flow would get. Nothing is done or reserved."""
 
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     baseline: str | None = _Baseline
-    path: list[Hop]
-    turn: TurnShown | None = Field(description="When it would send, if it got a slot.")
-    switches: list[SwitchWould] = Field(description="Of its path, each once.")
+    path: list[HopView]
+    turn: SendSlotView | None = Field(description="When it would send, if it got a slot.")
+    switches: list[SwitchForecast] = Field(description="Of its path, each once.")
 
 
-class HealthShown(_Answer):
+class HealthView(_ResponseModel):
     """Whether every promise is kept, as far as the service can see, and every table is as it should be."""
 
     healthy: bool
     scheme: str
     baseline: str | None = _Baseline
     late: list[str] = Field(description="Switches that do not hold exactly what they should.")
-    broken: dict[Cause, int] = Field(description="Broken promises by cause; those that occur.")
+    broken: dict[ViolationCause, int] = Field(description="Broken promises by cause; those that occur.")
     storage: str | None = Field(description="Why nothing can change now, as the disk takes nothing.")
 
 

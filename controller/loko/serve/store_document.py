@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from loko.document import Strict
 from loko.flow import FlowDocument
 from loko.network import HopDocument
-from loko.serve.breaks import Cause, StoredBreak
+from loko.serve.breaks import StoredViolation, ViolationCause
 from loko.serve.outcome import Event, FlowState, LoggedEvent, PromisedGuarantee, SendSlot, StoredFlow
 
 MOST_FLOWS: Final = 1 << 32
@@ -43,9 +43,9 @@ class PromiseDocument(Strict):
 
 
 class BrokenDocument(Strict):
-    """See `loko.serve.breaks.StoredBreak`."""
+    """See `loko.serve.breaks.StoredViolation`."""
 
-    cause: Cause = Field(strict=False)
+    cause: ViolationCause = Field(strict=False)
     place: str
     text: str
     since_ms: int
@@ -73,7 +73,7 @@ class StoredFlowDocument(Strict):
             state=self.state,
             send_slot=None if turn is None else SendSlot(turn.slot, turn.period_ns),
             promise=None if promise is None else promise.promised,
-            broken=None if broken is None else StoredBreak(**dict(broken)),
+            broken=None if broken is None else StoredViolation(**dict(broken)),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from loko.admission import ResourceShare, Terms
 from loko.schedule.sources import Slotted, source_document
-from loko.serve.delays import DelayBook
+from loko.serve.delays import DelayStatistics
 from loko.serve.flow_manager import FlowManager, ManagedFlow
 from loko.serve.outcome import AdmissionMode, DryRun, FlowState
 from loko.serve.slots import SlotAdmitter
@@ -75,7 +75,7 @@ def _granted(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any]:
     return manager.admitter.values(managed.grant)
 
 
-def delay_values(manager: FlowManager, delays: DelayBook) -> dict[str, Any]:
+def delay_values(manager: FlowManager, delays: DelayStatistics) -> dict[str, Any]:
     """Measured delays by flow, as plain values."""
     mark = manager.admitter.conditions.mark()
     return {name: {**values, **mark} for name, values in delays.values().items()}

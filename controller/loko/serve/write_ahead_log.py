@@ -19,7 +19,7 @@ _MAGIC: Final = 0x377F0682
 """With the lowest bit set, checksums count the log in big-endian words, else in little-endian ones."""
 
 
-class Frame(NamedTuple):
+class WalFrame(NamedTuple):
     """A page as a transaction has left it."""
 
     page: int
@@ -71,7 +71,7 @@ def pages_of(log: bytes) -> Mapping[int, bytes]:
     return pages
 
 
-def _frames(log: bytes) -> Iterator[tuple[int, Frame]]:
+def _frames(log: bytes) -> Iterator[tuple[int, WalFrame]]:
     """Yield the frames that were written since the log was last begun anew, each with its place from 0."""
     if len(log) < _HEADER:
         return
@@ -82,7 +82,7 @@ def _frames(log: bytes) -> Iterator[tuple[int, Frame]]:
     for place, at in enumerate(range(_HEADER, len(log) - step + 1, step)):
         page, pages_after, *_ = struct.unpack(">2I", log[at : at + 8])
         if log[at + 8 : at + 16] == log[16:24] and page:
-            yield place, Frame(page, pages_after > 0, log[at + _FRAME_HEADER : at + step])
+            yield place, WalFrame(page, pages_after > 0, log[at + _FRAME_HEADER : at + step])
 
 
 def _summed(data: bytes, magic: int, sums: tuple[int, int]) -> tuple[int, int]:

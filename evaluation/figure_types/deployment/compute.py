@@ -54,20 +54,20 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     ]
     rows: list[pa.Table] = []
     distributions = [Distribution(deployed.guarantee_ns, deployed.shown) for deployed in systems]
-    tallies = [Tally(point.guarantees_ns) for point in points]
+    metrics = [Tally(point.guarantees_ns) for point in points]
     kept = [0] * len(points)
     left_out = 0
     with closing(replay_in_order(points, options, progress)) as replayed:
         for number, run, records in replayed:
             distributions[number].add(records)
-            tallies[number].add(records)
+            metrics[number].add(records)
             if kept[number] < _KEPT_PACKETS:
                 rows.append(rows_of(records, run=run, point=number).slice(0, _KEPT_PACKETS))
                 kept[number] += len(records)
             else:
                 left_out += 1
     purge_runs(figure.name, options)
-    series = _series(figure, systems, tallies)
+    series = _series(figure, systems, metrics)
     findings = [
         distribution.findings(deployed.system.key)
         for distribution, deployed in zip(distributions, systems, strict=True)
@@ -108,10 +108,10 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=merge_counters([tally.boards for tally in tallies]),
-        host=HostResult.worst([tally.host for tally in tallies]),
+        boards=merge_counters([tally.boards for tally in metrics]),
+        host=HostResult.worst([tally.host for tally in metrics]),
         backend=options.switched_by(systems[0].lab),
-        real_boards={name: board for tally in tallies for name, board in tally.real_boards.items()},
+        real_boards={name: board for tally in metrics for name, board in tally.real_boards.items()},
     )
     return outcome, pa.concat_tables(rows)
 
@@ -122,7 +122,7 @@ def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
     return admitted if admitted and options.points == "admitted" else figure.systems
 
 
-def _series(figure: Deployment, systems: Sequence[Deployed], tallies: Sequence[Tally]) -> list[Series]:
+def _series(figure: Deployment, systems: Sequence[Deployed], metrics: Sequence[Tally]) -> list[Series]:
     """Return the observed flows with a box for each system. Only Loko's guarantee is ours to keep."""
     return [
         Series(
@@ -130,11 +130,11 @@ def _series(figure: Deployment, systems: Sequence[Deployed], tallies: Sequence[T
             flow=flow,
             points=[
                 tally.boxes[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
-                for place, (deployed, tally) in enumerate(zip(systems, tallies, strict=True))
+                for place, (deployed, tally) in enumerate(zip(systems, metrics, strict=True))
             ],
         )
         for flow, ends in enumerate(figure.flows)
-        if ends.label in figure.observed and all(flow in tally.boxes for tally in tallies)
+        if ends.label in figure.observed and all(flow in tally.boxes for tally in metrics)
     ]
 
 

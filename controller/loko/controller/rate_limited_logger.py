@@ -13,13 +13,13 @@ MOST_EXAMPLES: Final = 256
 
 
 @dataclass(slots=True)
-class _Told:
+class _Suppressed:
     until_s: float
     times: int = 1
     more: int = 0
 
 
-class Seldom:
+class RateLimitedLogger:
     """Logs each text `at_first` times in `PAUSE_S`, then the number of times it was suppressed."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Seldom:
         self._log = log
         self._clock_s = clock_s
         self._at_first = at_first
-        self._told: dict[str, _Told] = {}
+        self._told: dict[str, _Suppressed] = {}
 
     def warning(self, text: str, example: str = "") -> None:
         """Log a text, or count it if it was logged recently. Texts are those in the code, so they are few.
@@ -37,17 +37,17 @@ class Seldom:
         An `example`, such as the address of a client, is put before the text. Each is logged by itself, up to
         `MOST_EXAMPLES`.
         """
-        line = self.admit(text, example)
+        line = self.next_line(text, example)
         if line is not None:
             self._log(line)
 
-    def admit(self, text: str, example: str = "") -> str | None:
+    def next_line(self, text: str, example: str = "") -> str | None:
         """Return the line for `warning` to log; None if it is counted instead.
 
         Without a text, examples beyond `MOST_EXAMPLES` are never counted.
         """
         if len(self._told) >= MOST_EXAMPLES:
-            self.sum_up()
+            self.log_counts()
         now_s = self._clock_s()
         line = example + text
         if line not in self._told and len(self._told) >= MOST_EXAMPLES:
@@ -56,7 +56,7 @@ class Seldom:
             line = text
         told = self._told.get(line)
         if told is None or now_s >= told.until_s:
-            self._told[line] = _Told(now_s + PAUSE_S)
+            self._told[line] = _Suppressed(now_s + PAUSE_S)
             return line + (_times(told.more) if told is not None else "")
         if told.times < self._at_first:
             told.times += 1
@@ -65,11 +65,11 @@ class Seldom:
         return None
 
     @property
-    def has_counts(self) -> bool:
+    def has_suppressed(self) -> bool:
         """Whether there are suppressed texts whose count was not logged yet."""
         return any(told.more for told in self._told.values())
 
-    def sum_up(self, *, at_end: bool = False) -> None:
+    def log_counts(self, *, at_end: bool = False) -> None:
         """Log the counts of suppressed texts. Call it now and then, and at the end."""
         now_s = self._clock_s()
         for text, told in list(self._told.items()):

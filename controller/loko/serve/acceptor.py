@@ -19,8 +19,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from loko.controller.seldom import Seldom
-from loko.serve.connections import Clients, Phase, Place, Places, client_of
+from loko.controller.rate_limited_logger import RateLimitedLogger
+from loko.serve.connections import Clients, ConnectionLimiter, ConnectionPhase, ConnectionSlot, client_of
 
 HEADER_BYTES: Final = 65_536
 SWEEP_S: Final = 0.5
@@ -36,14 +36,14 @@ _REASONS: Final = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request 
 _FULL: Final = 503, "busy", "too many requests are being worked on; ask again"
 
 
-class Connection(HttpToolsProtocol):
+class ClientConnection(HttpToolsProtocol):
     """uvicorn's connection, which handles one request at a time, and reports what it waits for.
 
     uvicorn parses all requests in what it has read, and queues them. Here the parser gets a further request
     when the one before it is answered and nearly all of the answer has been sent; meanwhile nothing is read.
     """
 
-    def __init__(self, places: Places, place: Place, **uvicorns: Any) -> None:
+    def __init__(self, places: ConnectionLimiter, place: ConnectionSlot, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._places = places
         self._place = place
@@ -53,12 +53,12 @@ class Connection(HttpToolsProtocol):
         self._unparsed = bytearray()
         place.close, place.refuse = self._end, self._overdue
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: ConnectionPhase) -> None:
         self._place.enter(phase, time.monotonic())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
-        self._places.leave(self._place)
+        self._places.free(self._place)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -72,7 +72,10 @@ class Connection(HttpToolsProtocol):
             part = self._next_part()
             self._header_bytes += len(part)
             super().data_received(part)
-            if self._place.phase in {Phase.OPEN, Phase.HEADERS} and self._header_bytes > HEADER_BYTES:
+            if (
+                self._place.phase in {ConnectionPhase.OPEN, ConnectionPhase.HEADERS}
+                and self._header_bytes > HEADER_BYTES
+            ):
                 self._refuse(431, "too-large", f"the headers have more than {HEADER_BYTES} bytes")
         if self._unparsed:
             self.flow.pause_reading()
@@ -98,8 +101,8 @@ class Connection(HttpToolsProtocol):
         """Called by the parser."""
         super().on_message_begin()
         self._header_bytes = 0
-        if self._place.phase in {Phase.OPEN, Phase.IDLE}:
-            self._enter(Phase.HEADERS)
+        if self._place.phase in {ConnectionPhase.OPEN, ConnectionPhase.IDLE}:
+            self._enter(ConnectionPhase.HEADERS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser, which leaves blanks after a value that are no part of it (RFC 9110, 5.5)."""
@@ -110,8 +113,8 @@ class Connection(HttpToolsProtocol):
         self._resolve_target()
         super().on_headers_complete()
         self._body_bytes = int(dict(self.headers).get(b"content-length", 0))
-        if self._place.phase is Phase.HEADERS:
-            self._enter(Phase.BODY)
+        if self._place.phase is ConnectionPhase.HEADERS:
+            self._enter(ConnectionPhase.BODY)
 
     def _resolve_target(self) -> None:
         """Reduce a target in absolute form to its path. Its host replaces `Host` (RFC 9112, 3.2.2)."""
@@ -135,13 +138,13 @@ class Connection(HttpToolsProtocol):
         """Called by the parser."""
         super().on_message_complete()
         self._body_bytes = 0  # a request to upgrade has no body, whatever it says
-        if self._place.phase is Phase.BODY:
-            self._enter(Phase.WORKING)
+        if self._place.phase is ConnectionPhase.BODY:
+            self._enter(ConnectionPhase.WORKING)
 
     def on_response_complete(self) -> None:
         """Called by uvicorn."""
         super().on_response_complete()
-        self._enter(Phase.IDLE)
+        self._enter(ConnectionPhase.IDLE)
         self._parse()
 
     def pause_writing(self) -> None:
@@ -181,14 +184,14 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
 
 
-class Front:
+class Acceptor:
     """Accepts clients for a server, between `open` and `close`."""
 
     def __init__(self, listening: socket.socket, config: uvicorn.Config, clients: Clients) -> None:
         self._clients = clients
         self._listening = listening
         self._config = config
-        self._seldom = Seldom(logging.getLogger("loko.serve").warning)
+        self._limited_log = RateLimitedLogger(logging.getLogger("loko.serve").warning)
         self._state = uvicorn.server.ServerState()
         self._entering: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -233,7 +236,7 @@ class Front:
             self._let_in(connection, client_of(address[0]))
 
     def _wait_for_files(self, error: OSError) -> None:
-        self._seldom.warning(f"a client has to wait: {error.strerror}; raise the limit (ulimit -n)")
+        self._limited_log.warning(f"a client has to wait: {error.strerror}; raise the limit (ulimit -n)")
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._listening.fileno())
         loop.call_later(_PAUSE_S, self._listen)
@@ -242,11 +245,11 @@ class Front:
         place, loser = self._clients.places.take(client, time.monotonic())
         if loser is not None:
             self._clients.turned_away += 1
-            self._seldom.warning("connections are closed to make room for others: there are too many")
+            self._limited_log.warning("connections are closed to make room for others: there are too many")
             loser.close()
         if place is None:
             self._clients.turned_away += 1
-            self._seldom.warning("clients are turned away: the service works for too many others")
+            self._limited_log.warning("clients are turned away: the service works for too many others")
             connection.setblocking(False)
             with contextlib.suppress(OSError):  # it may have gone
                 connection.send(_answer(_FULL[0], b"Service Unavailable", *_FULL[1:]))
@@ -257,7 +260,7 @@ class Front:
         self._entering.add(task)
         task.add_done_callback(self._entering.discard)
 
-    async def _serve(self, connection: socket.socket, place: Place) -> None:
+    async def _serve(self, connection: socket.socket, place: ConnectionSlot) -> None:
         connection.setblocking(False)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -265,10 +268,10 @@ class Front:
             )
         except OSError:  # it has gone, or lost its place before its protocol existed
             connection.close()
-            self._clients.places.leave(place)
+            self._clients.places.free(place)
 
-    def _protocol(self, place: Place) -> Connection:
-        return Connection(
+    def _protocol(self, place: ConnectionSlot) -> ClientConnection:
+        return ClientConnection(
             self._clients.places, place, config=self._config, server_state=self._state, app_state={}
         )
 
@@ -277,9 +280,9 @@ class Front:
             await asyncio.sleep(SWEEP_S)
             for place in self._clients.places.overdue(time.monotonic()):
                 self._clients.too_slow += 1
-                self._seldom.warning("connections are closed whose clients take too long")
+                self._limited_log.warning("connections are closed whose clients take too long")
                 place.refuse()
-            self._seldom.sum_up()
+            self._limited_log.log_counts()
 
 
 def _answer(status: int, reason: bytes, code: str, message: str) -> bytes:

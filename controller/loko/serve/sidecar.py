@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger("loko.serve")
 _LIMIT_BYTES: Final = 1 << 20
 
 
-class Companion:
+class Sidecar:
     """One such program. If it ends before the service does, it is restarted, and told all flows again."""
 
     def __init__(self, operation: ServiceLoop, *, measures: bool) -> None:
@@ -69,7 +69,7 @@ class Companion:
             return
         if self._measures:
             _LOG.warning("measurement: has ended; no delays are measured until it is back")
-            self._operation.delays.keep({})  # old ones would look like new ones
+            self._operation.delays.set_flows({})  # old ones would look like new ones
         for task in self._tasks[1:]:
             task.cancel()
         self._restarts.ended(status)
@@ -101,7 +101,7 @@ class Companion:
                     for managed in self._operation.manager.flows.values()
                     if managed.state is FlowState.INSTALLED
                 ]
-                self._operation.delays.keep(
+                self._operation.delays.set_flows(
                     {managed.flow.id: managed.grant.guarantee_ns for managed in installed}
                 )
                 in_place = [managed for managed in installed if managed.is_in_place]

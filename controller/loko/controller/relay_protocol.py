@@ -15,11 +15,11 @@ from loko.controller.tls_files import TlsFiles
 _HEAD: Final = struct.Struct("!BII")
 
 
-class FrameKind(IntEnum):
+class RelayMessageKind(IntEnum):
     """Kind of a frame. The first four come from the application, the others from the service."""
 
     CONNECTED = 1
-    """A switch has introduced itself; the data is an `Introduction`."""
+    """A switch has introduced itself; the data is an `SwitchIdentity`."""
     MESSAGE = 2
     """A whole message of a switch."""
     DISCONNECTED = 3
@@ -35,7 +35,7 @@ class FrameKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
+class SwitchIdentity:
     """Identity and peer of a switch that has introduced itself."""
 
     datapath_id: int
@@ -86,10 +86,10 @@ class ListeningSettings:
 
 
 @dataclass(frozen=True)
-class Frame:
+class RelayMessage:
     """A message about one connection of a switch."""
 
-    kind: FrameKind
+    kind: RelayMessageKind
     connection: int
     """Number of the connection; never used twice."""
     data: bytes = b""
@@ -99,13 +99,13 @@ class Frame:
         return _HEAD.pack(self.kind, self.connection, len(self.data)) + self.data
 
 
-class FrameReader:
+class RelayMessageReader:
     """Assembles frames from the bytes that are read."""
 
     def __init__(self) -> None:
         self._pending = b""
 
-    def frames(self, data: bytes) -> Iterator[Frame]:
+    def messages(self, data: bytes) -> Iterator[RelayMessage]:
         """Add bytes, and yield the frames that are now complete."""
         data, at = self._pending + data, 0
         while len(data) - at >= _HEAD.size:
@@ -113,6 +113,6 @@ class FrameReader:
             end = at + _HEAD.size + length
             if end > len(data):
                 break
-            yield Frame(FrameKind(kind), connection, data[at + _HEAD.size : end])
+            yield RelayMessage(RelayMessageKind(kind), connection, data[at + _HEAD.size : end])
             at = end
         self._pending = data[at:]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Tallies:
+class RequestMetrics:
     """Totals of the REST process since its start."""
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -17,7 +17,7 @@ class Tallies:
 
 
 @dataclass(slots=True)
-class Stalls:
+class LoopStalls:
     """How often, and how long in all, the flow manager's event loop was kept from its work."""
 
     count: int = 0
