@@ -26,8 +26,8 @@ from evaluation.schedule_check.document import ScheduleDocument
 from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
-from loko.schedule.incremental import Standing
-from loko.schedule.problem import Problem, SchedulingScheme
+from loko.schedule.incremental import IncrementalSchedule
+from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.schedule.values import values_of
 from loko.solvers import Program, Solver, solver_named
 
@@ -126,7 +126,7 @@ def cases(*, quick: bool) -> list[TimedProblem]:
 
 
 def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResult, Row]]:
-    """Measure each point of figures 4d, 4e and 4f once, with our method and the straight program."""
+    """Measure each point of figures 4d, 4e and 4f once, with our method and the time-indexed program."""
     known = experiments_named(_GROWTH)
     solve = solver_named(Solver.HIGHS)
     for name in _GROWTH:
@@ -219,7 +219,7 @@ def _straight(case: TimedProblem, solver: Solver, start_s: float) -> TimedResult
 
 
 def _timed(case: TimedProblem, way: str, find: Find, solver: Solver) -> TimedResult:
-    problem = Problem(case.graph, demands(case.graph, case.flows, seed=_SEED), case.slots)
+    problem = SchedulingProblem(case.graph, demands(case.graph, case.flows, seed=_SEED), case.slots)
     limit_s = case.limit_s or case.goal_s
     timing = timed(find, problem, case.scheme, solver_named(solver), limit_s=limit_s, seed=_SEED)
     return _result(case.name, way, timing)
@@ -248,7 +248,7 @@ def _start_s(solver: Solver) -> float:
 def _adding() -> Sequence[float]:
     """Return the time in s to add each of 3,000 flows."""
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
-    standing = Standing(graph, 200, SchedulingScheme.PATH_SETS)
+    standing = IncrementalSchedule(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
     for demand in demands(graph, 3000, seed=_SEED):
         begin_ns = time.monotonic_ns()

@@ -21,8 +21,8 @@ from loko.units import NS_PER_US
 
 if TYPE_CHECKING:
     from evaluation.schedule_check.verdict import ScheduleVerdict
-    from loko.schedule.kept import Extended
     from loko.schedule.lab_schedule import LabSchedule
+    from loko.schedule.saved_schedule import ExtendedSchedule
 
 _COLUMNS = (
     *("flow", "scheduled", "source", "destination", "udp_source", "udp_destination", "frame_bytes"),
@@ -124,9 +124,9 @@ def schedule(
     from loko.controller.dialect import refuse_version  # noqa: PLC0415 - so that others need not load it
     from loko.lab import load_lab  # noqa: PLC0415
     from loko.requests import load_documents  # noqa: PLC0415
-    from loko.schedule.kept import extend, load_kept  # noqa: PLC0415
-    from loko.schedule.lab_schedule import Wishes  # noqa: PLC0415
+    from loko.schedule.lab_schedule import SchedulingOptions  # noqa: PLC0415
     from loko.schedule.lab_schedule import schedule as make_schedule  # noqa: PLC0415
+    from loko.schedule.saved_schedule import extend, load_schedule  # noqa: PLC0415
     from loko.schedule.sources import write_sources  # noqa: PLC0415
     from loko.schedule.timed_flow import timed_flows_of  # noqa: PLC0415
     from loko.schedule.values import values_of  # noqa: PLC0415
@@ -138,9 +138,9 @@ def schedule(
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
         timed = timed_flows_of(documents, flows)
-        extended: Extended | None = None
+        extended: ExtendedSchedule | None = None
         if keep is None:
-            wishes = Wishes(
+            wishes = SchedulingOptions(
                 scheme=scheme or SchedulingScheme.UNCONSTRAINED,
                 slots=slots,
                 base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
@@ -148,7 +148,7 @@ def schedule(
                 guard_ns=GUARD_NS if guard_us is None else round(guard_us * NS_PER_US),
                 entries=entries,
                 changes_per_s=changes_per_s or 0.0,
-                is_straight=straight,
+                is_time_indexed=straight,
                 seed=seed,
                 openflow=openflow or OpenFlow.V1_0,
             )
@@ -165,7 +165,7 @@ def schedule(
                 straight=straight or None,
                 openflow=openflow,
             )
-            kept = load_kept(keep)
+            kept = load_schedule(keep)
             extended = _in_memory(lambda: extend(network, timed, kept, solve, clock, seed=seed), len(timed))
             result = extended.schedule
         for switch in network.switches.values():
@@ -187,7 +187,7 @@ def schedule(
         print_csv(_COLUMNS, _rows(result, values["scheduled"]))
     else:
         _print(result, extended, verdict)
-    if result.unscheduled or result.slower_than_asked:
+    if result.unscheduled or result.rate_limited_flows:
         raise typer.Exit(1)
 
 
@@ -213,12 +213,12 @@ def _refuse_beside_keep(**chosen: object) -> None:
             )
 
 
-def _changes(extended: Extended) -> dict[str, Any]:
+def _changes(extended: ExtendedSchedule) -> dict[str, Any]:
     return {
         "kept": list(extended.kept),
         "added": list(extended.added),
         "removed": list(extended.removed),
-        "cost_at_most": extended.cost_at_most,
+        "cost_at_most": extended.optimality_gap,
     }
 
 
@@ -231,7 +231,7 @@ def _rows(result: LabSchedule, scheduled: list[dict[str, Any]]) -> Iterator[dict
         yield {**asked, "flow": timed.id, "scheduled": "no"}
 
 
-def _print(result: LabSchedule, extended: Extended | None, verdict: ScheduleVerdict) -> None:
+def _print(result: LabSchedule, extended: ExtendedSchedule | None, verdict: ScheduleVerdict) -> None:
     from rich.console import Console  # noqa: PLC0415 - so that other commands need not load it
     from rich.table import Table  # noqa: PLC0415
 
@@ -278,7 +278,7 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: ScheduleVerd
         f"slower than asked: {slow.timed.id} wants a frame every"
         f" {(slow.timed.asked_ns or 0) / NS_PER_US:.3f} us, and has one"
         f" every {slow.every_ns / NS_PER_US:.3f} us"
-        for slow in result.slower_than_asked
+        for slow in result.rate_limited_flows
     ]
     count = len(result.scheduled)
     lines.append(
@@ -291,7 +291,7 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: ScheduleVerd
         lines += [f"left: {flow}" for flow in extended.removed]
         lines.append(
             f"{len(extended.kept)} flows were not moved, {len(extended.added)} were added; that nobody was"
-            f" moved costs {_flows(extended.cost_at_most)}"
+            f" moved costs {_flows(extended.optimality_gap)}"
         )
     lines.append(
         f"checked: not refuted by arithmetic, nor by a replay of {verdict.replay.packets} frames in"

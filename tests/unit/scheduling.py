@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.schedule.graph import Graph, graph_of
-from loko.schedule.lab_schedule import Wishes, schedule
-from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution
+from loko.schedule.lab_schedule import SchedulingOptions, schedule
+from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme, SlotDemand
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import values_of
 from loko.serve.slots import ServedSchedule
@@ -37,7 +37,7 @@ def served_schedule(
 ) -> ServedSchedule:
     """Return what `loko schedule --json` prints for these flows, each with one frame per base period."""
     wanted = [TimedFlow(*flow[:5], flow.frame_bytes, None, None) for flow in flows]
-    wishes = Wishes(scheme=scheme, slots=slots, guard_ns=2000, changes_per_s=changes_per_s)
+    wishes = SchedulingOptions(scheme=scheme, slots=slots, guard_ns=2000, changes_per_s=changes_per_s)
     result = schedule(lab, wanted, wishes, solver_named(Solver.HIGHS), clock())
     return ServedSchedule.model_validate_json(json.dumps(values_of(result, 0.0)))
 
@@ -51,7 +51,7 @@ def benchmark_topology(hosts=5) -> Graph:
 
 
 @st.composite
-def problems(draw: st.DrawFn, *, most_flows=9, most_slots=3) -> Problem:
+def problems(draw: st.DrawFn, *, most_flows=9, most_slots=3) -> SchedulingProblem:
     """Connected networks of up to four switches, with flows between hosts."""
     switches = [f"s{number}" for number in range(draw(st.integers(1, 4)))]
     cables = [(later, draw(st.sampled_from(switches[:at]))) for at, later in enumerate(switches) if at]
@@ -64,15 +64,15 @@ def problems(draw: st.DrawFn, *, most_flows=9, most_slots=3) -> Problem:
     hosts = [f"h{number}" for number in range(HOSTS)]
     cables += [(host, draw(st.sampled_from(switches))) for host in hosts]
     ends = draw(st.lists(st.permutations(hosts), min_size=1, max_size=most_flows))
-    demands = tuple(Demand(f"f{number}", pair[0], pair[1]) for number, pair in enumerate(ends))
-    return Problem(graph_of(hosts, cables), demands, draw(st.integers(1, most_slots)))
+    demands = tuple(SlotDemand(f"f{number}", pair[0], pair[1]) for number, pair in enumerate(ends))
+    return SchedulingProblem(graph_of(hosts, cables), demands, draw(st.integers(1, most_slots)))
 
 
-def refuted(problem: Problem, solution: Solution) -> str | None:
+def refuted(problem: SchedulingProblem, solution: ScheduleSolution) -> str | None:
     """Return what is wrong with a schedule by section 3.1, or None. Independent of the scheduler's code."""
     used = set()
     demands = {demand.id: demand for demand in problem.demands}
-    for flow, (slot, path) in solution.allotments.items():
+    for flow, (slot, path) in solution.assignments.items():
         nodes = [problem.graph.links[path[0]].tail] + [problem.graph.links[link].head for link in path]
         if not 0 <= slot < problem.slots:
             return f"{flow}: slot {slot}"

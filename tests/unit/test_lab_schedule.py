@@ -17,10 +17,10 @@ from loko import solvers
 from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
-from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
+from loko.schedule.lab_schedule import SchedulingOptions, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
-from loko.schedule.timing import Exclusive, Timing
+from loko.schedule.timing import CycleTiming, Exclusive
 from loko.schedule.values import values_of
 from loko.solvers import Solver, highs, solver_named
 
@@ -40,7 +40,7 @@ def flows(count=4, **options) -> tuple[TimedFlow, ...]:
 
 
 def scheduled(wanted, **wishes):
-    return schedule(LAB, wanted, Wishes(**wishes), HIGHS, clock())
+    return schedule(LAB, wanted, SchedulingOptions(**wishes), HIGHS, clock())
 
 
 @pytest.mark.parametrize("exclusive", Exclusive)
@@ -102,7 +102,7 @@ def test_paths_of_the_graph_are_paths_of_the_lab(exclusive) -> None:
 
 
 def test_first_instant_is_as_in_algorithm_1() -> None:
-    timing = Timing(base_period_ns=1000, slot_ns=100, guard_ns=0)
+    timing = CycleTiming(base_period_ns=1000, slot_ns=100, guard_ns=0)
     assert timing.first_ns(2_345, 3) == 3_300
     assert timing.first_ns(2_345, 3, creation_ns=7) == 3_293
 
@@ -119,8 +119,8 @@ def test_rates_become_periods_that_are_not_longer() -> None:
     asked = timed(0, PAIRS[0], asked_ns=25.5 * MS)
     assert asked.every(10 * MS) == 20 * MS
     slow = scheduled((timed(0, PAIRS[0], asked_ns=5 * MS),), base_period_ns=10 * MS)
-    assert [slower.timed.id for slower in slow.slower_than_asked] == ["f0"]
-    assert not scheduled((asked,), base_period_ns=10 * MS).slower_than_asked
+    assert [slower.timed.id for slower in slow.rate_limited_flows] == ["f0"]
+    assert not scheduled((asked,), base_period_ns=10 * MS).rate_limited_flows
 
 
 def written(tmp_path, text) -> str:

@@ -25,7 +25,7 @@ from benchmarks import schedule
 from evaluation.figure_types.run_times import compute as run_times
 from evaluation.figure_types.run_times.compute import points_of
 from loko.schedule.packing import Paths
-from loko.schedule.problem import Problem, Solution
+from loko.schedule.problem import ScheduleSolution, SchedulingProblem
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock, Solve
 
@@ -99,8 +99,10 @@ def test_a_part_says_nothing_of_the_whole(tmp_path: Path) -> None:
 def test_what_was_stopped_has_no_run_time_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
-        return Solution(allotments={}, bound=len(problem.demands), why="the clock")
+    def stopped(
+        problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+    ) -> ScheduleSolution:
+        return ScheduleSolution(assignments={}, bound=len(problem.demands), why="the clock")
 
     ways: dict[str, Find] = {"ours": ours, "straight": stopped}
     monkeypatch.setattr(run_times, "WAYS", ways)

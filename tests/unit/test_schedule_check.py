@@ -19,7 +19,7 @@ from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
 from evaluation.schedule_check.incremental import IncrementalCheck
 from evaluation.schedule_check.replay import replay
 from loko.lab import lab_of, load_lab
-from loko.schedule.lab_schedule import Wishes, schedule
+from loko.schedule.lab_schedule import SchedulingOptions, schedule
 from loko.schedule.timed_flow import load_timed_flows
 from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
@@ -46,7 +46,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schedule")
     path = folder / "flows.json"
     path.write_text(json.dumps(FLOWS))
-    wishes = Wishes(base_period_ns=10_000_000, slots=3, guard_ns=2_000)
+    wishes = SchedulingOptions(base_period_ns=10_000_000, slots=3, guard_ns=2_000)
     result = schedule(LAB, load_timed_flows(path), wishes, solver_named(Solver.HIGHS), clock())
     (folder / "schedule.json").write_text(json.dumps(values_of(result, 0.0)))
     return folder

@@ -21,7 +21,7 @@ from evaluation.figure_types.schedules.compute import scenarios_of
 from evaluation.figure_types.schedules.document import Topology
 from evaluation.figure_types.schedules.scenario import ScheduleScenario, network, run_scenario
 from loko.schedule.packing import Paths, pack
-from loko.schedule.problem import Problem, SchedulingScheme, Solution
+from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
 
 FIGURE = experiments()["tssdn/fig4c"]
@@ -80,10 +80,10 @@ def test_a_network_that_cannot_be_is_told(model, parameter, told) -> None:
         network(Topology(model=model, parameter=float(parameter), seed=1), hosts=24, switches=6)
 
 
-def two_in_one_slot(solution: Solution) -> Solution:
+def two_in_one_slot(solution: ScheduleSolution) -> ScheduleSolution:
     """Put all flows into slot 0, like a scheduler that forgets which slots are in use."""
-    allotted = {name: allotment._replace(slot=0) for name, allotment in solution.allotments.items()}
-    return replace(solution, allotments=allotted)
+    allotted = {name: assignment._replace(slot=0) for name, assignment in solution.assignments.items()}
+    return replace(solution, assignments=allotted)
 
 
 @pytest.mark.parametrize("way", ["run_scenario", "ours", "straight"])
@@ -91,7 +91,9 @@ def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.
     """For figure 4c, and for 4d to 4f with this project's method and with the paper's program."""
     if way == "run_scenario":
 
-        def wrong_at_last(problem: Problem, paths: Paths | None, *args: Any, **more: Any) -> Solution:
+        def wrong_at_last(
+            problem: SchedulingProblem, paths: Paths | None, *args: Any, **more: Any
+        ) -> ScheduleSolution:
             packed = pack(problem, paths, *args, **more)
             return two_in_one_slot(packed) if paths is None else packed
 
@@ -100,7 +102,7 @@ def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.
             run_scenario(scenario())
         return
     graph = network(FIGURE.topologies[0], hosts=24, switches=6)
-    problem = Problem(graph, timing.demands(graph, 10, seed=1), 3)
+    problem = SchedulingProblem(graph, timing.demands(graph, 10, seed=1), 3)
     find, solve = getattr(timing, way), solver_named(Solver.HIGHS)
     right = timing.timed(find, problem, SchedulingScheme.PATH_SETS, solve, limit_s=20, seed=1)
     assert right.scheduled > 5

@@ -17,9 +17,9 @@ from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
+from loko.schedule.incremental_lab_schedule import IncrementalLabSchedule, NoFreeSlot
 from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.problem import SchedulingScheme
-from loko.schedule.standing import Full, LabStanding
 from loko.schedule.timed_flow import TimedFlow
 from loko.serve.outcome import Delete, Granted, Refused, Released, SendSlot
 from loko.serve.slots import ServedSchedule, SlotAdmitter, SlottedFlow, load_served
@@ -165,16 +165,16 @@ def test_what_a_refused_flow_is_told(scheme: SchedulingScheme) -> None:
     """On a ring of five, the other direction may help; no schedule helps if a table is full."""
     ring = load_lab("labs/ring/five.yml")
     kept = served_schedule(ring, [flow(1, "h1", "h3")], slots=1, scheme=scheme)
-    standing = LabStanding(ring, kept, frame_bytes=[64])
-    assert not isinstance(standing.add(timed(flow(1, "h1", "h2"))), Full)
+    standing = IncrementalLabSchedule(ring, kept, frame_bytes=[64])
+    assert not isinstance(standing.add(timed(flow(1, "h1", "h2"))), NoFreeSlot)
     refused = standing.add(timed(flow(2, "h1", "h3")))
-    assert refused == Full(switch="s1", quantity="slots", allowed=1, cost_at_most=0)
-    assert not isinstance(standing.add(timed(flow(2, "h3", "h4"))), Full), "nothing of it was left"
-    small = LabStanding(ring, kept.model_copy(update={"table_entries": 1}), frame_bytes=[64])
-    assert not isinstance(small.add(timed(flow(1, "h1", "h2"))), Full)
-    assert small.add(timed(flow(2, "h2", "h1"))) == Full(switch="s2", quantity="entries", allowed=1)
+    assert refused == NoFreeSlot(switch="s1", quantity="slots", allowed=1, optimality_gap=0)
+    assert not isinstance(standing.add(timed(flow(2, "h3", "h4"))), NoFreeSlot), "nothing of it was left"
+    small = IncrementalLabSchedule(ring, kept.model_copy(update={"table_entries": 1}), frame_bytes=[64])
+    assert not isinstance(small.add(timed(flow(1, "h1", "h2"))), NoFreeSlot)
+    assert small.add(timed(flow(2, "h2", "h1"))) == NoFreeSlot(switch="s2", quantity="entries", allowed=1)
     small.remove("f1")
-    assert not isinstance(small.add(timed(flow(2, "h2", "h1"))), Full)
+    assert not isinstance(small.add(timed(flow(2, "h2", "h1"))), NoFreeSlot)
 
 
 def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) -> None:
@@ -203,16 +203,16 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
     slots = SlotAdmitter(LAB, schedule, checker=IncrementalCheck(LAB, document))
     for stored in slots.initial_flows(0):
         slots.restore_flow(stored)
-    right = LabStanding.add
+    right = IncrementalLabSchedule.add
 
-    def hasty(standing: LabStanding, wanted: TimedFlow) -> ScheduledFlow | Full:
+    def hasty(standing: IncrementalLabSchedule, wanted: TimedFlow) -> ScheduledFlow | NoFreeSlot:
         scheduled = right(standing, wanted)
         assert isinstance(scheduled, ScheduledFlow)
         return replace(scheduled, bound_ns=scheduled.bound_ns / 10)
 
     one_more = slots.decision(timed(flow(3, "H1", "H4")))
     with monkeypatch.context() as mutated:
-        mutated.setattr(LabStanding, "add", hasty)
+        mutated.setattr(IncrementalLabSchedule, "add", hasty)
         with pytest.raises(InputError, match=r"the checker refutes slot \d+: f3: \d+ frames took longer"):
             one_more()
     assert isinstance(one_more(), SlottedFlow), "nothing of it was left"

@@ -14,7 +14,7 @@ from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 from loko.document import InputError
 from loko.frame import frame_of
 from loko.lab import load_lab
-from loko.schedule.lab_schedule import LabSchedule, Wishes, schedule
+from loko.schedule.lab_schedule import LabSchedule, SchedulingOptions, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.sources import slots_file, write_sources
 from loko.schedule.timed_flow import TimedFlow
@@ -28,7 +28,7 @@ C = TimedFlow("c", "H2", "H4", 1003, 5003, 306, 20 * MS, None)
 
 
 def scheduled(*flows: TimedFlow) -> LabSchedule:
-    wishes = Wishes(scheme=SchedulingScheme.PATH_SETS)
+    wishes = SchedulingOptions(scheme=SchedulingScheme.PATH_SETS)
     return schedule(LAB, flows, wishes, solver_named(Solver.HIGHS), clock())
 
 

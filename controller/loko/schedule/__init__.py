@@ -1,5 +1,6 @@
 """Time-slot scheduling: TSSDN (Nayak, Duerr, Rothermel: technical report 2016/03, University of Stuttgart).
 
 Hosts send in slots that a controller computed so that no queue ever forms: `problem` says what is asked for,
-`straight` has the paper's integer programs, `solvers` solves them, `packing` is quicker and proves as much.
+`time_indexed` has the paper's integer programs, `solvers` solves them, `packing` is quicker and proves as
+much.
 """

@@ -16,7 +16,7 @@ MOST_PATHS: Final = 10_000
 """Shortest paths between two hosts that are listed; a mesh can have more than memory holds."""
 
 
-class Link(NamedTuple):
+class DirectedLink(NamedTuple):
     """One direction of a cable; or the inside of a switch, if that is a resource of its own."""
 
     tail: str
@@ -34,15 +34,15 @@ class Graph:
     """
 
     hosts: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[DirectedLink, ...]
 
     @cached_property
-    def leaving(self) -> Mapping[str, tuple[int, ...]]:
+    def outgoing(self) -> Mapping[str, tuple[int, ...]]:
         """out(n) of table 1: the links that leave a node, by number."""
         return self._by_end(0)
 
     @cached_property
-    def coming(self) -> Mapping[str, tuple[int, ...]]:
+    def incoming(self) -> Mapping[str, tuple[int, ...]]:
         """in(n) of table 1: the links that come to a node, by number."""
         return self._by_end(1)
 
@@ -65,7 +65,7 @@ class Graph:
             node: tuple(
                 (number, head) for number in numbers if (head := self.links[number].head) not in hosts
             )
-            for node, numbers in self.leaving.items()
+            for node, numbers in self.outgoing.items()
         }
 
     @cached_property
@@ -135,7 +135,7 @@ class Graph:
             level = following
         return None
 
-    def ways(self, node: str, destination: str) -> list[tuple[int, str]]:
+    def next_hops(self, node: str, destination: str) -> list[tuple[int, str]]:
         """The links from a node by which a frame may go on to a host, with the nodes that they lead to."""
         last = [(link, destination) for link in self._last.get((node, destination), ())]
         return [*last, *self._onward.get(node, ())]
@@ -162,7 +162,7 @@ class Graph:
 
         None for a link if a host has several cables: then the choice begins or ends at the host.
         """
-        leaving, coming = self.leaving.get(source, ()), self.coming.get(destination, ())
+        leaving, coming = self.outgoing.get(source, ()), self.incoming.get(destination, ())
         first = leaving[0] if len(leaving) == 1 else None
         last = coming[0] if len(coming) == 1 else None
         begin = source if first is None else self.links[first].head
@@ -181,5 +181,5 @@ class Graph:
 
 def graph_of(hosts: Sequence[str], cables: Iterable[tuple[str, str]]) -> Graph:
     """The graph of cables that carry in both directions."""
-    links = tuple(Link(*ends) for a, b in cables for ends in ((a, b), (b, a)))
+    links = tuple(DirectedLink(*ends) for a, b in cables for ends in ((a, b), (b, a)))
     return Graph(hosts=tuple(hosts), links=links)

@@ -7,11 +7,18 @@ from itertools import count
 
 from loko.document import InputError
 from loko.schedule.graph import Graph
-from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, candidates, refuse_unreachable
+from loko.schedule.problem import (
+    Assignment,
+    SchedulingProblem,
+    SchedulingScheme,
+    SlotDemand,
+    candidate_paths,
+    refuse_unreachable,
+)
 from loko.schedule.timetable import Timetable
 
 
-class Standing:
+class IncrementalSchedule:
     """A schedule that stands: a flow that has a slot keeps it, with its path, until it leaves."""
 
     def __init__(self, graph: Graph, slots: int, scheme: SchedulingScheme) -> None:
@@ -19,51 +26,51 @@ class Standing:
         self._table = Timetable(graph, slots)
         self._numbers: dict[str, int] = {}
         self._fresh = count()
-        self._wanted: dict[str, Demand] = {}
+        self._wanted: dict[str, SlotDemand] = {}
         """Everybody who asked and has not left, with a slot or without."""
         self._sends: Counter[str] = Counter()
         self._receives: Counter[str] = Counter()
         self._cables = (
-            {host: len(graph.leaving.get(host, ())) for host in graph.hosts},
-            {host: len(graph.coming.get(host, ())) for host in graph.hosts},
+            {host: len(graph.outgoing.get(host, ())) for host in graph.hosts},
+            {host: len(graph.incoming.get(host, ())) for host in graph.hosts},
         )
 
-    def keep(self, demand: Demand, allotment: Allotment) -> None:
+    def restore(self, demand: SlotDemand, assignment: Assignment) -> None:
         """Record the slot and path that a flow already has.
 
         Raises `InputError` if another flow uses one of the links in that slot.
         """
-        if not 0 <= allotment.slot < self._slots:
+        if not 0 <= assignment.slot < self._slots:
             raise InputError(
-                f"flow '{demand.id}': there is no slot {allotment.slot} of {self._slots}; schedule anew"
+                f"flow '{demand.id}': there is no slot {assignment.slot} of {self._slots}; schedule anew"
             )
-        others = self._table.in_the_way(allotment)
+        others = self._table.conflicting_flows(assignment)
         if others:
             owner = next(flow for flow, number in self._numbers.items() if number in others)
             raise InputError(
-                f"flow '{demand.id}': '{owner}' has one of its links in slot {allotment.slot}; schedule anew"
+                f"flow '{demand.id}': '{owner}' has one of its links in slot {assignment.slot}; schedule anew"
             )
         self._want(demand)
-        self._table.put(self._numbers[demand.id], allotment)
+        self._table.put(self._numbers[demand.id], assignment)
 
-    def add(self, demand: Demand, draw: float = 0.0) -> Allotment | None:
+    def add(self, demand: SlotDemand, draw: float = 0.0) -> Assignment | None:
         """The slot and path of a further flow; None if there is none without moving others.
 
-        `draw` in [0, 1) chooses the path for S/FR. Raises `InputError` as `candidates`.
+        `draw` in [0, 1) chooses the path for S/FR. Raises `InputError` as `candidate_paths`.
         """
-        problem = Problem(self._graph, (demand,), self._slots)
+        problem = SchedulingProblem(self._graph, (demand,), self._slots)
         if self._scheme is SchedulingScheme.UNCONSTRAINED:
             refuse_unreachable(problem)
-            allotment = self._table.first_anywhere(demand.source, demand.destination)
+            assignment = self._table.first_anywhere(demand.source, demand.destination)
         else:
-            own = candidates(problem)[0]
+            own = candidate_paths(problem)[0]
             if self._scheme is SchedulingScheme.FIXED:
                 own = [own[int(draw * len(own))]]
-            allotment = self._table.first_on(own)
+            assignment = self._table.first_on(own)
         self._want(demand)
-        if allotment is not None:
-            self._table.put(self._numbers[demand.id], allotment)
-        return allotment
+        if assignment is not None:
+            self._table.put(self._numbers[demand.id], assignment)
+        return assignment
 
     def remove(self, flow: str) -> None:
         """Remove a flow. Raises `InputError` if it was never added."""
@@ -71,23 +78,23 @@ class Standing:
         if demand is None:
             raise InputError(f"flow '{flow}': is not there; name one that is")
         number = self._numbers.pop(flow)
-        if self._table.allotment(number) is not None:
+        if self._table.assignment(number) is not None:
             self._table.remove(number)
         self._sends[demand.source] -= 1
         self._receives[demand.destination] -= 1
 
     @property
-    def allotments(self) -> dict[str, Allotment]:
+    def assignments(self) -> dict[str, Assignment]:
         """The slot and path of every flow that has one."""
-        allotments = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
-        return {flow: allotment for flow, allotment in allotments if allotment is not None}
+        assignments = ((flow, self._table.assignment(number)) for flow, number in self._numbers.items())
+        return {flow: assignment for flow, assignment in assignments if assignment is not None}
 
-    def taken(self, link: int) -> int:
+    def used_slots(self, link: int) -> int:
         """By the number of a link, how many of its slots are in use."""
-        return self._table.taken(link)
+        return self._table.used_slots(link)
 
     @property
-    def most(self) -> int:
+    def upper_bound(self) -> int:
         """No schedule of all that asked has more flows: a host's cable carries one flow a slot each way."""
         return min(
             sum(min(asked, self._slots * cables[host]) for host, asked in wanted.items())
@@ -95,11 +102,11 @@ class Standing:
         )
 
     @property
-    def cost_at_most(self) -> int:
+    def optimality_gap(self) -> int:
         """How many flows more a schedule might have in which all may be moved: the bound of the cost."""
-        return self.most - len(self._table)
+        return self.upper_bound - len(self._table)
 
-    def _want(self, demand: Demand) -> None:
+    def _want(self, demand: SlotDemand) -> None:
         if demand.id in self._wanted:
             raise InputError(f"flow '{demand.id}': exists already; give another id")
         self._wanted[demand.id] = demand

@@ -16,11 +16,27 @@ from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.network import Hop, RoutedFlow, refuse_ends
 from loko.scenario import OpenFlow, of_lokos_tables
-from loko.schedule.graph import Graph, Link, Path
-from loko.schedule.packing import Paths, pack, straight_only
-from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.schedule.graph import DirectedLink, Graph, Path
+from loko.schedule.packing import Paths, pack, solve_time_indexed
+from loko.schedule.problem import (
+    Assignment,
+    ScheduleSolution,
+    SchedulingProblem,
+    SchedulingScheme,
+    SlotDemand,
+    candidate_paths,
+    random_paths,
+)
 from loko.schedule.timed_flow import TimedFlow
-from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, overloaded, slot_ns
+from loko.schedule.timing import (
+    CrossingTimes,
+    CycleTiming,
+    Exclusive,
+    crossing_times,
+    overloaded_switches,
+    slot_ns,
+    switches_with_small_buffers,
+)
 from loko.solvers.program import Clock, Solve
 
 _INSIDE: Final = " (inside)"
@@ -33,13 +49,13 @@ def lab_graph(lab: Lab, exclusive: Exclusive) -> Graph:
     splits = exclusive is Exclusive.SWITCHES
     for node in (*lab.hosts, *lab.switches):
         tail = node + _INSIDE if splits and node in lab.switches else node
-        links += [Link(tail, far.node, port) for port, far in lab.ways(node)]
+        links += [DirectedLink(tail, far.node, port) for port, far in lab.ways(node)]
         if tail != node:
-            links.append(Link(node, tail))
+            links.append(DirectedLink(node, tail))
     return Graph(hosts=tuple(lab.hosts), links=tuple(links))
 
 
-def switch_of(lab: Lab, link: Link) -> str:
+def switch_of(lab: Lab, link: DirectedLink) -> str:
     """The switch that frames leave by a link of its graph, or that they come to from a host."""
     name = link.tail.removesuffix(_INSIDE)
     return link.head if name in lab.hosts else name
@@ -62,14 +78,14 @@ def path_of(graph: Graph, source: str, destination: str, hops: Sequence[Hop]) ->
         if node.removesuffix(_INSIDE) != tail:
             return None
         inside = node if node == source else node + _INSIDE
-        for number in graph.leaving.get(node, ()):
+        for number in graph.outgoing.get(node, ()):
             if graph.links[number].head == inside:  # the switch is a link, too
                 path.append(number)
                 node = inside
                 break
         onward = [
             number
-            for number in graph.leaving.get(node, ())
+            for number in graph.outgoing.get(node, ())
             if (
                 graph.links[number].head == hops[0].switch
                 if node == source
@@ -110,10 +126,10 @@ class LabSchedule:
     scheme: SchedulingScheme
     exclusive: Exclusive
     slots: int
-    timing: Timing
+    timing: CycleTiming
     scheduled: tuple[ScheduledFlow, ...]
     unscheduled: tuple[TimedFlow, ...]
-    solution: Solution
+    solution: ScheduleSolution
     entries: Mapping[str, tuple[FlowEntry, ...]]
     """Of each switch, the entries of the flows that cross it."""
     table_entries: int
@@ -124,7 +140,7 @@ class LabSchedule:
     """Of the switches' sessions, on which depends how long a table is searched and what a message costs."""
 
     @property
-    def slower_than_asked(self) -> tuple[ScheduledFlow, ...]:
+    def rate_limited_flows(self) -> tuple[ScheduledFlow, ...]:
         """Flows whose stated rate needs more than a frame each time that they may send."""
         return tuple(
             flow
@@ -134,7 +150,7 @@ class LabSchedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class SchedulingOptions:
     """What a user asks of a schedule; None leaves the choice to the program."""
 
     scheme: SchedulingScheme = SchedulingScheme.UNCONSTRAINED
@@ -145,7 +161,7 @@ class Wishes:
     entries: int | None = None
     changes_per_s: float = 0.0
     """Of each table, while flows send; 0: tables stay as they are."""
-    is_straight: bool = False
+    is_time_indexed: bool = False
     """Solve the paper's program instead of the quicker method."""
     is_thorough: bool = True
     """Whether the paper's program has the time that is left where the quicker search proves nothing."""
@@ -158,59 +174,61 @@ class NoSlotError(InputError):
     """The base period is too short for a single slot."""
 
 
-def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve, clock: Clock) -> LabSchedule:
+def schedule(
+    lab: Lab, flows: Sequence[TimedFlow], options: SchedulingOptions, solve: Solve, clock: Clock
+) -> LabSchedule:
     """Schedule flows on a lab.
 
     Raises `InputError` for whatever does not fit together, `NoSlotError` if a base period holds no slot.
     """
-    refuse_strangers(lab, flows)
+    refuse_unknown_hosts(lab, flows)
     frame_bytes = max(flow.frame_bytes for flow in flows)
-    entries = _entries(lab, flows, wishes.entries)
+    entries = _entries(lab, flows, options.entries)
     sizes = {flow.frame_bytes for flow in flows}
     frontiers = frontiers_of(
-        lab, sizes, entries, changes_per_s=wishes.changes_per_s, openflow=wishes.openflow
+        lab, sizes, entries, changes_per_s=options.changes_per_s, openflow=options.openflow
     )
-    exclusive = exclusive_of(lab, frontiers, frame_bytes, wishes.exclusive)
+    exclusive = exclusive_of(lab, frontiers, frame_bytes, options.exclusive)
     graph = lab_graph(lab, exclusive)
-    demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
+    demands = tuple(SlotDemand(flow.id, flow.source, flow.destination) for flow in flows)
     shortest = None
-    if wishes.scheme is not SchedulingScheme.UNCONSTRAINED:
-        shortest = candidates(Problem(graph, demands, 1))
-    crossed = crossing(lab, frontiers, frame_bytes, exclusive)
+    if options.scheme is not SchedulingScheme.UNCONSTRAINED:
+        shortest = candidate_paths(SchedulingProblem(graph, demands, 1))
+    crossed = crossing_times(lab, frontiers, frame_bytes, exclusive)
     timing, slots = _timing(
-        flows, wishes, slot_ns(longest_ns(lab, graph, crossed, shortest), wishes.guard_ns)
+        flows, options, slot_ns(longest_ns(lab, graph, crossed, shortest), options.guard_ns)
     )
     refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
-    problem = Problem(graph, demands, slots)
+    problem = SchedulingProblem(graph, demands, slots)
     paths: Paths | None = shortest
-    if shortest is not None and wishes.scheme is SchedulingScheme.FIXED:
-        paths = drawn(shortest, list(np.random.default_rng(wishes.seed).random(len(flows))))
-    if wishes.is_straight:
-        solution = straight_only(problem, paths, solve, clock)
+    if shortest is not None and options.scheme is SchedulingScheme.FIXED:
+        paths = random_paths(shortest, list(np.random.default_rng(options.seed).random(len(flows))))
+    if options.is_time_indexed:
+        solution = solve_time_indexed(problem, paths, solve, clock)
     else:
-        solution = pack(problem, paths, solve, clock, is_thorough=wishes.is_thorough)
+        solution = pack(problem, paths, solve, clock, is_thorough=options.is_thorough)
     scheduled = tuple(
-        scheduled_flow(lab, graph, flow, solution.allotments[flow.id], timing=timing, crossed=crossed)
+        scheduled_flow(lab, graph, flow, solution.assignments[flow.id], timing=timing, crossed=crossed)
         for flow in flows
-        if flow.id in solution.allotments
+        if flow.id in solution.assignments
     )
     return LabSchedule(
         lab=lab,
-        scheme=wishes.scheme,
+        scheme=options.scheme,
         exclusive=exclusive,
         slots=slots,
         timing=timing,
         scheduled=scheduled,
-        unscheduled=tuple(flow for flow in flows if flow.id not in solution.allotments),
+        unscheduled=tuple(flow for flow in flows if flow.id not in solution.assignments),
         solution=solution,
         entries=tables(lab, scheduled, entries, "plan more with --entries, or schedule fewer flows"),
         table_entries=entries,
-        changes_per_s=wishes.changes_per_s,
-        openflow=wishes.openflow,
+        changes_per_s=options.changes_per_s,
+        openflow=options.openflow,
     )
 
 
-def refuse_strangers(lab: Lab, flows: Sequence[TimedFlow]) -> None:
+def refuse_unknown_hosts(lab: Lab, flows: Sequence[TimedFlow]) -> None:
     """Raise `InputError` for a flow that does not lead from one host of the lab to another."""
     for flow in flows:
         try:
@@ -236,7 +254,7 @@ def frontiers_of(
     return Allocator(lab, scenario, driver_traffic(changes_per_s)).frontiers()
 
 
-def longest_ns(lab: Lab, graph: Graph, crossed: Crossing, paths: Paths | None) -> float:
+def longest_ns(lab: Lab, graph: Graph, crossed: CrossingTimes, paths: Paths | None) -> float:
     """The longest that a frame may take on any of these paths; without `paths` they may lead anywhere."""
     if paths is None:  # a path without loops crosses each switch once at most
         return crossed.bound_ns(tuple(lab.switches))
@@ -260,7 +278,7 @@ def exclusive_of(
 
     Raises `InputError` if that is not what is wanted, or if a switch does not hold a single frame.
     """
-    small = holds_what_meets(lab, frontiers, frame_bytes, Exclusive.LINKS)
+    small = switches_with_small_buffers(lab, frontiers, frame_bytes, Exclusive.LINKS)
     if not small:
         return wanted or Exclusive.LINKS
     if wanted is Exclusive.LINKS:
@@ -268,7 +286,7 @@ def exclusive_of(
             f"--exclusive links: {small[0]} does not hold the frames of {frame_bytes} bytes that may meet in"
             " it in one slot; choose --exclusive switches, or smaller frames"
         )
-    alone = holds_what_meets(lab, frontiers, frame_bytes, Exclusive.SWITCHES)
+    alone = switches_with_small_buffers(lab, frontiers, frame_bytes, Exclusive.SWITCHES)
     if alone:
         raise InputError(
             f"{alone[0]}: its buffer does not hold a frame of {frame_bytes} bytes; send smaller ones"
@@ -277,10 +295,10 @@ def exclusive_of(
 
 
 def refuse_overload(
-    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, timing: Timing
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, timing: CycleTiming
 ) -> None:
     """Raise `InputError` if a switch has no time for the frames of one slot after another."""
-    busy = overloaded(lab, frontiers, frame_bytes, exclusive, timing.slot_ns)
+    busy = overloaded_switches(lab, frontiers, frame_bytes, exclusive, timing.slot_ns)
     if busy:
         raise InputError(
             f"{busy[0]}: changes of its table leave no time for the frames of every slot; allow for fewer"
@@ -288,7 +306,9 @@ def refuse_overload(
         )
 
 
-def _timing(flows: Sequence[TimedFlow], wishes: Wishes, shortest_slot_ns: int) -> tuple[Timing, int]:
+def _timing(
+    flows: Sequence[TimedFlow], wishes: SchedulingOptions, shortest_slot_ns: int
+) -> tuple[CycleTiming, int]:
     """The cycle, and its slots. Raises `InputError` if the base period does not hold them."""
     stated = [flow.period_ns for flow in flows if flow.period_ns is not None]
     base_ns = wishes.base_period_ns or (min(stated) if stated else None)
@@ -307,26 +327,32 @@ def _timing(flows: Sequence[TimedFlow], wishes: Wishes, shortest_slot_ns: int) -
             f"a base period of {base_ns / 1e3:g} us holds {held} slots of {shortest_slot_ns / 1e3:g} us, not"
             f" {max(slots, 1)}; lengthen it with --base-period-us, or take fewer slots"
         )
-    return Timing(base_period_ns=base_ns, slot_ns=base_ns // slots, guard_ns=wishes.guard_ns), slots
+    return CycleTiming(base_period_ns=base_ns, slot_ns=base_ns // slots, guard_ns=wishes.guard_ns), slots
 
 
 def scheduled_flow(
-    lab: Lab, graph: Graph, flow: TimedFlow, allotment: Allotment, *, timing: Timing, crossed: Crossing
+    lab: Lab,
+    graph: Graph,
+    flow: TimedFlow,
+    assignment: Assignment,
+    *,
+    timing: CycleTiming,
+    crossed: CrossingTimes,
 ) -> ScheduledFlow:
     """A flow with what its slot and path mean on the lab. Raises `InputError` for a period that is none."""
-    hops = hops_of(lab, graph, allotment.path)
+    hops = hops_of(lab, graph, assignment.path)
     return ScheduledFlow(
         timed=flow,
-        slot=allotment.slot,
+        slot=assignment.slot,
         routed=RoutedFlow(flow.sent(timing.base_period_ns), hops),
-        offset_ns=timing.offset_ns(allotment.slot),
+        offset_ns=timing.offset_ns(assignment.slot),
         every_ns=flow.every(timing.base_period_ns),
         bound_ns=crossed.bound_ns([hop.switch for hop in hops]),
     )
 
 
 def tables(
-    lab: Lab, scheduled: Sequence[ScheduledFlow], entries: int, remedy: str
+    lab: Lab, scheduled: Sequence[ScheduledFlow], entries: int, advice: str
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The entries of every switch. Raises `InputError` with this remedy for more than a table may have."""
     entries_of: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
@@ -336,6 +362,6 @@ def tables(
     for name, table in entries_of.items():
         if len(table) > entries:
             raise InputError(
-                f"{name}: {len(table)} scheduled flows cross it, its table is planned for {entries}; {remedy}"
+                f"{name}: {len(table)} scheduled flows cross it, its table is planned for {entries}; {advice}"
             )
     return {name: tuple(table) for name, table in entries_of.items()}

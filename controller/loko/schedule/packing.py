@@ -1,4 +1,4 @@
-"""Schedules that are quicker to find than by the straight programs, and proven as well as they are.
+"""Schedules that are quicker to find than by the time-indexed programs, and proven as well as they are.
 
 All slots are alike, so a program over slots has every schedule as often as slots can be exchanged. Here slots
 are left out of what is proven, and programs out of what is found (docs/tssdn.md):
@@ -7,7 +7,8 @@ are left out of what is proven, and programs out of what is found (docs/tssdn.md
 - a *schedule*: flows are put where they fit, and then moved by a search that keeps what it has (tabu search,
   as PARTIALCOL does for colourings: Bloechliger and Zufferey, Computers & Operations Research 35(3), 2008).
 
-Where both meet, the schedule is optimal. Where they do not, the straight program has the rest of the time.
+Where both meet, the schedule is optimal. Where they do not, the time-indexed program has the rest of the
+time.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Final
 import numpy as np
 
 from loko.schedule.graph import Path
-from loko.schedule.problem import Allotment, Problem, Solution, refuse_unreachable
-from loko.schedule.straight import Straight, fixed_paths, path_sets, unconstrained
+from loko.schedule.problem import Assignment, ScheduleSolution, SchedulingProblem, refuse_unreachable
+from loko.schedule.time_indexed import TimeIndexedProgram, fixed_paths, path_sets, unconstrained
 from loko.schedule.timetable import Timetable
 from loko.solvers.program import Answer, Clock, Program, Solve
 
@@ -29,7 +30,7 @@ Paths = Sequence[Sequence[Path]]
 """Of each flow, those that it may use."""
 
 
-class Loads:
+class LpRelaxation:
     """The relaxation: each link carries at most as many flows as there are slots. No slots, no symmetry.
 
     Every schedule keeps this, so no schedule has more flows than its optimum.
@@ -38,7 +39,7 @@ class Loads:
     carried falls apart into paths again (`routes`).
     """
 
-    def __init__(self, problem: Problem, paths: Paths | None) -> None:
+    def __init__(self, problem: SchedulingProblem, paths: Paths | None) -> None:
         self.program = Program()
         self._problem = problem
         self._flows = [self.program.variable(1) for _ in problem.demands]
@@ -98,8 +99,8 @@ class Loads:
                 on[link] = program.variable(top=top)
                 self._carried.setdefault(link, []).append(on[link])
         for node in graph.nodes:
-            coming = [on[link] for link in graph.coming.get(node, ()) if link in on]
-            leaving = [on[link] for link in graph.leaving.get(node, ()) if link in on]
+            coming = [on[link] for link in graph.incoming.get(node, ()) if link in on]
+            leaving = [on[link] for link in graph.outgoing.get(node, ()) if link in on]
             begun = sorted(away) if node == begin else []
             ended = ends.get(node, [])
             if node in hosts and node not in ends and node != begin:
@@ -163,9 +164,9 @@ _PATIENCE_A_FLOW: Final = 20
 _MOVES_AT_ONCE: Final = 64
 """Moves between two looks at the clock."""
 _ROUNDS: Final = 8
-"""Choices of flows that are tried, before the straight program has to decide."""
+"""Choices of flows that are tried, before the time-indexed program has to decide."""
 _MOST_VARIABLES: Final = 60_000
-"""Of a straight program that is worth the attempt."""
+"""Of a time-indexed program that is worth the attempt."""
 _ROUNDING: Final = 1e-6
 """What a solver's bound may be too small by."""
 _NO_LINK: Final = "no link holds more flows than slots"
@@ -174,24 +175,24 @@ _SHARE: Final = 0.3
 
 
 def pack(
-    problem: Problem,
+    problem: SchedulingProblem,
     paths: Paths | None,
     solve: Solve,
     clock: Clock,
     *,
     seed: int = 0,
-    start: Mapping[str, Allotment] = MappingProxyType({}),
+    start: Mapping[str, Assignment] = MappingProxyType({}),
     is_thorough: bool = True,
-) -> Solution:
+) -> ScheduleSolution:
     """The best schedule that is found in time, with a proven bound; without `paths` flows may go anywhere.
 
-    It begins with `start`, a schedule of some of the flows. If it `is_thorough`, the straight program has the
-    rest of the time where the bound is not met. Deterministic, unless the time ends it. Raises `InputError`
-    as the solver, or if no path leads to a destination.
+    It begins with `start`, a schedule of some of the flows. If it `is_thorough`, the time-indexed program has
+    the rest of the time where the bound is not met. Deterministic, unless the time ends it. Raises
+    `InputError` as the solver, or if no path leads to a destination.
     """
     count = len(problem.demands)
     refuse_unreachable(problem)
-    search = Search(problem, paths, seed=seed)
+    search = SlotSearch(problem, paths, seed=seed)
     search.fill(range(count))
     if len(start) > len(search.best):
         search.restart(
@@ -199,7 +200,7 @@ def pack(
         )
     if len(search.best) == count:
         return _solution(problem, search, count, "every flow has a slot")
-    loads = Loads(problem, paths)
+    loads = LpRelaxation(problem, paths)
     answer = solve(loads.program, time_limit_s=max(clock.left_s * _SHARE, 0.1))
     bound, why = _most(problem, answer), _NO_LINK
     chance = np.random.default_rng(seed)
@@ -213,20 +214,24 @@ def pack(
     if is_thorough and len(search.best) < bound and clock.left_s:
         proven = _straight(search, solve, clock)
         if proven < bound:
-            bound, why = proven, "the straight program"
+            bound, why = proven, "the time-indexed program"
     return _solution(problem, search, bound, why)
 
 
-def most_flows(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> tuple[int, str]:
+def most_flows(
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+) -> tuple[int, str]:
     """How many flows a schedule can have at most, and why. Raises `InputError` as the solver."""
-    return _most(problem, solve(Loads(problem, paths).program, time_limit_s=max(clock.left_s, 0.1))), _NO_LINK
+    return _most(
+        problem, solve(LpRelaxation(problem, paths).program, time_limit_s=max(clock.left_s, 0.1))
+    ), _NO_LINK
 
 
-def _most(problem: Problem, answer: Answer) -> int:
+def _most(problem: SchedulingProblem, answer: Answer) -> int:
     return math.floor(min(len(problem.demands), answer.bound + _ROUNDING))
 
 
-def straight_program(problem: Problem, paths: Paths | None) -> Straight:
+def time_indexed_program(problem: SchedulingProblem, paths: Paths | None) -> TimeIndexedProgram:
     """The paper's program for these paths: S/UR without any, S/FR with one a flow, else S/PR."""
     if paths is None:
         return unconstrained(problem)
@@ -235,16 +240,20 @@ def straight_program(problem: Problem, paths: Paths | None) -> Straight:
     return path_sets(problem, paths)
 
 
-def straight_only(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+def solve_time_indexed(
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+) -> ScheduleSolution:
     """The paper's program alone: what `pack` is compared with. Raises `InputError` as `pack`."""
     refuse_unreachable(problem)
-    straight = straight_program(problem, paths)
-    answer = solve(straight.program, time_limit_s=clock.left_s)
-    allotments = {} if answer.values is None else straight.allotments(answer.values)
-    return Solution(allotments=allotments, bound=straight.flows(answer.bound), why="the straight program")
+    time_indexed = time_indexed_program(problem, paths)
+    answer = solve(time_indexed.program, time_limit_s=clock.left_s)
+    assignments = {} if answer.values is None else time_indexed.assignments(answer.values)
+    return ScheduleSolution(
+        assignments=assignments, bound=time_indexed.flows(answer.bound), why="the time-indexed program"
+    )
 
 
-def _around(search: Search, routes: dict[int, Path], bound: int, clock: Clock, *, seed: int) -> None:
+def _around(search: SlotSearch, routes: dict[int, Path], bound: int, clock: Clock, *, seed: int) -> None:
     """Find slots for the flows that the relaxation carries, on its paths; then for all others beside them.
 
     If that is not enough, find slots for those that it carries on any of their paths: where links are full,
@@ -252,48 +261,50 @@ def _around(search: Search, routes: dict[int, Path], bound: int, clock: Clock, *
     """
     problem, paths = search.problem, search.paths
     order = sorted(routes, key=lambda flow: -len(routes[flow]))
-    chosen = Search(problem, _of_routes(problem, {flow: (path,) for flow, path in routes.items()}), seed=seed)
+    chosen = SlotSearch(
+        problem, _of_routes(problem, {flow: (path,) for flow, path in routes.items()}), seed=seed
+    )
     chosen.fill(order)
     chosen.improve(bound, clock)
     search.restart(chosen.best)
     search.improve(bound, clock)
     if paths is None or len(search.best) >= bound or all(len(paths[flow]) == 1 for flow in routes):
         return
-    wider = Search(problem, _of_routes(problem, {flow: paths[flow] for flow in routes}), seed=seed)
+    wider = SlotSearch(problem, _of_routes(problem, {flow: paths[flow] for flow in routes}), seed=seed)
     wider.fill(order)
     wider.improve(bound, clock)
     search.restart(wider.best)
 
 
-def _of_routes(problem: Problem, ways: Mapping[int, Sequence[Path]]) -> Paths:
+def _of_routes(problem: SchedulingProblem, ways: Mapping[int, Sequence[Path]]) -> Paths:
     return [ways.get(flow, ()) for flow in range(len(problem.demands))]
 
 
-def _straight(search: Search, solve: Solve, clock: Clock) -> int:
-    """Let the straight program find what is left to find, or prove that nothing is: its bound."""
+def _straight(search: SlotSearch, solve: Solve, clock: Clock) -> int:
+    """Let the time-indexed program find what is left to find, or prove that nothing is: its bound."""
     problem, paths = search.problem, search.paths
     count = len(problem.demands) if paths is None else sum(len(own) for own in paths)
     if count * problem.slots * (len(problem.graph.links) if paths is None else 1) > _MOST_VARIABLES:
         return len(problem.demands)
-    straight = straight_program(problem, paths)
-    answer = solve(straight.program, time_limit_s=clock.left_s)
+    time_indexed = time_indexed_program(problem, paths)
+    answer = solve(time_indexed.program, time_limit_s=clock.left_s)
     if answer.values is not None:
         numbers = {demand.id: number for number, demand in enumerate(problem.demands)}
-        allotments = straight.allotments(answer.values)
-        if len(allotments) > len(search.best):
-            search.restart({numbers[flow]: allotment for flow, allotment in allotments.items()})
-    return straight.flows(answer.bound)
+        assignments = time_indexed.assignments(answer.values)
+        if len(assignments) > len(search.best):
+            search.restart({numbers[flow]: assignment for flow, assignment in assignments.items()})
+    return time_indexed.flows(answer.bound)
 
 
-def _solution(problem: Problem, search: Search, bound: int, why: str) -> Solution:
-    allotments = {problem.demands[flow].id: allotment for flow, allotment in sorted(search.best.items())}
-    return Solution(allotments=allotments, bound=bound, why=why)
+def _solution(problem: SchedulingProblem, search: SlotSearch, bound: int, why: str) -> ScheduleSolution:
+    assignments = {problem.demands[flow].id: assignment for flow, assignment in sorted(search.best.items())}
+    return ScheduleSolution(assignments=assignments, bound=bound, why=why)
 
 
-class Search:
+class SlotSearch:
     """Finds slots for as many flows as it can."""
 
-    def __init__(self, problem: Problem, paths: Paths | None, *, seed: int = 0) -> None:
+    def __init__(self, problem: SchedulingProblem, paths: Paths | None, *, seed: int = 0) -> None:
         self.problem = problem
         self.paths = paths
         self._random = np.random.default_rng(seed)
@@ -303,25 +314,25 @@ class Search:
         self._banned: dict[tuple[int, int], int] = {}
         """By flow and slot: up to which move it may not come back."""
         self._move = 0
-        self.best: dict[int, Allotment] = {}
+        self.best: dict[int, Assignment] = {}
 
     def fill(self, order: Sequence[int]) -> None:
         """Give each flow, in this order, the first slot in which it fits. Flows that have a slot keep it."""
         for flow in order:
-            allotment = self._first(flow)
-            if allotment is None:
+            assignment = self._first(flow)
+            if assignment is None:
                 self._left.append(flow)
             else:
-                self._table.put(flow, allotment)
+                self._table.put(flow, assignment)
         self._keep()
 
-    def restart(self, allotments: Mapping[int, Allotment]) -> None:
+    def restart(self, assignments: Mapping[int, Assignment]) -> None:
         """Start again from these slots and paths, and then add all other flows where they fit."""
         self._table = Timetable(self.problem.graph, self.problem.slots)
         self._left, self._banned, self._move = [], {}, 0
-        for flow, allotment in allotments.items():
-            self._table.put(flow, allotment)
-        self.fill([flow for flow in range(len(self.problem.demands)) if flow not in allotments])
+        for flow, assignment in assignments.items():
+            self._table.put(flow, assignment)
+        self.fill([flow for flow in range(len(self.problem.demands)) if flow not in assignments])
 
     def improve(self, target: int, clock: Clock) -> None:
         """Move flows until so many have slots, no progress is made in many moves, or time is out."""
@@ -334,7 +345,7 @@ class Search:
             if self._keep():
                 idle = 0
 
-    def _first(self, flow: int) -> Allotment | None:
+    def _first(self, flow: int) -> Assignment | None:
         if self.paths is not None:
             return self._table.first_on(self.paths[flow])
         demand = self.problem.demands[flow]
@@ -343,7 +354,7 @@ class Search:
     def _keep(self) -> bool:
         if len(self._table) <= len(self.best):
             return False
-        self.best = self._table.allotments()
+        self.best = self._table.assignments()
         return True
 
     def _step(self) -> None:
@@ -361,7 +372,7 @@ class Search:
         self._left[place] = self._left[-1]
         self._left.pop()
         for other in out:
-            was = self._table.allotment(other)
+            was = self._table.assignment(other)
             assert was is not None
             self._table.remove(other)
             self._left.append(other)
@@ -369,28 +380,28 @@ class Search:
             self._banned[other, was.slot] = self._move + tenure
         self._table.put(flow, chosen)
 
-    def _least(self, flow: int) -> tuple[Allotment, set[int]] | None:
+    def _least(self, flow: int) -> tuple[Assignment, set[int]] | None:
         """Return the slot and path on which the fewest flows are in the way of this one.
 
         Among equals, a random one.
         """
-        best: list[tuple[Allotment, set[int]]] = []
+        best: list[tuple[Assignment, set[int]]] = []
         fewest = len(self.problem.demands) + 1
         for slot in range(self.problem.slots):
             if self._banned.get((flow, slot), 0) > self._move:
                 continue
             for path in self._ways(flow, slot):
-                allotment = Allotment(slot=slot, path=path)
-                out = self._table.in_the_way(allotment)
+                assignment = Assignment(slot=slot, path=path)
+                out = self._table.conflicting_flows(assignment)
                 if len(out) < fewest:
                     fewest, best = len(out), []
                 if len(out) == fewest:
-                    best.append((allotment, out))
+                    best.append((assignment, out))
         return best[int(self._random.integers(len(best)))] if best else None
 
     def _ways(self, flow: int, slot: int) -> Sequence[Path]:
         if self.paths is not None:
             return self.paths[flow]
         demand = self.problem.demands[flow]
-        path = self._table.least_in_the_way(demand.source, demand.destination, slot)
+        path = self._table.least_conflicting_path(demand.source, demand.destination, slot)
         return () if path is None else (path,)

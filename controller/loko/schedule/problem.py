@@ -22,7 +22,7 @@ class SchedulingScheme(StrEnum):
     """S/FR: on one shortest path, drawn at random (section 3.4)."""
 
 
-class Demand(NamedTuple):
+class SlotDemand(NamedTuple):
     """A time-sensitive flow ts = (s, d) with its name: one frame a base period, at most."""
 
     id: str
@@ -31,11 +31,11 @@ class Demand(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SchedulingProblem:
     """TS on G with the slots T = {0, .., slots - 1}."""
 
     graph: Graph
-    demands: tuple[Demand, ...]
+    demands: tuple[SlotDemand, ...]
     slots: int
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Problem:
                 )
 
 
-class Allotment(NamedTuple):
+class Assignment(NamedTuple):
     """The slot of a flow, and its path."""
 
     slot: int
@@ -60,10 +60,10 @@ class Allotment(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solution:
+class ScheduleSolution:
     """A schedule, and what is proven of it."""
 
-    allotments: Mapping[str, Allotment]
+    assignments: Mapping[str, Assignment]
     """By flow; who is not in it has no slot, and may not send."""
     bound: int
     """No schedule of the same flows under the same scheme, and for S/FR on the same paths, has more flows."""
@@ -73,15 +73,15 @@ class Solution:
     @property
     def is_optimal(self) -> bool:
         """Whether the bound is met."""
-        return len(self.allotments) == self.bound
+        return len(self.assignments) == self.bound
 
     @property
     def gap_percent(self) -> float:
         """By how much of the bound the schedule may fall short of the optimum."""
-        return 100 * (1 - len(self.allotments) / self.bound) if self.bound else 0.0
+        return 100 * (1 - len(self.assignments) / self.bound) if self.bound else 0.0
 
 
-def candidates(problem: Problem) -> list[list[Path]]:
+def candidate_paths(problem: SchedulingProblem) -> list[list[Path]]:
     """P and SP of section 3.3.1, spr_paths: all shortest paths of every flow.
 
     Raises `InputError` if no path leads to a flow's destination.
@@ -98,20 +98,20 @@ def candidates(problem: Problem) -> list[list[Path]]:
     return path_sets
 
 
-def refuse_unreachable(problem: Problem) -> None:
+def refuse_unreachable(problem: SchedulingProblem) -> None:
     """Raise `InputError` if no path leads to a flow's destination: c_sur_2 asks for one, slot or no slot."""
     for demand in problem.demands:
         if problem.graph.free_path(demand.source, demand.destination, 0) is None:
             raise _no_path(demand)
 
 
-def _no_path(demand: Demand) -> InputError:
+def _no_path(demand: SlotDemand) -> InputError:
     return InputError(
         f"flow '{demand.id}': no path leads from {demand.source} to {demand.destination};"
         " leave it out, or add a link"
     )
 
 
-def drawn(paths: Sequence[Sequence[Path]], draws: Sequence[float]) -> list[list[Path]]:
+def random_paths(paths: Sequence[Sequence[Path]], draws: Sequence[float]) -> list[list[Path]]:
     """One of each flow's paths (section 3.4, as ECMP does), by a number in [0, 1) for each flow."""
     return [[own[int(draw * len(own))]] for own, draw in zip(paths, draws, strict=True)]

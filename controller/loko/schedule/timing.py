@@ -31,7 +31,7 @@ class Exclusive(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crossing:
+class CrossingTimes:
     """The times that decide how long a slot must be."""
 
     switch_ns: Mapping[str, float]
@@ -47,37 +47,39 @@ class Crossing:
         return self.cable_ns[switches[0]] + crossed
 
 
-def meeting(lab: Lab, switch: str, exclusive: Exclusive) -> int:
+def frames_per_slot(lab: Lab, switch: str, exclusive: Exclusive) -> int:
     """How many frames of one slot can be in a switch: each needs a cable of its own to come by."""
     return 1 if exclusive is Exclusive.SWITCHES else len(lab.arrivals(switch))
 
 
-def holds_what_meets(
+def switches_with_small_buffers(
     lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive
 ) -> list[str]:
     """The switches whose buffers are too small for the frames of one slot; one more frame is counted."""
     return [
         name
         for name, splits in frontiers.items()
-        if splits.room_bytes < meeting(lab, name, exclusive) * frame_bytes
+        if splits.room_bytes < frames_per_slot(lab, name, exclusive) * frame_bytes
     ]
 
 
-def overloaded(
+def overloaded_switches(
     lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, slot_ns: int
 ) -> list[str]:
     """The switches whose own work and messages leave no time for the frames of one slot after another.
 
-    Then work would pile up over the slots. `crossing` counts on it that none does.
+    Then work would pile up over the slots. `crossing_times` counts on it that none does.
     """
     return [
         name
         for name, splits in frontiers.items()
-        if meeting(lab, name, exclusive) * frame_bytes * 8e9 > splits.max_rate_bps * slot_ns
+        if frames_per_slot(lab, name, exclusive) * frame_bytes * 8e9 > splits.max_rate_bps * slot_ns
     ]
 
 
-def crossing(lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive) -> Crossing:
+def crossing_times(
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive
+) -> CrossingTimes:
     """The longest times of a lab: D = T + b/R of a burst that is all frames of a slot that can meet."""
     cable_ns = {}
     for name, switch in lab.switches.items():
@@ -85,14 +87,14 @@ def crossing(lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, excl
         wire_ns = profile.wire_ns(frame_bytes + profile.ports.preamble_bytes.value)
         cable_ns[name] = (wire_ns + profile.tolerance.cable_ns.value) * profile.tolerance.stretch
     switch_ns = {
-        name: splits.delay_ns(meeting(lab, name, exclusive) * frame_bytes)
+        name: splits.delay_ns(frames_per_slot(lab, name, exclusive) * frame_bytes)
         for name, splits in frontiers.items()
     }
-    return Crossing(switch_ns=switch_ns, cable_ns=cable_ns)
+    return CrossingTimes(switch_ns=switch_ns, cable_ns=cable_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
+class CycleTiming:
     """The cycle that all hosts keep."""
 
     base_period_ns: int

@@ -19,9 +19,9 @@ from loko.port_queues.device import table_entries
 from loko.routing import Ends
 from loko.scenario import OpenFlow
 from loko.schedule.conditions import CONDITIONS
-from loko.schedule.kept import KeptFlow, KeptSchedule
+from loko.schedule.incremental_lab_schedule import IncrementalLabSchedule, NoFreeSlot
 from loko.schedule.lab_schedule import ScheduledFlow
-from loko.schedule.standing import Full, LabStanding
+from loko.schedule.saved_schedule import SavedFlow, SavedSchedule
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import flow_values
 from loko.serve.admitter import AdmittedFlow, Decide
@@ -35,7 +35,7 @@ class _Send(BaseModel):
     period_us: float = Field(gt=0, le=1e9)
 
 
-class AddressedFlow(KeptFlow):
+class AddressedFlow(SavedFlow):
     """A flow of a schedule with all that the service has to know to install it."""
 
     source: str
@@ -61,7 +61,7 @@ class AddressedFlow(KeptFlow):
         )
 
 
-class ServedSchedule(KeptSchedule):
+class ServedSchedule(SavedSchedule):
     """What `loko schedule --json` prints, as far as the service needs it."""
 
     scheduled: Sequence[AddressedFlow]
@@ -151,7 +151,7 @@ class SlotAdmitter:
         """Begin with all slots free. Raises `InputError` if the slots are too short for what is served."""
         self.lab, self._checker = lab, checker
         sizes = {flow.frame_bytes for flow in schedule.scheduled}
-        self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
+        self.standing = IncrementalLabSchedule(lab, schedule, frame_bytes=sizes, openflow=openflow)
         self.digest = schedule.digest
         self._first = tuple(schedule.scheduled)
         self._granted: dict[str, SlottedFlow] = {}
@@ -193,7 +193,7 @@ class SlotAdmitter:
 
     def _decide(self, flow: TimedFlow) -> AdmittedFlow | Refusal:
         answer = self.standing.add(flow)
-        if isinstance(answer, Full):
+        if isinstance(answer, NoFreeSlot):
             return self._refusal(flow, answer)
         granted = self._note(answer)
         try:
@@ -214,12 +214,12 @@ class SlotAdmitter:
         granted = self._granted[name] = SlottedFlow(scheduled)
         return granted
 
-    def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
+    def _refusal(self, flow: TimedFlow, full: NoFreeSlot) -> Refusal:
         if full.quantity == "entries":
             advice = f"release a flow that crosses {full.switch}"
             if table_entries(self.lab.switches[full.switch].profile) > full.allowed:
                 advice += ", or make the schedule with more --entries"
-        elif full.cost_at_most:
+        elif full.optimality_gap:
             advice = "release a flow on its path, or schedule all anew: moving others may make room"
         else:
             advice = "release a flow on its path: no schedule has a slot for all of them"
@@ -253,7 +253,7 @@ class SlotAdmitter:
         if stored.send_slot is None:
             raise InputError("it was admitted, and has no slot")
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.send_slot.period_ns, None)
-        return self._note(self.standing.keep(timed, stored.send_slot.slot, stored.path))
+        return self._note(self.standing.restore(timed, stored.send_slot.slot, stored.path))
 
     def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:  # noqa: ARG002 - as others
         """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""

@@ -23,7 +23,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.planning import plan, scenario_of
-from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, Wishes, schedule
+from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, SchedulingOptions, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
@@ -133,7 +133,7 @@ def schedule_of(
     Raises `NoSlotError` if they send too often.
     """
     timed = timed_flows(wanted)
-    wishes = Wishes(
+    wishes = SchedulingOptions(
         scheme=SchedulingScheme.PATH_SETS,
         base_period_ns=int(min(map(_period_ns, wanted))),
         exclusive=Exclusive(contender.exclusive),

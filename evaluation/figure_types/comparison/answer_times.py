@@ -15,8 +15,8 @@ from evaluation.figure_types.comparison.document import (
 )
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.schedule.kept import KeptSchedule
-from loko.schedule.standing import LabStanding
+from loko.schedule.incremental_lab_schedule import IncrementalLabSchedule
+from loko.schedule.saved_schedule import SavedSchedule
 from loko.schedule.values import values_of
 
 
@@ -46,10 +46,10 @@ def one_more_s(figure: ComparisonFigure, arena: ComparisonLab, contender: Compar
 def _added_s(figure: ComparisonFigure, contender: SlotSystem, lab: Lab, wanted: Sequence[Flow]) -> float:
     """Return the time in s to add the last flow to a schedule of the others."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
-    kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
-    standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
+    kept = SavedSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
+    standing = IncrementalLabSchedule(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
     for scheduled in before.scheduled:
-        standing.keep(scheduled.timed, scheduled.slot, scheduled.path)
+        standing.restore(scheduled.timed, scheduled.slot, scheduled.path)
     last = timed_flows(wanted)[-1]
     begin_ns = time.monotonic_ns()
     standing.add(last)

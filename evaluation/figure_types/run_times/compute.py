@@ -26,7 +26,7 @@ from evaluation.figure_types.schedules.scenario import network
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, NoteResult, TableResult
-from loko.schedule.problem import Problem, SchedulingScheme
+from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
 
 WAYS: Final[Mapping[str, Find]] = {"ours": ours, "straight": straight}
@@ -43,7 +43,7 @@ class RunTimePoint:
     x: int
     """The varied quantity: flows, slots, or links."""
     scheme: SchedulingScheme
-    problem: Problem
+    problem: SchedulingProblem
     seed: int
 
     @property
@@ -89,7 +89,7 @@ def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> 
         graph = network(size.topology, hosts=size.hosts, switches=size.switches)
         for flows in figure.flows[: most if figure.varied == "flows" else None]:
             for slots in figure.slots[: most if figure.varied == "slots" else None]:
-                problem = Problem(graph, demands(graph, flows, seed=seed), slots)
+                problem = SchedulingProblem(graph, demands(graph, flows, seed=seed), slots)
                 x = {"flows": flows, "slots": slots, "links": len(graph.links) // 2}[figure.varied]
                 points += [
                     RunTimePoint(x=x, scheme=scheme, problem=problem, seed=seed) for scheme in figure.schemes
@@ -126,7 +126,7 @@ def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tup
     return outcome, _rows(every)
 
 
-def _smallest(point: RunTimePoint) -> Problem:
+def _smallest(point: RunTimePoint) -> SchedulingProblem:
     return replace(point.problem, demands=point.problem.demands[:1])
 
 

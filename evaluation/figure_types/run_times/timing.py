@@ -9,11 +9,18 @@ from dataclasses import dataclass, field
 
 from evaluation.figure_types.schedules.check import refuse_refuted
 from loko.schedule.graph import Graph
-from loko.schedule.packing import Paths, pack, straight_only
-from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.schedule.packing import Paths, pack, solve_time_indexed
+from loko.schedule.problem import (
+    ScheduleSolution,
+    SchedulingProblem,
+    SchedulingScheme,
+    SlotDemand,
+    candidate_paths,
+    random_paths,
+)
 from loko.solvers.program import Answer, Clock, Program, Solve
 
-Find = Callable[[Problem, Paths | None, Solve, Clock], Solution]
+Find = Callable[[SchedulingProblem, Paths | None, Solve, Clock], ScheduleSolution]
 """A way to find a schedule."""
 
 
@@ -37,24 +44,30 @@ class RunTiming:
         return max(0.0, self.seconds - self.processor_s)
 
 
-def ours(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+def ours(problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock) -> ScheduleSolution:
     """Schedule by the method of this project, a `Find`."""
     return pack(problem, paths, solve, clock)
 
 
-def straight(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+def straight(problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock) -> ScheduleSolution:
     """Solve the paper's program alone, a `Find`."""
-    return straight_only(problem, paths, solve, clock)
+    return solve_time_indexed(problem, paths, solve, clock)
 
 
-def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
+def demands(graph: Graph, count: int, *, seed: int) -> tuple[SlotDemand, ...]:
     """Return flows between uniformly drawn hosts. For a smaller count, they are the first of these."""
     chance = random.Random(seed)
-    return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
+    return tuple(SlotDemand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
 
 
 def timed(
-    find: Find, problem: Problem, scheme: SchedulingScheme, solve: Solve, *, limit_s: float, seed: int
+    find: Find,
+    problem: SchedulingProblem,
+    scheme: SchedulingScheme,
+    solve: Solve,
+    *,
+    limit_s: float,
+    seed: int,
 ) -> RunTiming:
     """Compute a schedule once, then check it, which is not timed.
 
@@ -71,21 +84,21 @@ def timed(
         seconds=(end_ns - begin_ns) / 1e9,
         processor_s=(processor_end_ns - processor_ns) / 1e9,
         solving_s=solver.taken_ns / 1e9,
-        scheduled=len(solution.allotments),
+        scheduled=len(solution.assignments),
         bound=solution.bound,
         is_optimal=solution.is_optimal,
     )
 
 
-def allowed_paths(problem: Problem, scheme: SchedulingScheme, *, seed: int) -> Paths | None:
+def allowed_paths(problem: SchedulingProblem, scheme: SchedulingScheme, *, seed: int) -> Paths | None:
     """Return the paths that the scheme allows each flow; None if it allows any."""
     if scheme is SchedulingScheme.UNCONSTRAINED:
         return None
-    paths = candidates(problem)
+    paths = candidate_paths(problem)
     if scheme is SchedulingScheme.PATH_SETS:
         return paths
     chance = random.Random(seed)
-    return drawn(paths, [chance.random() for _ in problem.demands])
+    return random_paths(paths, [chance.random() for _ in problem.demands])
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from evaluation.runner import RunError
 from evaluation.schedule_check.graphs import GraphSchedule, graph_refutations
 from loko.schedule.graph import Graph, Path
 from loko.schedule.packing import Paths
-from loko.schedule.problem import Problem, SchedulingScheme, Solution
+from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme
 
 
 def refuse_refuted(
-    problem: Problem, scheme: SchedulingScheme, solution: Solution, paths: Paths | None
+    problem: SchedulingProblem, scheme: SchedulingScheme, solution: ScheduleSolution, paths: Paths | None
 ) -> None:
     """Raise `RunError` if the checker refutes the schedule. `paths` are those that flows may take."""
     graph = problem.graph
@@ -27,7 +27,7 @@ def refuse_refuted(
             bound=solution.bound,
             allotted={
                 flow: (allotment.slot, _nodes(graph, allotment.path))
-                for flow, allotment in solution.allotments.items()
+                for flow, allotment in solution.assignments.items()
             },
         )
     )
@@ -38,7 +38,7 @@ def refuse_refuted(
         )
 
 
-def _as_document(problem: Problem, paths: Paths | None) -> dict[str, Sequence[tuple[str, ...]]]:
+def _as_document(problem: SchedulingProblem, paths: Paths | None) -> dict[str, Sequence[tuple[str, ...]]]:
     assert paths is not None, "they are drawn before"
     return {
         demand.id: [_nodes(problem.graph, path) for path in own]

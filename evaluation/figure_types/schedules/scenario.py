@@ -12,7 +12,13 @@ from evaluation.figure_types.schedules.document import Topology
 from loko.document import InputError
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.packing import pack
-from loko.schedule.problem import Demand, Problem, SchedulingScheme, candidates, drawn
+from loko.schedule.problem import (
+    SchedulingProblem,
+    SchedulingScheme,
+    SlotDemand,
+    candidate_paths,
+    random_paths,
+)
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
@@ -56,14 +62,16 @@ def run_scenario(scenario: ScheduleScenario) -> ScenarioRow:
     """
     graph = network(scenario.topology, hosts=scenario.hosts, switches=scenario.switches)
     chance = random.Random(f"{scenario.seed} {scenario.topology.seed} {scenario.flows} {scenario.slots}")
-    demands = tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(scenario.flows))
-    problem = Problem(graph, demands, scenario.slots)
-    shortest = candidates(problem)
+    demands = tuple(
+        SlotDemand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(scenario.flows)
+    )
+    problem = SchedulingProblem(graph, demands, scenario.slots)
+    shortest = candidate_paths(problem)
     solve = solver_named(Solver.HIGHS)
-    fixed = drawn(shortest, [chance.random() for _ in demands])
+    fixed = random_paths(shortest, [chance.random() for _ in demands])
     s_fr = pack(problem, fixed, solve, _NEVER, is_thorough=False)
-    s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.allotments, is_thorough=False)
-    s_ur = pack(problem, None, solve, _NEVER, start=s_pr.allotments, is_thorough=False)
+    s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.assignments, is_thorough=False)
+    s_ur = pack(problem, None, solve, _NEVER, start=s_pr.assignments, is_thorough=False)
     for scheme, solution, paths in (
         (SchedulingScheme.FIXED, s_fr, fixed),
         (SchedulingScheme.PATH_SETS, s_pr, shortest),
@@ -71,7 +79,7 @@ def run_scenario(scenario: ScheduleScenario) -> ScenarioRow:
     ):
         refuse_refuted(problem, scheme, solution, paths)
     counts = (
-        number for solution in (s_ur, s_pr, s_fr) for number in (len(solution.allotments), solution.bound)
+        number for solution in (s_ur, s_pr, s_fr) for number in (len(solution.assignments), solution.bound)
     )
     cables = len(graph.links) // 2
     topology = scenario.topology

@@ -9,33 +9,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loko.schedule.graph import Path
-from loko.schedule.problem import Allotment, Problem
+from loko.schedule.problem import Assignment, SchedulingProblem
 from loko.solvers.program import Program
 
 
 @dataclass(frozen=True, kw_only=True)
-class Straight:
+class TimeIndexedProgram:
     """A program, with what its variables mean."""
 
     program: Program
-    problem: Problem
+    problem: SchedulingProblem
     slot_of: Sequence[Mapping[int, tuple[int, Path | None]]]
     """By flow: the variables that give it a slot, with this, and with the path if that is fixed too."""
     link_of: Sequence[Mapping[int, int]]
     """By flow: the variables that put it on a link, with that; empty where paths are given."""
 
-    def allotments(self, values: Sequence[int]) -> dict[str, Allotment]:
+    def assignments(self, values: Sequence[int]) -> dict[str, Assignment]:
         """The schedule that these values mean.
 
         Of an answer that is not optimal, a flow's links may hold more than a path; the path is taken.
         """
-        allotments = {}
+        assignments = {}
         for number, demand in enumerate(self.problem.demands):
             for variable, (slot, path) in self.slot_of[number].items():
                 if not values[variable]:
                     continue
-                allotments[demand.id] = Allotment(slot=slot, path=path or self._path(number, values))
-        return allotments
+                assignments[demand.id] = Assignment(slot=slot, path=path or self._path(number, values))
+        return assignments
 
     def _path(self, number: int, values: Sequence[int]) -> Path:
         demand = self.problem.demands[number]
@@ -51,7 +51,7 @@ class Straight:
         return min(len(self.problem.demands), int((objective + weight - 1 + 1e-6) // weight))
 
 
-def unconstrained(problem: Problem) -> Straight:
+def unconstrained(problem: SchedulingProblem) -> TimeIndexedProgram:
     """S/UR (section 3.2). The objective is multiplied by |TS| |E| + 1, so that all numbers are whole."""
     graph, slots = problem.graph, range(problem.slots)
     program = Program()
@@ -65,8 +65,8 @@ def unconstrained(problem: Problem) -> Straight:
         own_slots = [program.variable(weight) for _ in slots]
         program.row("c_sur_1", own_slots, high=1)
         for node in graph.nodes:
-            coming = [own_links[link] for link in graph.coming.get(node, ()) if link in own_links]
-            leaving = [own_links[link] for link in graph.leaving.get(node, ()) if link in own_links]
+            coming = [own_links[link] for link in graph.incoming.get(node, ()) if link in own_links]
+            leaving = [own_links[link] for link in graph.outgoing.get(node, ()) if link in own_links]
             if node == demand.source:
                 program.row("c_sur_2", coming, low=0, high=0)
                 program.row("c_sur_2", leaving, low=1, high=1)
@@ -88,10 +88,10 @@ def unconstrained(problem: Problem) -> Straight:
     for flows in carried.values():
         program.row("c_sur_3", flows, high=1)
     slot_of = [{t: (slot, None) for slot, t in enumerate(own)} for own in at]
-    return Straight(program=program, problem=problem, slot_of=slot_of, link_of=on)
+    return TimeIndexedProgram(program=program, problem=problem, slot_of=slot_of, link_of=on)
 
 
-def path_sets(problem: Problem, paths: Sequence[Sequence[Path]]) -> Straight:
+def path_sets(problem: SchedulingProblem, paths: Sequence[Sequence[Path]]) -> TimeIndexedProgram:
     """S/PR (section 3.3) on these paths of each flow.
 
     The paths are spr_paths (`loko.schedule.problem.candidates`). The last constraint has pl[l,j]; the paper
@@ -115,10 +115,10 @@ def path_sets(problem: Problem, paths: Sequence[Sequence[Path]]) -> Straight:
         slot_of.append(meaning)
     for row in carried.values():
         program.row("c_spr_3", row, high=1)
-    return Straight(program=program, problem=problem, slot_of=slot_of, link_of=())
+    return TimeIndexedProgram(program=program, problem=problem, slot_of=slot_of, link_of=())
 
 
-def fixed_paths(problem: Problem, paths: Sequence[Path]) -> Straight:
+def fixed_paths(problem: SchedulingProblem, paths: Sequence[Path]) -> TimeIndexedProgram:
     """S/FR (section 3.4) on this path of each flow."""
     program = Program()
     slot_of: list[dict[int, tuple[int, Path | None]]] = []
@@ -134,4 +134,4 @@ def fixed_paths(problem: Problem, paths: Sequence[Path]) -> Straight:
         slot_of.append(meaning)
     for row in carried.values():
         program.row("c_sfr_2", row, high=1)
-    return Straight(program=program, problem=problem, slot_of=slot_of, link_of=())
+    return TimeIndexedProgram(program=program, problem=problem, slot_of=slot_of, link_of=())

@@ -18,8 +18,7 @@ from loko.lab import Lab
 from loko.network import Hop
 from loko.scenario import OpenFlow
 from loko.schedule.graph import Path
-from loko.schedule.incremental import Standing
-from loko.schedule.kept import KeptSchedule
+from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.lab_schedule import (
     ScheduledFlow,
     exclusive_of,
@@ -29,18 +28,19 @@ from loko.schedule.lab_schedule import (
     longest_ns,
     path_of,
     refuse_overload,
-    refuse_strangers,
+    refuse_unknown_hosts,
     scheduled_flow,
     switch_of,
 )
-from loko.schedule.problem import Allotment, Demand, SchedulingScheme
+from loko.schedule.problem import Assignment, SchedulingScheme, SlotDemand
+from loko.schedule.saved_schedule import SavedSchedule
 from loko.schedule.timed_flow import TimedFlow
-from loko.schedule.timing import crossing, slot_ns
+from loko.schedule.timing import crossing_times, slot_ns
 from loko.units import NS_PER_US
 
 
 @dataclass(frozen=True, kw_only=True)
-class Full:
+class NoFreeSlot:
     """Why a flow gets no slot without moving others."""
 
     switch: str
@@ -48,17 +48,17 @@ class Full:
     """`slots`: no slot is free on all links of a path. `entries`: the table has no room for it."""
     allowed: int
     """So many there are, and all are used: in each slot some link of every path is taken."""
-    cost_at_most: int | None = None
+    optimality_gap: int | None = None
     """Of slots: how many flows more a schedule of all might have in which all may be moved."""
 
 
-class LabStanding:
+class IncrementalLabSchedule:
     """The slots of a lab's schedule, and the flows that have them."""
 
     def __init__(
         self,
         lab: Lab,
-        kept: KeptSchedule,
+        kept: SavedSchedule,
         *,
         frame_bytes: Iterable[int],
         openflow: OpenFlow = OpenFlow.V1_0,
@@ -78,9 +78,9 @@ class LabStanding:
         )
         self.exclusive = exclusive_of(lab, frontiers, self.sizes[-1], kept.exclusive)
         refuse_overload(lab, frontiers, self.sizes[-1], self.exclusive, self.timing)
-        self._crossed = crossing(lab, frontiers, self.sizes[-1], self.exclusive)
+        self._crossed = crossing_times(lab, frontiers, self.sizes[-1], self.exclusive)
         self._graph = lab_graph(lab, self.exclusive)
-        self._standing = Standing(self._graph, kept.slots, kept.scheme)
+        self._standing = IncrementalSchedule(self._graph, kept.slots, kept.scheme)
         self._links_of: dict[str, list[int]] = {name: [] for name in lab.switches}
         for number, link in enumerate(self._graph.links):
             if link.tail not in lab.hosts:
@@ -91,7 +91,7 @@ class LabStanding:
         if kept.scheme is SchedulingScheme.UNCONSTRAINED:
             self._refuse_longer(longest_ns(lab, self._graph, self._crossed, None), "the longest path")
 
-    def keep(self, flow: TimedFlow, slot: int, hops: Sequence[Hop]) -> ScheduledFlow:
+    def restore(self, flow: TimedFlow, slot: int, hops: Sequence[Hop]) -> ScheduledFlow:
         """Record the slot and path that a flow already has.
 
         Raises `InputError` if it does not fit beside the others.
@@ -109,25 +109,25 @@ class LabStanding:
                 f"flow '{flow.id}': the table of {full.switch} is planned for {full.allowed} entries, and is"
                 " full; schedule fewer flows"
             )
-        allotment = Allotment(slot=slot, path=path)
-        scheduled = self._made(flow, allotment)
-        self._standing.keep(_demand(flow), allotment)
+        assignment = Assignment(slot=slot, path=path)
+        scheduled = self._made(flow, assignment)
+        self._standing.restore(_demand(flow), assignment)
         return self._note(scheduled)
 
-    def add(self, flow: TimedFlow) -> ScheduledFlow | Full:
+    def add(self, flow: TimedFlow) -> ScheduledFlow | NoFreeSlot:
         """The first slot that is free on a path of a further flow, or why it gets none.
 
         Raises `InputError` for hosts, frames or a period that the schedule does not know, or if no path leads
         there; `DoubleFlowError` if the id, or hosts and ports, are in use.
         """
         self._refuse(flow)
-        allotment = self._standing.add(_demand(flow), self._draw(flow.id))
+        assignment = self._standing.add(_demand(flow), self._draw(flow.id))
         try:
-            if allotment is None:
+            if assignment is None:
                 return self._no_slot(flow)
-            full = self._full_table(hops_of(self.lab, self._graph, allotment.path))
+            full = self._full_table(hops_of(self.lab, self._graph, assignment.path))
             if full is None:
-                return self._note(self._made(flow, allotment))
+                return self._note(self._made(flow, assignment))
             return full
         finally:
             if flow.id not in self._scheduled:
@@ -141,9 +141,9 @@ class LabStanding:
         self._entries.subtract(hop.switch for hop in scheduled.path)
 
     @property
-    def cost_at_most(self) -> int:
+    def optimality_gap(self) -> int:
         """How many flows more a schedule of the same flows might have in which all may be moved."""
-        return self._standing.cost_at_most
+        return self._standing.optimality_gap
 
     def entries(self, switch: str) -> int:
         """How many entries of a switch's table belong to flows."""
@@ -151,7 +151,7 @@ class LabStanding:
 
     def busy_slots(self, switch: str) -> int:
         """How many slots are in use on the busiest link that leaves a switch, or inside it."""
-        return max((self._standing.taken(link) for link in self._links_of[switch]), default=0)
+        return max((self._standing.used_slots(link) for link in self._links_of[switch]), default=0)
 
     def delay_ns(self, switch: str) -> float:
         """The longest time that a scheduled frame can spend in a switch."""
@@ -167,7 +167,7 @@ class LabStanding:
 
     def _refuse(self, flow: TimedFlow) -> None:
         """Refuse a flow that is wrong by itself, or whose id or ports another flow has."""
-        refuse_strangers(self.lab, [flow])
+        refuse_unknown_hosts(self.lab, [flow])
         if flow.id in self._scheduled:
             raise DoubleFlowError(f"flow id '{flow.id}' is used twice; rename one")
         other = self._five_tuples.get(flow[1:5])
@@ -190,9 +190,9 @@ class LabStanding:
         """
         return float(np.random.default_rng([self._seed, *flow_id.encode()]).random())
 
-    def _made(self, flow: TimedFlow, allotment: Allotment) -> ScheduledFlow:
+    def _made(self, flow: TimedFlow, assignment: Assignment) -> ScheduledFlow:
         scheduled = scheduled_flow(
-            self.lab, self._graph, flow, allotment, timing=self.timing, crossed=self._crossed
+            self.lab, self._graph, flow, assignment, timing=self.timing, crossed=self._crossed
         )
         self._refuse_longer(scheduled.bound_ns, f"the path of flow '{flow.id}'")
         return scheduled
@@ -211,22 +211,22 @@ class LabStanding:
                 f" {self.timing.slot_ns / NS_PER_US:g} us; schedule anew, with a longer --base-period-us"
             )
 
-    def _full_table(self, hops: Iterable[Hop]) -> Full | None:
+    def _full_table(self, hops: Iterable[Hop]) -> NoFreeSlot | None:
         for hop in hops:
             if self._entries[hop.switch] >= self.table_entries:
-                return Full(switch=hop.switch, quantity="entries", allowed=self.table_entries)
+                return NoFreeSlot(switch=hop.switch, quantity="entries", allowed=self.table_entries)
         return None
 
-    def _no_slot(self, flow: TimedFlow) -> Full:
+    def _no_slot(self, flow: TimedFlow) -> NoFreeSlot:
         shortest: Path = self._graph.shortest_paths(flow.source, flow.destination)[0]
-        fullest = max(shortest, key=self._standing.taken)
-        return Full(
+        fullest = max(shortest, key=self._standing.used_slots)
+        return NoFreeSlot(
             switch=switch_of(self.lab, self._graph.links[fullest]),
             quantity="slots",
             allowed=self.slots,
-            cost_at_most=self.cost_at_most,
+            optimality_gap=self.optimality_gap,
         )
 
 
-def _demand(flow: TimedFlow) -> Demand:
-    return Demand(flow.id, flow.source, flow.destination)
+def _demand(flow: TimedFlow) -> SlotDemand:
+    return SlotDemand(flow.id, flow.source, flow.destination)

@@ -19,7 +19,7 @@ from loko.lab import Lab
 from loko.network import Hop
 from loko.scenario import OpenFlow
 from loko.schedule.graph import Graph, Path
-from loko.schedule.incremental import Standing
+from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.lab_schedule import (
     LabSchedule,
     exclusive_of,
@@ -28,27 +28,35 @@ from loko.schedule.lab_schedule import (
     longest_ns,
     path_of,
     refuse_overload,
-    refuse_strangers,
+    refuse_unknown_hosts,
     scheduled_flow,
     tables,
 )
 from loko.schedule.packing import Paths, most_flows
-from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.schedule.problem import (
+    Assignment,
+    ScheduleSolution,
+    SchedulingProblem,
+    SchedulingScheme,
+    SlotDemand,
+    candidate_paths,
+    random_paths,
+)
 from loko.schedule.timed_flow import TimedFlow
-from loko.schedule.timing import Exclusive, Timing, crossing, slot_ns
+from loko.schedule.timing import CycleTiming, Exclusive, crossing_times, slot_ns
 from loko.solvers.program import Clock, Solve
 from loko.units import NS_PER_US
 
 _ANEW: Final = "schedule anew, without --keep"
 
 
-class _Document(BaseModel):
+class _PartialDocument(BaseModel):
     """A document of which only some keys are read; the others may be there, too."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class KeptFlow(_Document):
+class SavedFlow(_PartialDocument):
     """A flow with its slot; `ports` are those by which its frames leave the switches of `path`."""
 
     id: str
@@ -57,7 +65,7 @@ class KeptFlow(_Document):
     ports: list[int]
 
 
-class KeptSchedule(_Document):
+class SavedSchedule(_PartialDocument):
     """What `loko schedule --json` prints, as far as it stays."""
 
     lab: str
@@ -67,30 +75,30 @@ class KeptSchedule(_Document):
     base_period_us: float = Field(gt=0)
     slot_us: float = Field(gt=0)
     guard_us: float = Field(ge=0)
-    scheduled: Sequence[KeptFlow]
+    scheduled: Sequence[SavedFlow]
     table_entries: int = Field(ge=1)
     changes_per_s: float = Field(default=0.0, ge=0)
     openflow: OpenFlow = OpenFlow.V1_0
 
     @property
-    def timing(self) -> Timing:
+    def timing(self) -> CycleTiming:
         """The cycle that all hosts keep."""
-        return Timing(
+        return CycleTiming(
             base_period_ns=round(self.base_period_us * NS_PER_US),
             slot_ns=round(self.slot_us * NS_PER_US),
             guard_ns=round(self.guard_us * NS_PER_US),
         )
 
 
-def load_kept(file: File) -> KeptSchedule:
+def load_schedule(file: File) -> SavedSchedule:
     """Read a schedule. Raises `InputError` in one line."""
     if not file.is_file():
         raise InputError(f"schedule '{file}': no such file")
-    return read(file, KeptSchedule)
+    return read(file, SavedSchedule)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extended:
+class ExtendedSchedule:
     """A schedule after flows have come and gone. Nobody else was moved."""
 
     schedule: LabSchedule
@@ -102,7 +110,7 @@ class Extended:
     """Flows that had a slot and are not wanted any more."""
 
     @property
-    def cost_at_most(self) -> int:
+    def optimality_gap(self) -> int:
         """How many flows more a schedule might have in which all may be moved."""
         return self.schedule.solution.bound - len(self.schedule.scheduled)
 
@@ -110,25 +118,25 @@ class Extended:
 def extend(
     lab: Lab,
     flows: Sequence[TimedFlow],
-    kept: KeptSchedule,
+    saved: SavedSchedule,
     solve: Solve,
     clock: Clock,
     *,
     seed: int = 0,
-) -> Extended:
+) -> ExtendedSchedule:
     """Change a schedule to these flows, moving none: who is not listed leaves, who is new gets what is free.
 
     `seed` is that of the paths that S/FR draws for new flows. Raises `InputError` if the schedule is not of
     the lab or not of these flows, or if what is new does not fit its slots.
     """
-    refuse_strangers(lab, flows)
-    if kept.lab != lab.name:
-        raise InputError(f"the schedule is for the lab '{kept.lab}', not for '{lab.name}'; name that lab")
-    timing, exclusive = kept.timing, kept.exclusive
+    refuse_unknown_hosts(lab, flows)
+    if saved.lab != lab.name:
+        raise InputError(f"the schedule is for the lab '{saved.lab}', not for '{lab.name}'; name that lab")
+    timing, exclusive = saved.timing, saved.exclusive
     frame_bytes = max(flow.frame_bytes for flow in flows)
     sizes = {flow.frame_bytes for flow in flows}
     frontiers = frontiers_of(
-        lab, sizes, kept.table_entries, changes_per_s=kept.changes_per_s, openflow=kept.openflow
+        lab, sizes, saved.table_entries, changes_per_s=saved.changes_per_s, openflow=saved.openflow
     )
     if exclusive is Exclusive.LINKS and exclusive_of(lab, frontiers, frame_bytes) is not exclusive:
         raise InputError(
@@ -137,77 +145,77 @@ def extend(
         )
     refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
     graph = lab_graph(lab, exclusive)
-    crossed = crossing(lab, frontiers, frame_bytes, exclusive)
-    demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
-    problem = Problem(graph, demands, kept.slots)
-    paths: Paths | None = None if kept.scheme is SchedulingScheme.UNCONSTRAINED else candidates(problem)
+    crossed = crossing_times(lab, frontiers, frame_bytes, exclusive)
+    demands = tuple(SlotDemand(flow.id, flow.source, flow.destination) for flow in flows)
+    problem = SchedulingProblem(graph, demands, saved.slots)
+    paths: Paths | None = None if saved.scheme is SchedulingScheme.UNCONSTRAINED else candidate_paths(problem)
     needed_ns = slot_ns(longest_ns(lab, graph, crossed, paths), timing.guard_ns)
     if needed_ns > timing.slot_ns:
         raise InputError(
             f"slots of {needed_ns / NS_PER_US:g} us are needed, those of the schedule have"
             f" {timing.slot_ns / NS_PER_US:g} us: frames or paths of new flows are longer; {_ANEW}"
         )
-    had = _allotments(graph, kept, demands)
+    had = _assignments(graph, saved, demands)
     draws = dict(
         zip((demand.id for demand in demands), np.random.default_rng(seed).random(len(demands)), strict=True)
     )
     if paths is not None:
         paths = [
-            own if demand.id not in had else _as_kept(demand, own, had[demand.id].path, kept.scheme)
+            own if demand.id not in had else _as_kept(demand, own, had[demand.id].path, saved.scheme)
             for demand, own in zip(demands, paths, strict=True)
         ]
-        if kept.scheme is SchedulingScheme.FIXED:
-            paths = drawn(paths, list(draws.values()))
-    standing = Standing(graph, kept.slots, kept.scheme)
+        if saved.scheme is SchedulingScheme.FIXED:
+            paths = random_paths(paths, list(draws.values()))
+    standing = IncrementalSchedule(graph, saved.slots, saved.scheme)
     for demand in demands:
         if demand.id in had:
-            standing.keep(demand, had[demand.id])
+            standing.restore(demand, had[demand.id])
     for demand in demands:
         if demand.id not in had:
             standing.add(demand, draws[demand.id])
-    allotments = standing.allotments
+    assignments = standing.assignments
     bound, why = len(flows), "every flow has a slot"
-    if len(allotments) < bound:
+    if len(assignments) < bound:
         bound, why = most_flows(problem, paths, solve, clock)
     scheduled = tuple(
-        scheduled_flow(lab, graph, flow, allotments[flow.id], timing=timing, crossed=crossed)
+        scheduled_flow(lab, graph, flow, assignments[flow.id], timing=timing, crossed=crossed)
         for flow in flows
-        if flow.id in allotments
+        if flow.id in assignments
     )
     schedule = LabSchedule(
         lab=lab,
-        scheme=kept.scheme,
+        scheme=saved.scheme,
         exclusive=exclusive,
-        slots=kept.slots,
+        slots=saved.slots,
         timing=timing,
         scheduled=scheduled,
-        unscheduled=tuple(flow for flow in flows if flow.id not in allotments),
-        solution=Solution(allotments=allotments, bound=bound, why=why),
-        entries=tables(lab, scheduled, kept.table_entries, f"schedule fewer flows, or {_ANEW}"),
-        table_entries=kept.table_entries,
-        changes_per_s=kept.changes_per_s,
-        openflow=kept.openflow,
+        unscheduled=tuple(flow for flow in flows if flow.id not in assignments),
+        solution=ScheduleSolution(assignments=assignments, bound=bound, why=why),
+        entries=tables(lab, scheduled, saved.table_entries, f"schedule fewer flows, or {_ANEW}"),
+        table_entries=saved.table_entries,
+        changes_per_s=saved.changes_per_s,
+        openflow=saved.openflow,
     )
     wanted = {flow.id for flow in flows}
-    return Extended(
+    return ExtendedSchedule(
         schedule=schedule,
         kept=tuple(flow.id for flow in flows if flow.id in had),
         added=tuple(flow.timed.id for flow in scheduled if flow.timed.id not in had),
-        removed=tuple(flow.id for flow in kept.scheduled if flow.id not in wanted),
+        removed=tuple(flow.id for flow in saved.scheduled if flow.id not in wanted),
     )
 
 
-def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> dict[str, Allotment]:
+def _assignments(graph: Graph, kept: SavedSchedule, demands: Sequence[SlotDemand]) -> dict[str, Assignment]:
     """Return the slots and paths that these flows already have.
 
     Raises `InputError` if one is no path of the lab.
     """
     wanted = {demand.id: demand for demand in demands}
-    allotments: dict[str, Allotment] = {}
+    assignments: dict[str, Assignment] = {}
     for flow in kept.scheduled:
         if flow.id not in wanted:
             continue
-        if flow.id in allotments:
+        if flow.id in assignments:
             raise InputError(f"flow '{flow.id}': is listed twice in the schedule; {_ANEW}")
         _, source, destination = wanted[flow.id]
         hops = [
@@ -219,12 +227,12 @@ def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> 
                 f"flow '{flow.id}': its path in the schedule does not lead from {source} to {destination};"
                 f" give the flow another id, or {_ANEW}"
             )
-        allotments[flow.id] = Allotment(slot=flow.slot, path=path)
-    return allotments
+        assignments[flow.id] = Assignment(slot=flow.slot, path=path)
+    return assignments
 
 
 def _as_kept(
-    demand: Demand, shortest: Sequence[Path], path: Path, scheme: SchedulingScheme
+    demand: SlotDemand, shortest: Sequence[Path], path: Path, scheme: SchedulingScheme
 ) -> Sequence[Path]:
     """Return the paths that the flow might be moved to: its own alone under S/FR, else all shortest ones."""
     if path not in shortest:

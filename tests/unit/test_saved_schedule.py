@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from loko.document import InputError
 from loko.lab import load_lab
-from loko.schedule.kept import KeptSchedule, extend
-from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, path_of, schedule
+from loko.schedule.lab_schedule import SchedulingOptions, hops_of, lab_graph, path_of, schedule
 from loko.schedule.problem import SchedulingScheme
+from loko.schedule.saved_schedule import SavedSchedule, extend
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.schedule.values import values_of
@@ -34,9 +34,9 @@ def flow(number, pair=None, frame_bytes=306) -> TimedFlow:
     return TimedFlow(f"f{number}", *ends, 1000 + number, 5000, frame_bytes, None, None)
 
 
-def made(flows, lab=LAB, slots=3, **wishes) -> KeptSchedule:
-    result = schedule(lab, flows, Wishes(slots=slots, guard_ns=2000, **wishes), HIGHS, clock())
-    return KeptSchedule.model_validate_json(json.dumps(values_of(result, 0.0)))
+def made(flows, lab=LAB, slots=3, **wishes) -> SavedSchedule:
+    result = schedule(lab, flows, SchedulingOptions(slots=slots, guard_ns=2000, **wishes), HIGHS, clock())
+    return SavedSchedule.model_validate_json(json.dumps(values_of(result, 0.0)))
 
 
 def numbers(most=11) -> st.SearchStrategy[list[int]]:
@@ -88,7 +88,7 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
     anew = schedule(
         LAB,
         wanted,
-        Wishes(
+        SchedulingOptions(
             slots=slots,
             base_period_ns=extended.schedule.timing.base_period_ns,
             guard_ns=2000,
@@ -99,7 +99,7 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
         HIGHS,
         clock(),
     )
-    assert 0 <= len(anew.scheduled) - len(has) <= extended.cost_at_most
+    assert 0 <= len(anew.scheduled) - len(has) <= extended.optimality_gap
 
 
 @pytest.mark.parametrize("exclusive", Exclusive)
@@ -136,7 +136,7 @@ def test_where_moving_would_help_the_bound_says_so() -> None:
     apart = [scheduled.model_copy(update={"slot": slot}) for slot, scheduled in enumerate(kept.scheduled)]
     extended = extend(LAB, wanted, kept.model_copy(update={"scheduled": apart}), HIGHS, clock())
     assert [left_out.id for left_out in extended.schedule.unscheduled] == ["f3"]
-    assert extended.cost_at_most == 1
+    assert extended.optimality_gap == 1
     assert len(made(wanted, slots=2).scheduled) == 3
 
 
