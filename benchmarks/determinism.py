@@ -29,7 +29,7 @@ from evaluation.bench.store import SampleStore
 from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
 from evaluation.runner import RunError
 from loko.document import InputError
-from loko.scenario import TABLE_1_ENTRIES, Action, Match
+from loko.scenario import TABLE_1_ENTRIES, ActionType, MatchType
 from loko.units import NS_PER_US
 
 SWITCHES: Final = {"zodiac-fx-live": "emulated Zodiac FX", "openvswitch": "Open vSwitch, userspace datapath"}
@@ -69,7 +69,7 @@ def _evaluated(title: str, path: Path, wire: LinkTiming) -> MeasuredSwitch:
     with SampleStore(path, None) as store:
         samples = store.samples(part.key for part in reduced_parts())
     tables = [
-        TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        TableCase(entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
         for entries in TABLE_1_ENTRIES
     ]
     boxes = {str(table.entries): _box(samples[DP_TIME.key(table)][SIZE]) for table in tables}

@@ -29,7 +29,7 @@ from loko.flow import Flow
 from loko.lab import Lab, lab_of, ring_lab, stays_loaded
 from loko.ring import Ring
 from loko.scenario import EVALUATION
-from loko.schemes import Choice, admission_of, choice_named
+from loko.schemes import SchemeVariant, admission_of, variant_named
 
 SIZES: Final = (31, 100, 300, 1000, 4000)
 GOAL_SWITCHES: Final = 1000
@@ -132,10 +132,10 @@ def _flows(lab: Lab) -> list[Flow]:
 
 
 def _near(lab: Lab, source: str) -> list[str]:
-    seen, level = {source: None}, [far.node for _, far in lab.ways(source)]
+    seen, level = {source: None}, [far.node for _, far in lab.outgoing_cables(source)]
     for _ in range(ON_A_PATH):
         seen |= dict.fromkeys(level)
-        ends = [far.node for here in level for _, far in lab.ways(here)]
+        ends = [far.node for here in level for _, far in lab.outgoing_cables(here)]
         level = [node for node in dict.fromkeys(ends) if node in lab.switches and node not in seen]
         seen |= dict.fromkeys(node for node in ends if node in lab.hosts)
     return [node for node in seen if node in lab.hosts and node != source]
@@ -148,7 +148,7 @@ def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
     load_ms = _ms_since(begin)
     flows = _flows(lab)
     stays_loaded()  # as `loko plan` and `loko serve` do
-    choice = choice_named(scheme)
+    choice = variant_named(scheme)
     begin = time.process_time()
     control = admission_of(lab, choice, EVALUATION)
     control.check(flows[0])
@@ -197,7 +197,7 @@ def _ms_since(begin: float) -> float:
     return 1e3 * (time.process_time() - begin)
 
 
-def _memory_bytes(lab: Lab, choice: Choice, flows: Sequence[Flow]) -> int:
+def _memory_bytes(lab: Lab, choice: SchemeVariant, flows: Sequence[Flow]) -> int:
     tracemalloc.start()
     control = admission_of(lab, choice, EVALUATION)
     _requested(control, flows)

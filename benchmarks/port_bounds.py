@@ -28,7 +28,7 @@ import networkx as nx
 from benchmarks.measure import ROOT, BenchmarkError, Row
 from evaluation.worst_case.port_frames import FrameFlow, search
 from loko.calculus.token_buckets import RateLatency, TokenBucket
-from loko.calculus.total_flow import Server, Step, TotalFlow, UnsettledError
+from loko.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
 from loko.calculus.whole_path import whole_path_ns
 from loko.units import NS_PER_US
 
@@ -170,7 +170,7 @@ def ours(network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
     began = time.perf_counter()
     servers = _servers(network, shaping)
     flows = TotalFlow(servers)
-    steps = {flow: tuple(Step(name) for name in path) for flow, path in network.paths.items()}
+    steps = {flow: tuple(PathStep(name) for name in path) for flow, path in network.paths.items()}
     for flow, path in steps.items():
         flows.add(path, network.buckets[flow])
     try:
@@ -196,8 +196,8 @@ def longest_found_us(network: PortNetwork, flow: str) -> float:
     return search(servers, flows, itemgetter(flow), runs=RUNS, seed=1) / NS_PER_US
 
 
-def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, Server]:
-    server = Server(
+def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, PortServer]:
+    server = PortServer(
         service=RateLatency(rate_bps=_LINE_MBPS * 1e6, latency_ns=_LATENCY_US * 1e3),
         line_rate_bps=shaping.line_rate_bps,
         frame_bytes=shaping.frame_bytes,

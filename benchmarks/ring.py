@@ -11,7 +11,7 @@ from loko.lab import Endpoint, Lab, ring_lab
 from loko.planning import Plan, plan
 from loko.ring import Ring
 from loko.scenario import EVALUATION
-from loko.schemes import admission_of, choice_named
+from loko.schemes import admission_of, variant_named
 
 PAPER_BOARDS: Final = 31
 PAPER_REQUESTS: Final = 100
@@ -62,4 +62,4 @@ def admitted(lab: Lab, *, hops: int, seed: int) -> tuple[Plan, int]:
                 frame_bytes=EVALUATION.frame_bytes[0],
             )
         )
-    return plan(lab, flows, admission_of(lab, choice_named(FULL_RATE.name), EVALUATION)), requests
+    return plan(lab, flows, admission_of(lab, variant_named(FULL_RATE.name), EVALUATION)), requests

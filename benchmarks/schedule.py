@@ -29,7 +29,7 @@ from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.schedule.values import values_of
-from loko.solvers import Program, Solver, solver_named
+from loko.solvers import IntegerProgram, Solver, solver_named
 
 _SEED: Final = 1
 _GROWTH: Final = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
@@ -238,7 +238,7 @@ def _result(case: str, way: str, timing: RunTiming) -> TimedResult:
 
 def _start_s(solver: Solver) -> float:
     """Return the time in s that a solver's process takes for a trivial program."""
-    program = Program()
+    program = IntegerProgram()
     program.row("one", [program.variable(1)], high=1)
     begin_ns = time.monotonic_ns()
     solver_named(solver)(program, time_limit_s=60)

@@ -9,13 +9,13 @@ from typing import Any, Final
 from benchmarks.measure import BenchmarkError, Row, Spread
 from evaluation.worst_case.port_frames import whole_path_trial
 from evaluation.worst_case.port_trial import port_trial
-from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow
+from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
 from loko.calculus.whole_path import whole_path_ns
 from loko.flow import Flow
 from loko.lab import Lab, lab_of
 from loko.planning import plan
-from loko.scenario import of_lokos_tables
-from loko.schemes import CHOICES, admission_of
+from loko.scenario import loko_scenario
+from loko.schemes import VARIANTS, admission_of
 
 _RUNS: Final = 600
 _PACKETS: Final = 5_000
@@ -109,8 +109,8 @@ def _fitting(lab: Lab, deadline_ms: float, scheme: str, target_ms: float | None)
     deadlines_ns = dict.fromkeys((flow.id for flow in flows), deadline_ms * 1e6)
     admission = admission_of(
         lab,
-        CHOICES[scheme],
-        of_lokos_tables(entries=60, packet_sizes_bytes=(_FRAME_BYTES,)),
+        VARIANTS[scheme],
+        loko_scenario(entries=60, packet_sizes_bytes=(_FRAME_BYTES,)),
         target_ns=None if target_ms is None else target_ms * 1e6,
         deadlines_ns=deadlines_ns,
     )
@@ -150,11 +150,11 @@ def _times(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
 def _time_ms(hops: int, frames: int) -> float:
     """Return the time for one path of a ring of 16 with a flow from every server. Loads seen are kept."""
     service = RateLatency(rate_bps=1e9, latency_ns=12_336.0)
-    server = Server(service=service, line_rate_bps=1e9, frame_bytes=1542.0)
-    servers: Mapping[str, Server] = {f"s{number}": server for number in range(16)}
+    server = PortServer(service=service, line_rate_bps=1e9, frame_bytes=1542.0)
+    servers: Mapping[str, PortServer] = {f"s{number}": server for number in range(16)}
     network = TotalFlow(servers)
     bucket = TokenBucket(rate_bps=1e7, burst_bytes=1542.0 * frames)
-    paths = [tuple(Step(f"s{(first + hop) % 16}") for hop in range(hops)) for first in range(16)]
+    paths = [tuple(PathStep(f"s{(first + hop) % 16}") for hop in range(hops)) for first in range(16)]
     for path in paths:
         network.add(path, bucket)
     bounds = network.settle(servers)

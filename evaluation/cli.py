@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from loko.commands.telling import tell, tell_error
-from loko.one_line_error import NOT_NOW, OF_ENVIRONMENT, WRONG_INPUT, OneLineError
+from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT, UserError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -223,11 +223,11 @@ def main() -> None:
         status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:
         _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
-    except OneLineError as error:
+    except UserError as error:
         tell_error(error)
         sys.exit(error.status)
     except OSError as error:
-        status = NOT_NOW if error.errno in OF_ENVIRONMENT else WRONG_INPUT
+        status = NOT_NOW if error.errno in ENVIRONMENT_FAULT else WRONG_INPUT
         _end(f"{error.filename or 'system'}: {error.strerror or error}", status)
     except MemoryError:
         _end("out of memory; ask for less, or give the program more")

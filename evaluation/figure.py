@@ -13,7 +13,7 @@ from evaluation.facts import Fact, fact
 from evaluation.options import Options
 from evaluation.result import ClaimKind, NoteResult, Printed, Series, TableResult
 from loko.allocation import allocation_name
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.lab import Lab, load_lab
 
 Mode = Literal["virtual", "live", "hardware"]
@@ -58,7 +58,7 @@ class Evidence:
     """How the replay is smaller than the paper's, as text; empty at the paper's scale."""
 
 
-class Check(Strict):
+class Check(StrictModel):
     """How a claim is checked. Subclasses have a `kind`, which tells them apart in a document."""
 
     @property
@@ -96,7 +96,7 @@ class NumberCheck(Check):
         return True
 
 
-class Claim(Strict):
+class Claim(StrictModel):
     """A statement of the paper about the figure, and how to check it. Subclasses define which checks."""
 
     claim: str
@@ -117,14 +117,14 @@ class Claim(Strict):
     """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
 
 
-class FigureNote(Strict):
+class FigureNote(StrictModel):
     """A point that the paper leaves open or contradicts itself on, and how this project deals with it."""
 
     fact: str
     text: str
 
 
-class Figure(Strict):
+class Figure(StrictModel):
     """The document of a figure or table. Each figure type has a subclass (`evaluation.figure_types`)."""
 
     kind: str

@@ -11,17 +11,17 @@ from evaluation.figure import Figure, LabFigure
 from evaluation.options import Options
 from evaluation.result import runs_of
 from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSettings, option_of
-from loko.document import InputError, Strict
+from loko.document import InputError, StrictModel
 
 
-class HostPair(Strict):
+class HostPair(StrictModel):
     """Who sends to whom."""
 
     source: str
     destination: str
 
 
-class FlowEnds(Strict):
+class FlowEnds(StrictModel):
     """A flow of the experiment. Share 1 has rate r_1 and burst b_1 of equation 8, share 2 has r_2 and b_2."""
 
     source: str
@@ -34,7 +34,7 @@ class FlowEnds(Strict):
         return f"{self.source}->{self.destination}"
 
 
-class QuickRuns(Strict):
+class QuickRuns(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     runs: int = Field(ge=1)

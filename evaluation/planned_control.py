@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import ControlTraffic, MessageRate, MessageType
 from loko.controller import messages, messages13
 from loko.lab import Lab
 from loko.scenario import OpenFlow
@@ -18,20 +18,20 @@ _FIRST_XID: Final = 1000
 """Larger than any transaction ID of the session that sets up the table."""
 _REQUESTS: Final = {
     OpenFlow.V1_0: {
-        Message.ECHO: messages.echo_request,
-        Message.BARRIER: messages.barrier_request,
-        Message.FEATURES: messages.features_request,
-        Message.TABLE_STATISTICS: messages.table_stats_request,
-        Message.HEARTBEAT: messages.table_stats_request,
-        Message.FLOW_STATISTICS: messages.flow_stats_request,
+        MessageType.ECHO: messages.echo_request,
+        MessageType.BARRIER: messages.barrier_request,
+        MessageType.FEATURES: messages.features_request,
+        MessageType.TABLE_STATISTICS: messages.table_stats_request,
+        MessageType.HEARTBEAT: messages.table_stats_request,
+        MessageType.FLOW_STATISTICS: messages.flow_stats_request,
     },
     OpenFlow.V1_3: {
-        Message.ECHO: messages13.echo_request,
-        Message.BARRIER: messages13.barrier_request,
-        Message.FEATURES: messages13.features_request,
-        Message.TABLE_STATISTICS: messages13.table_stats_request,
-        Message.HEARTBEAT: messages13.aggregate_request,
-        Message.FLOW_STATISTICS: messages13.flow_stats_request,
+        MessageType.ECHO: messages13.echo_request,
+        MessageType.BARRIER: messages13.barrier_request,
+        MessageType.FEATURES: messages13.features_request,
+        MessageType.TABLE_STATISTICS: messages13.table_stats_request,
+        MessageType.HEARTBEAT: messages13.aggregate_request,
+        MessageType.FLOW_STATISTICS: messages13.flow_stats_request,
     },
 }
 SENDABLE: Final = tuple(_REQUESTS[OpenFlow.V1_0])

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.traffic import IN_WORDS, Sender, Sends
-from loko.one_line_error import OneLineError
+from loko.user_error import UserError
 
 LOST: int = -1
 """Value of `RunRecords.received_ns` for a packet that never arrived."""
 
 
-class RunError(OneLineError):
+class RunError(UserError):
     """A run could not be carried out. The message is one line: what failed, where, and how to mend it."""
 
 

@@ -130,12 +130,12 @@ def schedule(
     from loko.schedule.sources import write_sources  # noqa: PLC0415
     from loko.schedule.timed_flow import timed_flows_of  # noqa: PLC0415
     from loko.schedule.values import values_of  # noqa: PLC0415
-    from loko.solvers.program import Clock  # noqa: PLC0415
+    from loko.solvers.program import TimeBudget  # noqa: PLC0415
 
     with wrong_input_ends():
         refuse_both(as_json=as_json, as_csv=as_csv)
         begin_ns = time.monotonic_ns()
-        clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
+        clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
         timed = timed_flows_of(documents, flows)
         extended: ExtendedSchedule | None = None

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from evaluation.traffic import Bucket, RandomBursts, Sender
-from loko.document import InputError, Strict
+from loko.document import InputError, StrictModel
 from loko.flow import Flow
 from loko.units import BITS_NS_PER_BYTE_S
 
@@ -25,7 +25,7 @@ DEFAULT_QUEUE_FRAMES: Final = 160
 """Number of frames that the default send buffer of a Linux UDP socket holds."""
 
 
-class SenderSettings(Strict):
+class SenderSettings(StrictModel):
     """How every host of a figure sends. All four numbers are assumptions: no paper prints them."""
 
     burst_frames: int = Field(default=0, ge=0, le=1_000_000)

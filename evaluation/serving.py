@@ -34,7 +34,7 @@ from loko.commands.telling import tell
 from loko.control_traffic import (
     CHANGES_PER_S,
     COMPARISON_S,
-    described,
+    describe,
     driver_traffic,
     parse_control,
     served_traffic,
@@ -43,15 +43,15 @@ from loko.document import InputError
 from loko.entries import default_entries, match_of, planned_entries
 from loko.frame_sizes import DeclaredSize, declared_sizes, parse_size
 from loko.lab import Backend, Lab, load_lab
-from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
+from loko.scenario import EVALUATION, OpenFlow, loko_scenario
 from loko.schemes import (
-    Choice,
     SchemeName,
+    SchemeVariant,
     admission_of,
-    choice_of,
     conditions_of,
     default_scheme,
     reserved_of,
+    variant_of,
 )
 from loko.serve.admitter import SchemeAdmitter
 from loko.serve.journal import LogFormat, begin_log
@@ -343,13 +343,13 @@ class _Granted(NamedTuple):
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
     lab = lab.robust() if given.robust else lab
     scheme = given.scheme or default_scheme(lab)
-    _refuse_baseline(Choice(scheme=scheme), is_wanted=bool(given.baseline))
+    _refuse_baseline(SchemeVariant(scheme=scheme), is_wanted=bool(given.baseline))
     entries = default_entries(lab) if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
     compare_s = COMPARISON_S if given.compare_s is None else given.compare_s
-    choice = choice_of(lab, scheme, given.allocation)
+    choice = variant_of(lab, scheme, given.allocation)
     refuse_idle_target(lab, given.target_ms, [choice])
-    if not choice.lets_flows_go:
+    if not choice.supports_release:
         raise InputError(
             f"--allocation {given.allocation}: works only for flows that stay; leave it out, or use"
             " 'loko plan'"
@@ -358,7 +358,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     declared = {DeclaredSize(size) for size in (() if expected is None else expected.frame_bytes)}
     declared |= {parse_size(text, lab) for text in given.frame_bytes or ()}
     declared = declared or {DeclaredSize(size) for size in EVALUATION.frame_bytes}
-    scenario = of_lokos_tables(
+    scenario = loko_scenario(
         entries=entries,
         packet_sizes_bytes=tuple(size.frame_bytes for size in declared),
         openflow=openflow,
@@ -375,7 +375,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         mix=expected,
         traffic=traffic,
         target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
-        fillers=fillers,
+        padding=fillers,
     )
     options = {
         "scheme": scheme.value,
@@ -400,15 +400,15 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     return _Granted(SchemeAdmitter(lab, admission), terms, options, changes_per_s, compare_s, fillers)
 
 
-def _refuse_baseline(choice: Choice, *, is_wanted: bool) -> None:
+def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:
     """Raise `InputError` for a scheme that guarantees nothing here, unless that is what is wanted."""
     name = choice.scheme.value
-    if choice.is_rival and not is_wanted:
+    if choice.is_baseline and not is_wanted:
         raise InputError(
             f"--scheme {name}: is a baseline, {conditions_of(choice).baseline};"
             " add --baseline to serve it all the same, or choose another scheme"
         )
-    if is_wanted and not choice.is_rival:
+    if is_wanted and not choice.is_baseline:
         raise InputError(f"--baseline: scheme {name} is none; leave it out, or give --scheme silo or qjump")
 
 
@@ -434,7 +434,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
     }
     terms = Terms(
         lab=lab,
-        reserved=described(driver_traffic(served.changes_per_s)),
+        reserved=describe(driver_traffic(served.changes_per_s)),
         entries=dict.fromkeys(lab.switches, served.table_entries),
         fillers=0,
         openflow=openflow,

@@ -18,7 +18,7 @@ import yaml
 from reserved_port import ReservedPort
 from served_lab import LOKO, PATIENCE_S, wait_for
 
-from loko.one_line_error import NOT_NOW, WRONG_INPUT
+from loko.user_error import NOT_NOW, WRONG_INPUT
 
 ROLE = Path(__file__).resolve().parents[1] / "playbooks" / "roles" / "controller"
 

@@ -10,7 +10,7 @@ import pytest
 from live_harness import needs_namespaces
 from served_lab import LOKO, PATIENCE_S, ServedLab, wait_for
 
-from loko.one_line_error import NOT_NOW, WRONG_INPUT
+from loko.user_error import NOT_NOW, WRONG_INPUT
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 ROOM_BYTES = 1 << 20

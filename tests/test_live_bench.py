@@ -56,7 +56,7 @@ from loko.controller.messages import echo_request
 from loko.device import load_profile
 from loko.document import InputError
 from loko.lab import Lab, Switch, load_lab
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
@@ -433,7 +433,7 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
 @needs_priority
 @pytest.mark.live
 def test_open_vswitch_is_measured_as_a_device() -> None:
-    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
     with open_device("openvswitch") as device:
         times = dict(dp_time.measure(device, 1, table=table, sizes=(64, 306), samples=30))
     for samples in times.values():
@@ -463,7 +463,7 @@ def test_one_long_burst_shows_the_queue_behind_open_vswitch() -> None:
 @needs_emulator
 @pytest.mark.live
 def test_an_emulated_board_is_measured_as_a_device() -> None:
-    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
     with open_device("zodiac-fx-live") as device:
         times = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
         held = buffer.capacity(device, 306)
@@ -487,7 +487,7 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
 )
 def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cable) -> None:
     """The cable is back before its absence can be noticed, so measurements in between may be wrong."""
-    table = TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=1, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
     pulls = [pulled]
 
     def measure(device, seed):

@@ -12,9 +12,9 @@ from browser import Page, browser
 from prometheus_client.parser import text_string_to_metric_families
 from served_lab import LOKO, PATIENCE_S, ServedLab, flow
 
-from loko.schemes import choice_named, conditions_of
+from loko.schemes import conditions_of, variant_named
 
-SILO = conditions_of(choice_named("silo")).baseline
+SILO = conditions_of(variant_named("silo")).baseline
 
 
 @pytest.fixture(scope="module")

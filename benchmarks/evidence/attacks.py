@@ -24,7 +24,7 @@ from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.ring import Ring
-from loko.scenario import EVALUATION, of_lokos_tables
+from loko.scenario import EVALUATION, loko_scenario
 
 _GENERATIONS: Final = 30
 _SECONDS: Final = 30.0
@@ -194,7 +194,7 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Delive
     switch is never busy for long, as soon as it is sent. Returns the number of all flows, and the results of
     their frames.
     """
-    lab, scenario = star(), of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+    lab, scenario = star(), loko_scenario(entries=17, packet_sizes_bytes=(306,))
     admission = admission_named(scheme, lab, scenario, control={})
     rate_bps = 1.17e6 if scheme == FIFTH_RATE.name else 5.85e6
     history = succession(

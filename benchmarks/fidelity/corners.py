@@ -14,17 +14,17 @@ from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
-    Action,
+    ActionType,
     Case,
-    Match,
-    Priorities,
+    MatchType,
+    PriorityOrder,
     Scenario,
     UsedEntry,
 )
 
-MATCHES: Final = (Match.PORT, Match.ALL)
+MATCHES: Final = (MatchType.PORT, MatchType.ALL)
 """The types of match with the least and the greatest cost."""
-ACTIONS: Final = (Action.OUTPUT, Action.SET_NW_SRC)
+ACTIONS: Final = (ActionType.OUTPUT, ActionType.SET_NW_SRC)
 """The cheapest action, and that with the paper's longest processing time (section 3.3.3)."""
 
 INPUT_PORT, OUTPUT_PORT, UNUSED_PORT = 1, 2, 3
@@ -38,7 +38,7 @@ _FIRST_PRIORITY: Final = 100
 
 def corners() -> tuple[Case, ...]:
     """Return all combinations of extreme values of Table 1; with one entry, there is only one order."""
-    orders = tuple(itertools.product(UsedEntry, Priorities))
+    orders = tuple(itertools.product(UsedEntry, PriorityOrder))
     return tuple(
         Case(
             entries=entries,
@@ -88,7 +88,7 @@ def frame(corner: Case) -> bytes:
 def table(corner: Case) -> list[bytes]:
     """Return the FLOW_MODs of the corner's table, in order."""
     used = 0 if corner.used_entry is UsedEntry.FIRST else corner.entries - 1
-    rising = corner.priorities is Priorities.INCREASING
+    rising = corner.priorities is PriorityOrder.INCREASING
     return [
         _add(
             corner,
@@ -104,7 +104,7 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
     if dummy is not None:
         # Change one field: the input port if it is the only one, else the source address.
         source = _DUMMY_ADDRESS + dummy
-        in_port = UNUSED_PORT if corner.match is Match.PORT else INPUT_PORT
+        in_port = UNUSED_PORT if corner.match is MatchType.PORT else INPUT_PORT
     values: dict[str, Any] = {
         "in_port": in_port,
         "dl_src": _HOST_MACS[0],
@@ -121,9 +121,9 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
     return flow_mod(match, _actions(corner.action), priority=priority, xid=priority)
 
 
-def _actions(action: Action) -> list[Any]:
-    if action is Action.OUTPUT:
+def _actions(action: ActionType) -> list[Any]:
+    if action is ActionType.OUTPUT:
         return [output_to(OUTPUT_PORT)]
-    if action is Action.SET_NW_SRC:
+    if action is ActionType.SET_NW_SRC:
         return [parser.OFPActionSetNwSrc(_NEW_SOURCE), output_to(OUTPUT_PORT)]
     raise ValueError(f"action {action.value} is at no corner")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from loko.document import InputError
     from loko.flow import Flow
     from loko.frame import frame_of
-    from loko.front import model, plan
     from loko.lab import Lab, load_lab
+    from loko.notebook_api import model, plan
     from loko.planning import Plan
     from loko.requests import Request, load_requests
     from loko.service_curve import SwitchService
@@ -63,9 +63,9 @@ _MODULES: Final = {
     "load_lab": "lab",
     "load_profile": "device",
     "load_requests": "requests",
-    "model": "front",
+    "model": "notebook_api",
     "packet_out": "controller.building",
-    "plan": "front",
+    "plan": "notebook_api",
 }
 """The module of each name, imported on first use: every command imports this package first."""
 

@@ -11,7 +11,7 @@ from typing import Final
 from loko.calculus import RateLatency, TokenBucket, bytes_in, delay_bound_ns, time_ns
 from loko.control_traffic import NO_INTERFERENCE, Interference
 from loko.document import InputError
-from loko.margin import Promise
+from loko.margin import GuaranteeKind
 from loko.service_curve import SwitchService
 
 
@@ -106,15 +106,17 @@ class Frontier:
         """Return the delay bound D if bursts of this size in total are admitted."""
         return self.empty_delay_ns + time_ns(size_bytes=burst_bytes, rate_bps=self.service_rate_bps)
 
-    def falls(self, rate_bps: float, burst_bytes: float, *, delay_ns: float, slack: float) -> Promise | None:
+    def falls(
+        self, rate_bps: float, burst_bytes: float, *, delay_ns: float, slack: float
+    ) -> GuaranteeKind | None:
         """Return a promise that falls if this rate and burst are used, if any does.
 
         Promised are no loss, and at most `delay_ns`. `slack` is that of admission for rounding errors.
         """
         most = 1 + slack
         if rate_bps > self.max_rate_bps * most or burst_bytes > self.burst_bytes(rate_bps) * most:
-            return Promise.LOSS
-        return Promise.LATENESS if self.delay_ns(burst_bytes) > delay_ns * most else None
+            return GuaranteeKind.LOSS
+        return GuaranteeKind.LATENESS if self.delay_ns(burst_bytes) > delay_ns * most else None
 
 
 def frontier(service: SwitchService, interference: Interference = NO_INTERFERENCE) -> Frontier:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from loko.document import Strict, read
+from loko.document import StrictModel, read
 
 Cards = Mapping[int, str]
 """The card at the other end of each cable, by port of a real board."""
@@ -15,7 +15,7 @@ Cards = Mapping[int, str]
 _LONGEST_NAME = 15
 
 
-class Cabling(Strict):
+class Cabling(StrictModel):
     """A file that says, beside a lab's file, which of its switches are real boards.
 
     A lab's file says what is connected with what. The cabling says where this machine takes part: at the

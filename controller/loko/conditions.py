@@ -209,7 +209,7 @@ CLOCKS_AND_CABLES: Final = Condition(
 
 
 def _slower(lab: Lab, margin: Margin | None) -> tuple[str, ...]:
-    return () if margin is None else (f"For these flows, {margin.told(is_robust=lab.is_robust)}.",)
+    return () if margin is None else (f"For these flows, {margin.describe(is_robust=lab.is_robust)}.",)
 
 
 NO_SLOWER_THAN: Final = Condition(

@@ -52,7 +52,7 @@ COMPARED_ENTRIES: Final = 8
 """The most entries, with one action each, of a board's table that the switch driver compares."""
 
 
-class Message(Enum):
+class MessageType(Enum):
     """Kinds of messages of a controller that manages flows at run time."""
 
     ECHO = "echo"
@@ -80,7 +80,7 @@ class Message(Enum):
     """Any of the other kinds: the most expensive one is charged."""
 
 
-_OF_DRIVER: Final = (Message.HEARTBEAT, Message.CHANGE)
+_OF_DRIVER: Final = (MessageType.HEARTBEAT, MessageType.CHANGE)
 """What the switch driver sends; one segment at a time is on its way or unanswered."""
 
 
@@ -139,13 +139,13 @@ class MessageRate:
             )
 
 
-ControlTraffic = Mapping[Message, MessageRate]
+ControlTraffic = Mapping[MessageType, MessageRate]
 """What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
 
 NO_MESSAGES: Final[ControlTraffic] = MappingProxyType({})
 """A silent controller. What the board does by itself is reserved for all the same (`interference`)."""
 HEARTBEAT: Final[ControlTraffic] = MappingProxyType(
-    {Message.HEARTBEAT: MessageRate(per_s=NS_PER_S / HEARTBEAT_NS)}
+    {MessageType.HEARTBEAT: MessageRate(per_s=NS_PER_S / HEARTBEAT_NS)}
 )
 """Control traffic of a switch whose table does not change: a count every 2 s (docs/driver.md)."""
 CHANGES_PER_S: Final = 20.0
@@ -167,11 +167,11 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
     texts = tuple(texts)
     if texts == ("none",):
         return NO_MESSAGES
-    known = ", ".join(message.value for message in Message)
-    rates: dict[Message, MessageRate] = {}
+    known = ", ".join(message.value for message in MessageType)
+    rates: dict[MessageType, MessageRate] = {}
     for text in texts:
         parts = _SYNTAX.fullmatch(text)
-        names = [message for message in Message if parts and message.value == parts[1]]
+        names = [message for message in MessageType if parts and message.value == parts[1]]
         if parts is None or not names:
             raise InputError(
                 f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known}), or none"
@@ -187,7 +187,7 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
     return MappingProxyType(rates)
 
 
-def described(traffic: ControlTraffic) -> str:
+def describe(traffic: ControlTraffic) -> str:
     """Describe in one line what each switch reserves beside flows; `parse_control` reads its messages."""
     rates = (
         f"{message.value}={rate.per_s:g}" + (f"x{rate.burst}" if rate.burst > 1 else "")
@@ -212,9 +212,11 @@ def interference(
         return NO_INTERFERENCE
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
-    if Message.COMPARISON in costs:  # for the turn that it takes, another of the driver's segments is charged
+    if (
+        MessageType.COMPARISON in costs
+    ):  # for the turn that it takes, another of the driver's segments is charged
         turn_ns = max(costs.get(kind, 0.0) for kind in _OF_DRIVER)
-        costs[Message.COMPARISON] = max(0.0, costs[Message.COMPARISON] - turn_ns)
+        costs[MessageType.COMPARISON] = max(0.0, costs[MessageType.COMPARISON] - turn_ns)
     messages = TimeBucket(
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
@@ -236,13 +238,13 @@ def driver_traffic(changes_per_s: float) -> ControlTraffic:
     """
     if not changes_per_s:
         return HEARTBEAT
-    return MappingProxyType({Message.CHANGE: MessageRate(per_s=2 * changes_per_s)})
+    return MappingProxyType({MessageType.CHANGE: MessageRate(per_s=2 * changes_per_s)})
 
 
 _LESS: Final = {
-    Message.CHANGE: "lower --changes-per-s",
-    Message.HEARTBEAT: "say that tables change, by --changes-per-s",
-    Message.COMPARISON: "raise --compare-s",
+    MessageType.CHANGE: "lower --changes-per-s",
+    MessageType.HEARTBEAT: "say that tables change, by --changes-per-s",
+    MessageType.COMPARISON: "raise --compare-s",
 }
 """How to have the switch driver send less."""
 
@@ -256,7 +258,7 @@ def served_traffic(
     """
     own = dict(driver_traffic(changes_per_s))
     if compare_s:
-        own[Message.COMPARISON] = MessageRate(per_s=2 / compare_s)
+        own[MessageType.COMPARISON] = MessageRate(per_s=2 / compare_s)
     for kind in own.keys() & others.keys():
         if others[kind].per_s < own[kind].per_s:
             raise InputError(
@@ -301,7 +303,9 @@ def ring_units(
     return units
 
 
-def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenFlow = OpenFlow.V1_0) -> float:
+def message_ns(
+    profile: Profile, message: MessageType, entries: int, openflow: OpenFlow = OpenFlow.V1_0
+) -> float:
     """Return the longest time for which a message keeps frames waiting, with `entries` in the table (3.2.3).
 
     It is the CPU time of the segment, of the message and of the acknowledgements, and the time of request and
@@ -310,14 +314,14 @@ def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenF
     return max(_form_ns(profile, form, entries, openflow) for form in _forms(message))
 
 
-def _forms(message: Message) -> tuple[Message, ...]:
+def _forms(message: MessageType) -> tuple[MessageType, ...]:
     """Return the messages that one may be."""
-    if message is Message.UNKNOWN:
-        return tuple(kind for kind in Message if kind is not Message.UNKNOWN)
-    return (message, Message.PORTS) if message is Message.COMPARISON else (message,)
+    if message is MessageType.UNKNOWN:
+        return tuple(kind for kind in MessageType if kind is not MessageType.UNKNOWN)
+    return (message, MessageType.PORTS) if message is MessageType.COMPARISON else (message,)
 
 
-def _form_ns(profile: Profile, message: Message, entries: int, openflow: OpenFlow) -> float:
+def _form_ns(profile: Profile, message: MessageType, entries: int, openflow: OpenFlow) -> float:
     costs = profile.cpu.control
     replies = _reply_segments(profile, message, entries, openflow)
     work_ps = _WORK_PS[openflow](profile, message, entries)
@@ -385,14 +389,14 @@ def _frame_bytes(payload_bytes: int) -> int:
     return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
 
 
-def _request_bytes(message: Message, openflow: OpenFlow) -> int:
+def _request_bytes(message: MessageType, openflow: OpenFlow) -> int:
     """Return the payload of the segment that carries the request."""
-    if message is Message.CHANGE:
+    if message is MessageType.CHANGE:
         return 8 + 2 * _OWN_FLOW_MOD_BYTES[openflow]
     return _FLOW_MOD_BYTES[openflow]
 
 
-def _reply_segments(profile: Profile, message: Message, entries: int, openflow: OpenFlow) -> list[int]:
+def _reply_segments(profile: Profile, message: MessageType, entries: int, openflow: OpenFlow) -> list[int]:
     """Return the payload of each segment that carries the reply; an empty list if there is no reply."""
     return [
         min(_SEGMENT_BYTES, size - begin)
@@ -401,59 +405,59 @@ def _reply_segments(profile: Profile, message: Message, entries: int, openflow: 
     ]
 
 
-def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
+def _replies_10_bytes(profile: Profile, message: MessageType, entries: int) -> list[int]:
     """Return the length of the reply (OpenFlow 1.0, section 5); for an added entry, of the error.
 
     The board answers a flow-mod with an error if the table is full.
     """
     ports = profile.ports.count.value
     size = {
-        Message.ECHO: 8,
-        Message.BARRIER: 8,
-        Message.FEATURES: 32 + 48 * ports,
-        Message.PORTS: 32 + 48 * ports,
-        Message.FLOW_ADD: _ERROR_BYTES,
-        Message.FLOW_MODIFY: _ERROR_BYTES,
-        Message.FLOW_MODIFY_STRICT: _ERROR_BYTES,
-        Message.FLOW_DELETE: 0,
-        Message.FLOW_DELETE_STRICT: 0,
-        Message.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
-        Message.COMPARISON: 12 + (88 + 8) * min(entries, COMPARED_ENTRIES),
-        Message.TABLE_STATISTICS: 12 + 64,
-        Message.HEARTBEAT: 12 + 64,
-        Message.PORT_STATISTICS: 12 + 104 * ports,
-        Message.DESCRIPTION: 12 + 1056,
-        Message.CHANGE: 8 + 2 * _ERROR_BYTES,
+        MessageType.ECHO: 8,
+        MessageType.BARRIER: 8,
+        MessageType.FEATURES: 32 + 48 * ports,
+        MessageType.PORTS: 32 + 48 * ports,
+        MessageType.FLOW_ADD: _ERROR_BYTES,
+        MessageType.FLOW_MODIFY: _ERROR_BYTES,
+        MessageType.FLOW_MODIFY_STRICT: _ERROR_BYTES,
+        MessageType.FLOW_DELETE: 0,
+        MessageType.FLOW_DELETE_STRICT: 0,
+        MessageType.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
+        MessageType.COMPARISON: 12 + (88 + 8) * min(entries, COMPARED_ENTRIES),
+        MessageType.TABLE_STATISTICS: 12 + 64,
+        MessageType.HEARTBEAT: 12 + 64,
+        MessageType.PORT_STATISTICS: 12 + 104 * ports,
+        MessageType.DESCRIPTION: 12 + 1056,
+        MessageType.CHANGE: 8 + 2 * _ERROR_BYTES,
     }[message]
     return [size]
 
 
-def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
+def _replies_13_bytes(profile: Profile, message: MessageType, entries: int) -> list[int]:
     """Return the same for OpenFlow 1.3 (1.3.4, section 7.3); for flow statistics, the length of each part."""
-    if message is Message.FLOW_STATISTICS:
+    if message is MessageType.FLOW_STATISTICS:
         parts = [_ENTRIES_A_PART] * (entries // _ENTRIES_A_PART) + [entries % _ENTRIES_A_PART]
         return [16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * part for part in parts]
     size = {
-        Message.ECHO: 8,
-        Message.BARRIER: 8,
-        Message.FEATURES: 32,
-        Message.FLOW_ADD: _ERROR_BYTES,
-        Message.FLOW_MODIFY: _ERROR_BYTES,
-        Message.FLOW_MODIFY_STRICT: _ERROR_BYTES,
-        Message.FLOW_DELETE: 0,
-        Message.FLOW_DELETE_STRICT: 0,
-        Message.TABLE_STATISTICS: 16 + 10 * 24,
-        Message.HEARTBEAT: 16 + 24,
-        Message.COMPARISON: 16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * min(entries, COMPARED_ENTRIES),
-        Message.PORT_STATISTICS: 16 + 112 * profile.ports.count.value,
-        Message.PORTS: 16 + 64 * profile.ports.count.value,
-        Message.DESCRIPTION: 16 + 1056,
-        Message.CHANGE: 8 + 2 * _ERROR_BYTES,
+        MessageType.ECHO: 8,
+        MessageType.BARRIER: 8,
+        MessageType.FEATURES: 32,
+        MessageType.FLOW_ADD: _ERROR_BYTES,
+        MessageType.FLOW_MODIFY: _ERROR_BYTES,
+        MessageType.FLOW_MODIFY_STRICT: _ERROR_BYTES,
+        MessageType.FLOW_DELETE: 0,
+        MessageType.FLOW_DELETE_STRICT: 0,
+        MessageType.TABLE_STATISTICS: 16 + 10 * 24,
+        MessageType.HEARTBEAT: 16 + 24,
+        MessageType.COMPARISON: 16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * min(entries, COMPARED_ENTRIES),
+        MessageType.PORT_STATISTICS: 16 + 112 * profile.ports.count.value,
+        MessageType.PORTS: 16 + 64 * profile.ports.count.value,
+        MessageType.DESCRIPTION: 16 + 1056,
+        MessageType.CHANGE: 8 + 2 * _ERROR_BYTES,
     }[message]
     return [size]
 
 
-def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
+def _work_10_ps(profile: Profile, message: MessageType, entries: int) -> int:
     """Return the cost of the message without its segment (section 3.2.3; `[cpu.control]` of the profile)."""
     costs = profile.cpu.control
     # A Modify appends what it has found, and an Add or Modify may find the table full.
@@ -465,32 +469,34 @@ def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
         delete + costs.delete_strict_hit_ps.value + max(entries - 1, 0) * costs.delete_strict_miss_ps.value
     )
     return {
-        Message.ECHO: costs.echo_ps.value,
-        Message.BARRIER: costs.barrier_ps.value,
-        Message.FEATURES: costs.features_ps.value,
-        Message.PORTS: costs.features_ps.value,
-        Message.FLOW_ADD: adding,
-        Message.FLOW_MODIFY: modify + adding + entries * _dearest(costs.modify_hit_ps, costs.modify_miss_ps),
-        Message.FLOW_MODIFY_STRICT: modify
+        MessageType.ECHO: costs.echo_ps.value,
+        MessageType.BARRIER: costs.barrier_ps.value,
+        MessageType.FEATURES: costs.features_ps.value,
+        MessageType.PORTS: costs.features_ps.value,
+        MessageType.FLOW_ADD: adding,
+        MessageType.FLOW_MODIFY: modify
+        + adding
+        + entries * _dearest(costs.modify_hit_ps, costs.modify_miss_ps),
+        MessageType.FLOW_MODIFY_STRICT: modify
         + adding
         + costs.modify_strict_hit_ps.value
         + max(entries - 1, 0) * costs.modify_strict_miss_ps.value,
-        Message.FLOW_DELETE: delete + entries * _dearest(costs.delete_hit_ps, costs.delete_miss_ps),
-        Message.FLOW_DELETE_STRICT: deleting_strictly,
-        Message.CHANGE: costs.barrier_ps.value + 2 * max(adding, deleting_strictly),
-        Message.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
-        Message.COMPARISON: costs.flow_statistics_ps.value
+        MessageType.FLOW_DELETE: delete + entries * _dearest(costs.delete_hit_ps, costs.delete_miss_ps),
+        MessageType.FLOW_DELETE_STRICT: deleting_strictly,
+        MessageType.CHANGE: costs.barrier_ps.value + 2 * max(adding, deleting_strictly),
+        MessageType.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
+        MessageType.COMPARISON: costs.flow_statistics_ps.value
         + min(entries, COMPARED_ENTRIES)
         * (costs.flow_statistics_entry_ps.value + costs.flow_statistics_action_ps.value),
-        Message.TABLE_STATISTICS: costs.table_statistics_ps.value,
-        Message.HEARTBEAT: costs.table_statistics_ps.value,
-        Message.PORT_STATISTICS: costs.port_statistics_ps.value
+        MessageType.TABLE_STATISTICS: costs.table_statistics_ps.value,
+        MessageType.HEARTBEAT: costs.table_statistics_ps.value,
+        MessageType.PORT_STATISTICS: costs.port_statistics_ps.value
         + profile.ports.count.value * costs.port_statistics_port_ps.value,
-        Message.DESCRIPTION: costs.description_ps.value,
+        MessageType.DESCRIPTION: costs.description_ps.value,
     }[message]
 
 
-def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
+def _work_13_ps(profile: Profile, message: MessageType, entries: int) -> int:
     """Return the same for OpenFlow 1.3 (`[cpu.openflow13]`)."""
     common, costs = profile.cpu.control, openflow_13(profile)
     # All entries are searched for what a new one may replace. A MODIFY is passed over, or costs as much.
@@ -500,25 +506,25 @@ def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
     ports = profile.ports.count.value * costs.port_statistics_port_ps.value
     parts = entries // _ENTRIES_A_PART + 1
     return {
-        Message.ECHO: common.echo_ps.value,
-        Message.BARRIER: common.barrier_ps.value,
-        Message.FEATURES: costs.features_ps.value,
-        Message.FLOW_ADD: adding,
-        Message.FLOW_MODIFY: adding,
-        Message.FLOW_MODIFY_STRICT: adding,
-        Message.FLOW_DELETE: delete + entries * (costs.delete_miss_ps.value + costs.delete_hit_ps.value),
-        Message.FLOW_DELETE_STRICT: deleting_strictly,
-        Message.CHANGE: common.barrier_ps.value + 2 * max(adding, deleting_strictly),
-        Message.FLOW_STATISTICS: parts
+        MessageType.ECHO: common.echo_ps.value,
+        MessageType.BARRIER: common.barrier_ps.value,
+        MessageType.FEATURES: costs.features_ps.value,
+        MessageType.FLOW_ADD: adding,
+        MessageType.FLOW_MODIFY: adding,
+        MessageType.FLOW_MODIFY_STRICT: adding,
+        MessageType.FLOW_DELETE: delete + entries * (costs.delete_miss_ps.value + costs.delete_hit_ps.value),
+        MessageType.FLOW_DELETE_STRICT: deleting_strictly,
+        MessageType.CHANGE: common.barrier_ps.value + 2 * max(adding, deleting_strictly),
+        MessageType.FLOW_STATISTICS: parts
         * (costs.multipart_ps.value + _ENTRIES_A_PART * costs.flow_statistics_entry_ps.value),
-        Message.TABLE_STATISTICS: costs.table_statistics_ps.value
+        MessageType.TABLE_STATISTICS: costs.table_statistics_ps.value
         + entries * costs.table_statistics_entry_ps.value,
-        Message.HEARTBEAT: costs.multipart_ps.value + entries * costs.aggregate_entry_ps.value,
-        Message.COMPARISON: costs.multipart_ps.value
+        MessageType.HEARTBEAT: costs.multipart_ps.value + entries * costs.aggregate_entry_ps.value,
+        MessageType.COMPARISON: costs.multipart_ps.value
         + min(entries, COMPARED_ENTRIES) * costs.flow_statistics_entry_ps.value,
-        Message.PORT_STATISTICS: costs.port_statistics_ps.value + ports,
-        Message.PORTS: costs.port_description_ps.value,
-        Message.DESCRIPTION: costs.description_ps.value,
+        MessageType.PORT_STATISTICS: costs.port_statistics_ps.value + ports,
+        MessageType.PORTS: costs.port_description_ps.value,
+        MessageType.DESCRIPTION: costs.description_ps.value,
     }[message]
 
 

@@ -17,13 +17,13 @@ from loko.lab import Lab
 from loko.network import ShortestPaths
 from loko.planning import plan
 from loko.requests import Request, deadlines_of
-from loko.schemes import Choice, SchemeName, takes_target
+from loko.schemes import SchemeName, SchemeVariant, takes_target
 
 _MOST_TARGETS: Final = 32
 """So many targets are tried: each takes a plan of all flows."""
 
 
-def follows_deadlines(lab: Lab, choice: Choice, requests: Iterable[Request]) -> bool:
+def follows_deadlines(lab: Lab, choice: SchemeVariant, requests: Iterable[Request]) -> bool:
     """Return whether the targets of a plan follow its flows' deadlines if no target is given."""
     is_lokos = choice.scheme is SchemeName.LOKO and takes_target(lab, choice)
     return is_lokos and any(request.deadline_ns is not None for request in requests)

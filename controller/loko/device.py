@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from loko.document import PROFILES, InputError, Strict, find, read
+from loko.document import PROFILES, InputError, StrictModel, find, read
 from loko.generic_switch import GenericSwitch
 from loko.linux_switch import LinuxSwitch
 from loko.quantity import Count, Factor, Quantity
 from loko.tolerance import Tolerant
 
 
-class Ports(Strict):
+class FrontPorts(StrictModel):
     """The front ports and what the wire adds to a frame."""
 
     count: Count
@@ -32,7 +32,7 @@ class Ports(Strict):
     tail_tag_bytes: Count
 
 
-class IntegratedSwitch(Strict):
+class IntegratedSwitch(StrictModel):
     """The switch chip between the ports and the CPU."""
 
     transit_ps: Count
@@ -41,7 +41,7 @@ class IntegratedSwitch(Strict):
     """Whether a frame keeps its outermost VLAN tag on its way to the CPU (docs/quirks.md, open points)."""
 
 
-class FlowControl(Strict):
+class FlowControl(StrictModel):
     """Pause frames, and what the integrated switch does when it is paused (docs/overload.md)."""
 
     pause_quanta: Count
@@ -51,7 +51,7 @@ class FlowControl(Strict):
     front_ports: Count
 
 
-class Buffer(Strict):
+class Buffer(StrictModel):
     """The receive buffer of section 3.5: the frame in work, and units; each frame takes whole units."""
 
     packets: Count
@@ -59,13 +59,13 @@ class Buffer(Strict):
     unit_bytes: Count
 
 
-class Table(Strict):
+class FlowTableCapacity(StrictModel):
     """The flow table."""
 
     entries: Count
 
 
-class EntryCost(Strict):
+class EntryCost(StrictModel):
     """Cost of an entry that the search visits: a base, and each field that is not a wildcard."""
 
     base_ps: Count
@@ -85,7 +85,7 @@ class EntryCost(Strict):
     after_hit_ps: Count
 
 
-class ActionCost(Strict):
+class ActionCost(StrictModel):
     """Cost of an action on a frame of length l: fixed + per_byte x max(l - offset, 0)."""
 
     fixed_ps: Count
@@ -97,7 +97,7 @@ class ActionCost(Strict):
         return self.fixed_ps.value + self.per_byte_ps.value * max(frame_bytes - self.offset_bytes, 0)
 
 
-class ActionCosts(Strict):
+class ActionCosts(StrictModel):
     """The actions of Table 1, grouped by what the firmware does for them."""
 
     output: ActionCost
@@ -111,14 +111,14 @@ class ActionCosts(Strict):
     packet_in: ActionCost
 
 
-class Timers(Strict):
+class StackTimers(StrictModel):
     """The IP stack's timers, the remaining interference of section 3.1."""
 
     period_ns: Count
     cost_ps: Count
 
 
-class ControlCost(Strict):
+class ControlCost(StrictModel):
     """What messages of the controller cost: interrupt + segment + each message, and each visited entry."""
 
     interrupt_ps: Count
@@ -161,7 +161,7 @@ class ControlCost(Strict):
     modify_strict_miss_ps: Count
 
 
-class Housekeeping(Strict):
+class Housekeeping(StrictModel):
     """The jobs that the unmodified firmware does every 500 ms in turn (section 2.2.2)."""
 
     port_counters_ps: Count
@@ -169,7 +169,7 @@ class Housekeeping(Strict):
     flow_timeouts_ps: Count
 
 
-class ConsoleCost(Strict):
+class ConsoleCost(StrictModel):
     """What the serial console costs; it works between the frames."""
 
     character_ps: Count
@@ -181,14 +181,14 @@ class ConsoleCost(Strict):
     restart_ns: Count
 
 
-class FieldCost(Strict):
+class FieldCost(StrictModel):
     """Cost of testing a field of an entry in OpenFlow 1.3: if it passes, and if it fails."""
 
     passes_ps: Count
     fails_ps: Count
 
 
-class OpenFlow13Cost(Strict):
+class OpenFlow13Cost(StrictModel):
     """Costs of OpenFlow 1.3 where they differ: an entry costs its fields up to the first that fails."""
 
     other_table_ps: Count
@@ -252,7 +252,7 @@ class OpenFlow13Cost(Strict):
         return field_cost
 
 
-class Cpu(Strict):
+class Cpu(StrictModel):
     """What the CPU needs for a frame."""
 
     base_ps: Count
@@ -261,7 +261,7 @@ class Cpu(Strict):
     capacity_factor: Factor
     entry: EntryCost
     action: ActionCosts
-    timers: Timers
+    timers: StackTimers
     control: ControlCost
     housekeeping: Housekeeping
     console: ConsoleCost | None = None
@@ -270,7 +270,7 @@ class Cpu(Strict):
     """Without it the board speaks OpenFlow 1.0 only. """
 
 
-class Measurement(Strict):
+class Measurement(StrictModel):
     """How a measured profile came about (`loko bench all`)."""
 
     device: str
@@ -292,11 +292,11 @@ class Profile(Tolerant):
     name: str
     title: str
     measurement: Measurement | None = None
-    ports: Ports
+    ports: FrontPorts
     integrated_switch: IntegratedSwitch
     flow_control: FlowControl
     buffer: Buffer
-    table: Table
+    table: FlowTableCapacity
     cpu: Cpu
 
     def wire_ns(self, length_bytes: int) -> float:
@@ -380,11 +380,11 @@ def profile_file(name_or_path: str | Path) -> Path:
     return find(name_or_path, PROFILES, ".toml", "profile").resolve()
 
 
-class OutsideRange(UserWarning):
+class OutsideRangeWarning(UserWarning):
     """A number of a profile lies outside the range that its source allows: it is used all the same."""
 
 
-class _Head(BaseModel):
+class _ProfileHead(BaseModel):
     """The key that gives a profile's kind. Without it, the profile describes a Zodiac FX."""
 
     kind: Literal["linux-switch", "generic-switch"] | None = None
@@ -438,7 +438,7 @@ def _written_numbers(part: object) -> Iterator[tuple[str, MutableMapping[str, An
 @lru_cache
 def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
     """The device in a file, which is read again only when it has changed."""
-    kind = read(path, _Head).kind
+    kind = read(path, _ProfileHead).kind
     device: Device
     if kind == "linux-switch":
         device = read(path, LinuxSwitch)
@@ -447,11 +447,11 @@ def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
     else:
         device = read(path, Profile)
     for name, number in _numbers(device):
-        if number.strays:
+        if number.is_outside_range:
             warnings.warn(
                 f"{path}: {name}: value {number.value} lies outside its range {list(number.range or ())};"
                 " the source does not support it",
-                OutsideRange,
+                OutsideRangeWarning,
                 stacklevel=2,
             )
     return device

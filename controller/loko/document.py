@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from loko.one_line_error import OneLineError
+from loko.user_error import UserError
 
 _PACKAGED = Path(__file__).resolve().parent / "data"
 DATA = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ PROFILES = DATA / "switch-emulator" / "profiles"
 LABS = DATA / "labs"
 
 
-class InputError(OneLineError, ValueError):
+class InputError(UserError, ValueError):
     """Wrong input. The text is one line: what is wrong, where, and how to mend it."""
 
     @property
@@ -37,7 +37,7 @@ class InputError(OneLineError, ValueError):
         return f"{first} (and {len(others)} more)" if others else first
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A frozen record of a document. An unknown key is refused together with the keys that are allowed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -127,7 +127,7 @@ def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None =
     return _check(path, model, parsed.data, parsed.tree)
 
 
-class Parsed(NamedTuple):
+class ParsedDocument(NamedTuple):
     """A YAML document that is not checked yet."""
 
     data: Any
@@ -139,14 +139,14 @@ class Parsed(NamedTuple):
         return _line_of(self.tree, location)
 
 
-def parse(path: Path, text: str) -> Parsed:
+def parse(path: Path, text: str) -> ParsedDocument:
     """Parse a YAML document; JSON is YAML too. Raises `InputError`."""
     try:
         tree = _composed(text)
         if (double := _double_key(tree)) is not None:
             line = double.start_mark.line + 1
             raise InputError(f"{path}:{line}: key '{double.value}' is there twice; remove one")
-        return Parsed(None if tree is None else yaml.SafeLoader("").construct_document(tree), tree)
+        return ParsedDocument(None if tree is None else yaml.SafeLoader("").construct_document(tree), tree)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -210,17 +210,19 @@ def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problem = problems(error)[0]
-        raise InputError(told(path, _line_of(tree, problem.at), problem.name, problem.message)) from None
+        problem = document_errors(error)[0]
+        raise InputError(
+            located_message(path, _line_of(tree, problem.at), problem.name, problem.message)
+        ) from None
 
 
 def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
     """Return an error about one place of a YAML document, such as `("links", 1, "b")`."""
     tree = _composed(path.read_text(encoding="utf-8"))
-    return InputError(told(path, _line_of(tree, location), _name(location), message))
+    return InputError(located_message(path, _line_of(tree, location), _name(location), message))
 
 
-class Problem(NamedTuple):
+class DocumentError(NamedTuple):
     """What is wrong with a document."""
 
     at: Sequence[int | str]
@@ -231,15 +233,15 @@ class Problem(NamedTuple):
     """What is wrong, in one line."""
 
 
-def problems(error: ValidationError) -> list[Problem]:
+def document_errors(error: ValidationError) -> list[DocumentError]:
     """Return everything that pydantic has found wrong."""
     return [_problem(details) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails) -> Problem:
+def _problem(details: ErrorDetails) -> DocumentError:
     location: Sequence[int | str] = details["loc"]
     key = details.get("ctx", {}).get("key") if details["type"] == "unknown_key" else None
-    return Problem([*location, key] if key else location, _name(location), _message(details))
+    return DocumentError([*location, key] if key else location, _name(location), _message(details))
 
 
 _MESSAGES: Final = {
@@ -288,7 +290,7 @@ def _name(location: Sequence[int | str]) -> str:
     return ".".join(map(str, location))
 
 
-def told(path: str | Path, line: int | None, name: str, message: str) -> str:
+def located_message(path: str | Path, line: int | None, name: str, message: str) -> str:
     """Return one line: the place, the name of the part, and what is wrong with it."""
     where = f"{path}:{line}" if line else f"{path}"
     return f"{where}: {name}: {message}" if name else f"{where}: {message}"

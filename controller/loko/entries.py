@@ -10,11 +10,11 @@ from typing import Final
 
 from loko.device import Profile
 from loko.document import InputError
-from loko.flow import Flow, refuse_doubles
+from loko.flow import Flow, refuse_duplicates
 from loko.lab import Lab
 from loko.network import Routed, Visit, visits
 from loko.port_queues.device import highest_queue, table_entries
-from loko.scenario import UNKNOWN, Match, Unknown
+from loko.scenario import UNKNOWN, MatchType, Unknown
 
 ETHERTYPE_IPV4: Final = 0x0800
 PROTOCOL_TCP: Final = 6
@@ -135,9 +135,9 @@ def five_tuple_entry(
     return FlowEntry(priority=priority, match=match, actions=(Output(output_port),))
 
 
-def match_of(lab: Lab) -> Match:
+def match_of(lab: Lab) -> MatchType:
     """Return what the entries of a lab's flows compare: also input ports, if paths may revisit a switch."""
-    return Match.FIVE_TUPLE_AND_PORT if lab.laces else Match.FIVE_TUPLE
+    return MatchType.FIVE_TUPLE_AND_PORT if lab.loop_cables else MatchType.FIVE_TUPLE
 
 
 def default_entries(lab: Lab) -> int | Unknown:
@@ -168,7 +168,7 @@ def switch_entries(
     No traffic of the lab hits a dummy. With `UNKNOWN` entries there are no dummies, and flows may fill a
     table. Raises `InputError` if a table would not hold its flows.
     """
-    refuse_doubles([route.flow for route in routed])
+    refuse_duplicates([route.flow for route in routed])
     _refuse_reserved_addresses(lab)
     passing: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
     for route in routed:
@@ -232,7 +232,7 @@ def flow_entry(lab: Lab, flow: Flow, output_port: int, *, in_port: int | None = 
     )
 
 
-def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
+def padding_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
     """Return entries that no frame of the lab hits, for tables in which flows come and go.
 
     Their priority is above the flows'. So the search compares every one of them for each frame, wherever they

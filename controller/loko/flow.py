@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from loko.calculus import TokenBucket
-from loko.document import InputError, Strict
+from loko.document import InputError, StrictModel
 from loko.units import Quantity
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
@@ -57,7 +57,7 @@ class Flow(NamedTuple):
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
 
 
-class AddressedDocument(Strict):
+class AddressedDocument(StrictModel):
     """The fields that all documents of a flow share: its id, and who sends to whom."""
 
     id: FlowId
@@ -88,11 +88,11 @@ class FlowDocument(AddressedDocument):
         return Flow._make(getattr(self, name) for name in Flow._fields)
 
 
-class DoubleFlowError(InputError):
+class DuplicateFlowError(InputError):
     """Two flows have the same id, or the same hosts and ports."""
 
 
-def doubles(flows: Iterable[tuple[str | None, FiveTuple | None]]) -> Iterator[tuple[int, str | None]]:
+def duplicates(flows: Iterable[tuple[str | None, FiveTuple | None]]) -> Iterator[tuple[int, str | None]]:
     """Yield the index of each flow, given as its id and its five-tuple, that repeats an earlier one.
 
     With it comes the id of the earlier flow that has the same hosts and ports; None if the id itself is used
@@ -111,13 +111,15 @@ def doubles(flows: Iterable[tuple[str | None, FiveTuple | None]]) -> Iterator[tu
                 tuples.setdefault(five_tuple, flow_id)
 
 
-def refuse_doubles(flows: Sequence[Flow]) -> None:
-    """Raise `DoubleFlowError` if two flows have the same id or the same five-tuple."""
-    for place, other in doubles((flow.id, flow[1:5]) for flow in flows):
+def refuse_duplicates(flows: Sequence[Flow]) -> None:
+    """Raise `DuplicateFlowError` if two flows have the same id or the same five-tuple."""
+    for place, other in duplicates((flow.id, flow[1:5]) for flow in flows):
         flow_id = flows[place].id
         if other is None:
-            raise DoubleFlowError(f"flow id '{flow_id}' is used twice; rename one")
-        raise DoubleFlowError(f"flows '{other}' and '{flow_id}' have the same hosts and ports; change a port")
+            raise DuplicateFlowError(f"flow id '{flow_id}' is used twice; rename one")
+        raise DuplicateFlowError(
+            f"flows '{other}' and '{flow_id}' have the same hosts and ports; change a port"
+        )
 
 
 def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from loko.document import InputError
 from loko.lab import Lab
-from loko.on_demand import OnDemand
+from loko.lazy_mapping import LazyMapping
 
 Ends = tuple[str, str]
 """Source and destination."""
@@ -103,7 +103,7 @@ class CrossableSwitches:
             for above, below in nx.bfs_edges(tree, root):
                 self._above[below] = above
                 self._depth[below] = self._depth[above] + 1
-        self._known: OnDemand[Ends, frozenset[str]] = OnDemand(self._between)
+        self._known: LazyMapping[Ends, frozenset[str]] = LazyMapping(self._between)
 
     def between(self, source: str, destination: str) -> frozenset[str]:
         """Return the switches that frames from one host to another can cross; none for unknown hosts."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.quantity import Count, Factor, Source
 from loko.tolerance import Tolerant
 
@@ -33,14 +33,14 @@ ActionKind = Literal[
 ]
 
 
-class GenericPorts(Strict):
+class GenericPorts(StrictModel):
     """The front ports and their rate."""
 
     count: Count
     link_rate_bps: Count
 
 
-class TableRule(Strict):
+class TableRule(StrictModel):
     """Where entries with these matches and actions are kept. An empty list stands for all."""
 
     matches: list[MatchKind] = Field(default=[])
@@ -54,7 +54,7 @@ class TableRule(Strict):
     note: str = ""
 
 
-class GenericTable(Strict):
+class GenericTable(StrictModel):
     """The flow table."""
 
     entries: Count
@@ -64,27 +64,27 @@ class GenericTable(Strict):
     """Whether tagged frames never match an entry."""
 
 
-class Forwarding(Strict):
+class ForwardingLatency(StrictModel):
     """Time from the arrival of a frame's last bit (with cut-through, its header's) until it is queued."""
 
     latency_ns: Count
 
 
-class CutThrough(Strict):
+class CutThrough(StrictModel):
     """Forwarding before the whole frame has arrived."""
 
     header_bytes: Count
     """How much of a frame must have arrived before it is looked up."""
 
 
-class Knot(Strict):
+class Knot(StrictModel):
     """The shortest latency of frames of one length."""
 
     frame_bytes: Annotated[int, Field(ge=1)]
     latency_ns: Count
 
 
-class Busy(Strict):
+class BusyPort(StrictModel):
     """How much longer frames take that arrive at a nearly full port."""
 
     load_percent: Count
@@ -92,30 +92,30 @@ class Busy(Strict):
     least_rise_ns: Count
 
 
-class TagPush(Strict):
+class TagPush(StrictModel):
     """The extra time of one in `one_in` frames that get a tag."""
 
     one_in: Count
     extra_ns: Count
 
 
-class Pipeline(Strict):
+class Pipeline(StrictModel):
     """How long a switch chip works on a frame."""
 
     latency: Annotated[list[Knot], Field(min_length=1)]
     spread_ns: Count
-    busy: Busy | None = None
+    busy: BusyPort | None = None
     tag_push: TagPush | None = None
 
 
-class Lookup(Strict):
+class Lookup(StrictModel):
     """A look-up that all ports share."""
 
     frames_per_s: Count
     waiting_frames: Count
 
 
-class Server(Strict):
+class ForwardingServer(StrictModel):
     """What forwards the frames of all ports one after another, with a buffer before it."""
 
     rate_bps: Count
@@ -132,7 +132,7 @@ class Server(Strict):
         return self
 
 
-class Software(Strict):
+class SoftwarePath(StrictModel):
     """The CPU, which forwards what the chip cannot."""
 
     entries: Count
@@ -144,7 +144,7 @@ class Software(Strict):
     """Frames up to this length are forwarded there, unless an entry matches the port alone."""
 
 
-class Priorities(Strict):
+class PriorityQueues(StrictModel):
     """Strict priority before each port; the first queue is the lowest."""
 
     queues: Count
@@ -152,14 +152,14 @@ class Priorities(Strict):
     check_ns: Count
 
 
-class Buffer(Strict):
+class SharedBuffer(StrictModel):
     """A memory that all queues share."""
 
     pool_bytes: Count
     factor_percent: Count
 
 
-class Throttle(Strict):
+class Throttle(StrictModel):
     """The agent's time for a FLOW_MOD; messages that arrive meanwhile wait."""
 
     first_ns: Count
@@ -167,7 +167,7 @@ class Throttle(Strict):
     """Added for each entry that is in the table."""
 
 
-class Settling(Strict):
+class SettlingTime(StrictModel):
     """What happens to an entry that arrives while the previous one is still settling."""
 
     least_ns: Count
@@ -178,7 +178,7 @@ class Settling(Strict):
     """Percentage of these lost entries that are reported nevertheless."""
 
 
-class Writer(Strict):
+class Writer(StrictModel):
     """Entries are written to the chip one after another."""
 
     write_ns: Count
@@ -187,13 +187,13 @@ class Writer(Strict):
     """Whether entries that are deleted while they wait keep their room forever."""
 
 
-class OpenFlowAgent(Strict):
+class OpenFlowAgent(StrictModel):
     """How entries get from the agent to the chip."""
 
     barrier: Literal["agent", "chip"] = "agent"
     """What the reply to a barrier means: the agent has processed all entries, or the chip has them."""
     throttle: Throttle | None = None
-    settling: Settling | None = None
+    settling: SettlingTime | None = None
     writer: Writer | None = None
 
 
@@ -206,15 +206,15 @@ class GenericSwitch(Tolerant):
     title: str
     ports: GenericPorts
     table: GenericTable
-    forwarding: Forwarding | None = None
+    forwarding: ForwardingLatency | None = None
     """A fixed time, in place of a pipeline."""
     pipeline: Pipeline | None = None
     cut_through: CutThrough | None = None
     lookup: Lookup | None = None
-    server: Server | None = None
-    software: Software | None = None
-    priorities: Priorities | None = None
-    buffer: Buffer | None = None
+    server: ForwardingServer | None = None
+    software: SoftwarePath | None = None
+    priorities: PriorityQueues | None = None
+    buffer: SharedBuffer | None = None
     agent: OpenFlowAgent | None = None
     """Without an agent, entries are in the chip at once."""
 

@@ -17,7 +17,7 @@ from loko.control_traffic import (
 from loko.device import Profile, bounded, with_less_buffer
 from loko.generic_switch import GenericSwitch
 from loko.lab import Lab
-from loko.on_demand import OnDemand
+from loko.lazy_mapping import LazyMapping
 from loko.scenario import Scenario
 from loko.service_curve import SwitchService, service_curve
 
@@ -38,10 +38,10 @@ class Allocator:
         With `AS_PRINTED` nothing is. Raises `InputError` if a switch gives no worst case.
         """
         self._lab, self._scenario, self._traffic = lab, scenario, traffic
-        self._alone: OnDemand[str, tuple[Profile | GenericSwitch, Interference, SwitchService]] = OnDemand(
-            self._without_messages
+        self._alone: LazyMapping[str, tuple[Profile | GenericSwitch, Interference, SwitchService]] = (
+            LazyMapping(self._without_messages)
         )
-        self._beside: OnDemand[tuple[str, int], SwitchService] = OnDemand(self._with_less_buffer)
+        self._beside: LazyMapping[tuple[str, int], SwitchService] = LazyMapping(self._with_less_buffer)
         first_of: dict[tuple[int, tuple[int, ...] | None], str] = {}
         self._like = {
             name: first_of.setdefault((id(switch.profile), scenario.sizes_at.get(name)), name)

@@ -23,11 +23,11 @@ from typing import Final, NamedTuple
 from loko.admission import Admission, Admitted, Refusal, ResourceDemand
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.lazy_mapping import LazyMapping
 from loko.network import Hop
-from loko.on_demand import OnDemand
 from loko.planning import Plan, plan
 from loko.routing import admit, on_path, paths
-from loko.solvers.program import Clock, Program, Solve
+from loko.solvers.program import IntegerProgram, Solve, TimeBudget
 
 MOST_PATHS: Final = 16
 """The most paths of a flow that are considered, the shortest first; rings and trees have one or two."""
@@ -42,7 +42,7 @@ Path = tuple[Hop, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Largest:
+class LargestSet:
     """The largest set that was found, and what is proven about others."""
 
     plan: Plan
@@ -85,9 +85,9 @@ def largest(
     admission: Admission,
     *,
     solve: Solve,
-    clock: Clock,
+    clock: TimeBudget,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
-) -> Largest:
+) -> LargestSet:
     """Look for the largest set until it is proven, or until the clock has run out.
 
     The result is never smaller than what fits in the given order; if no set is larger, it is just that. The
@@ -95,9 +95,9 @@ def largest(
     flow replaced by one that asks for less. It is left holding the flows of the answer.
     Raises `InputError` as `plan` does.
     """
-    search = _Search(lab, flows, admission, deadlines_ns)
+    search = _SetSearch(lab, flows, admission, deadlines_ns)
     search.improve(solve, clock)
-    return Largest(
+    return LargestSet(
         plan=search.plan(),
         in_order=search.in_order,
         bound=search.bound,
@@ -115,7 +115,7 @@ class _Column(NamedTuple):
     """What each of the flows demands."""
 
     @property
-    def way(self) -> tuple[str, Path, int]:
+    def path_and_kind(self) -> tuple[str, Path, int]:
         """What flows must have in common so that rate and burst alone decide which asks for more."""
         first = self.flows[0]
         return first.source, self.path, first.frame_bytes
@@ -124,7 +124,7 @@ class _Column(NamedTuple):
         """Return whether a flow of this column asks for no less of anything than a flow of `other`."""
         mine, others = self.flows[0], other.flows[0]
         return (
-            self.way == other.way
+            self.path_and_kind == other.path_and_kind
             and mine.rate_bps >= others.rate_bps
             and mine.burst_bytes >= others.burst_bytes
         )
@@ -135,7 +135,7 @@ def _greatest_part(column: _Column) -> float:
     return max((demand.amount / demand.capacity for demand in column.demands), default=0.0)
 
 
-class _Search:
+class _SetSearch:
     """A program that learns from what the admission refuses, and the best set so far."""
 
     def __init__(
@@ -148,22 +148,22 @@ class _Search:
         self.in_order = len(self._best)
         self.bound = len(flows)
         self.is_by_few_paths = False
-        self._ways: OnDemand[tuple[str, str], list[Path]] = OnDemand(self._find_ways)
+        self._ways: LazyMapping[tuple[str, str], list[Path]] = LazyMapping(self._find_ways)
         """Paths by source and destination."""
-        self._program = Program()
+        self._program = IntegerProgram()
         self._columns: list[_Column] = []
         """In the order of the program's first variables."""
         self._capped: dict[tuple[int, int], int] = {}
         """By column and count: the variable that is at least the smaller of the two numbers."""
 
-    def improve(self, solve: Solve, clock: Clock) -> None:
+    def improve(self, solve: Solve, clock: TimeBudget) -> None:
         """Propose sets and learn from refusals, until no larger set is possible or time is up."""
         if not self._in_order.refused:
             return
         self._write_program()
         is_first = True
-        while len(self._best) < self.bound and clock.left_s > 0:
-            answer = solve(self._program, time_limit_s=clock.left_s)
+        while len(self._best) < self.bound and clock.remaining_s > 0:
+            answer = solve(self._program, time_limit_s=clock.remaining_s)
             self.bound = min(self.bound, math.floor(answer.bound + _ROUNDING))
             if answer.values is None:
                 return
@@ -304,7 +304,7 @@ class _Search:
             left[id(column.flows)] = flows[values[number] :]
         return proposed
 
-    def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: Clock) -> dict[str, Path]:
+    def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: TimeBudget) -> dict[str, Path]:
         """Request a proposal, and return the granted paths by flow id.
 
         Refusals become rows: the refused flow does not fit together with those that stand in its way.
@@ -328,7 +328,7 @@ class _Search:
             for other, column in granted:
                 if other.id not in admission.admitted:
                     admission.request(other, columns[column].path)
-            if not clock.left_s:
+            if not clock.remaining_s:
                 break
         return {flow.id: columns[number].path for flow, number in granted}
 

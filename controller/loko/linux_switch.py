@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.quantity import Count, Factor
 from loko.tolerance import Tolerant
 
 
-class LinuxPorts(Strict):
+class LinuxPorts(StrictModel):
     """The front ports, and the rate of theirs and of the link between switch chip and CPU."""
 
     count: Count
     link_rate_bps: Count
 
 
-class SwitchChip(Strict):
+class SwitchChip(StrictModel):
     """The switch chip between the ports and the CPU."""
 
     transit_ns: Count
@@ -27,13 +27,13 @@ class SwitchChip(Strict):
     tag_bytes: Count
 
 
-class LinuxTable(Strict):
+class LinuxTable(StrictModel):
     """The flow table."""
 
     entries: Count
 
 
-class LinuxCpu(Strict):
+class LinuxCpu(StrictModel):
     """What the CPU needs for a frame, and how many frames wait before and after it."""
 
     base_ps: Count
@@ -45,7 +45,7 @@ class LinuxCpu(Strict):
     transmit_frames: Count
 
 
-class Interference(Strict):
+class LinuxInterference(StrictModel):
     """What takes the CPU away: ticks with a period, and stalls with exponential gaps and a Pareto length."""
 
     tick_period_ns: Count
@@ -67,4 +67,4 @@ class LinuxSwitch(Tolerant):
     switch_chip: SwitchChip
     table: LinuxTable
     cpu: LinuxCpu
-    interference: Interference
+    interference: LinuxInterference

@@ -13,27 +13,27 @@ _RESOLUTION_PPM: Final = 100
 _PPM_PER_PERCENT: Final = 10_000
 
 
-class Promise(StrEnum):
+class GuaranteeKind(StrEnum):
     """The two promises about the frames of a flow, named by what happens if they fall."""
 
     LOSS = "loss"
     LATENESS = "lateness"
 
 
-_SAID: Final = {Promise.LOSS: "frames may be lost", Promise.LATENESS: "frames may be late"}
+_SAID: Final = {GuaranteeKind.LOSS: "frames may be lost", GuaranteeKind.LATENESS: "frames may be late"}
 
 
-class Fall(NamedTuple):
+class MarginLimit(NamedTuple):
     """A promise that need not hold, and the first switch where it does not."""
 
     switch: str
-    promise: Promise
+    promise: GuaranteeKind
 
     def __str__(self) -> str:
         return f"{_SAID[self.promise]}, first at {self.switch}"
 
 
-Falls = Callable[[int], Fall | None]
+LimitTest = Callable[[int], MarginLimit | None]
 """Returns what falls for a set of flows if switches take longer by up to so many millionths, if anything.
 
 Some switches may be slower than others. It has a copy of all that changes, so any thread may call it.
@@ -45,10 +45,10 @@ class Margin(NamedTuple):
 
     slower_ppm: int
     """In millionths of the profile's times, rounded down. 0: nothing at all."""
-    beyond: Fall | None
+    beyond: MarginLimit | None
     """What falls beyond that; None if nothing does, up to ten times the profile's times."""
 
-    def told(self, *, is_robust: bool) -> str:
+    def describe(self, *, is_robust: bool) -> str:
         """Return it in words. If `is_robust`, the times are those at the slow ends of the ranges."""
         said = "the slow ends of its profile's ranges say" if is_robust else "its profile says"
         if self.beyond is None:
@@ -74,7 +74,7 @@ def in_percent(slower_ppm: int) -> str:
     return f"{slower_ppm // _RESOLUTION_PPM * _RESOLUTION_PPM / _PPM_PER_PERCENT:.2f}"
 
 
-def margin(falls: Falls) -> Margin:
+def margin(falls: LimitTest) -> Margin:
     """Return the largest margin with which nothing falls, by bisection.
 
     What is returned has itself been checked, so it holds whether or not what falls rises with the time.

@@ -9,13 +9,13 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from loko.document import InputError, Strict, read
+from loko.document import InputError, StrictModel, read
 
 _MOST_REQUESTS: Final = 5000
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Between(Strict):
+class HostPair(StrictModel):
     """A source and a destination among the hosts of the lab, and how frequent flows between them are."""
 
     source: str
@@ -23,14 +23,14 @@ class Between(Strict):
     weight: _Positive = 1.0
 
 
-class PathLength(Strict):
+class PathLength(StrictModel):
     """A path length in links between switches (0: both ends at one switch), and how frequent it is."""
 
     hops: int = Field(ge=0)
     weight: _Positive = 1.0
 
 
-class FlowKind(Strict):
+class FlowKind(StrictModel):
     """Flows that ask for the same. Rate and burst count frames with their FCS, without preamble."""
 
     name: str = ""
@@ -43,7 +43,7 @@ class FlowKind(Strict):
     """What an accepted flow is worth."""
     deadline_ms: _Positive | None = None
     """A flow whose guarantee is longer is worth nothing."""
-    between: list[Between] | None = Field(default=None, min_length=1)
+    between: list[HostPair] | None = Field(default=None, min_length=1)
     path_lengths: list[PathLength] | None = Field(default=None, min_length=1)
     """Where such flows go: between these hosts, or between all hosts so far apart, each pair as often as the
     others of its length. Without both: between all pairs of hosts, equally often."""
@@ -59,7 +59,7 @@ class FlowKind(Strict):
         return self
 
 
-class Mix(Strict):
+class Mix(StrictModel):
     """What is expected to be requested: independent requests, as often as the weights say."""
 
     kinds: list[FlowKind] = Field(min_length=1)
@@ -89,6 +89,6 @@ def mix_of_equal(
     pairs: Sequence[tuple[str, str]], *, rate_bps: float, burst_bytes: float, frame_bytes: int
 ) -> Mix:
     """Return a mix of equal flows between some pairs of hosts."""
-    between = [Between(source=source, destination=destination) for source, destination in pairs]
+    between = [HostPair(source=source, destination=destination) for source, destination in pairs]
     kind = FlowKind(rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes, between=between)
     return Mix(kinds=[kind])

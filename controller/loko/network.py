@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import RootModel
 
-from loko.document import InputError, Strict, read
+from loko.document import InputError, StrictModel, read
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.on_demand import OnDemand
+from loko.lazy_mapping import LazyMapping
 
 _NEAR: Final = 64
 """How many switches near one may be kept: with three cables to others at each, all within four hops.
@@ -73,7 +73,7 @@ def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
     return tuple(visits)
 
 
-class HopDocument(Strict):
+class HopDocument(StrictModel):
     """A hop as programs write it down."""
 
     switch: str
@@ -142,11 +142,11 @@ def longest_path(lab: Lab) -> int:
     senders: dict[str, set[str]] = {}
     receivers: dict[str, set[str]] = {}
     for host in lab.hosts:
-        for _, far in lab.ways(host):
+        for _, far in lab.outgoing_cables(host):
             senders.setdefault(far.node, set()).add(host)
         for near in lab.arrivals(host):
             receivers.setdefault(near.node, set()).add(host)
-    onward = {switch: [far.node for _, far in lab.ways(switch)] for switch in lab.switches}
+    onward = {switch: [far.node for _, far in lab.outgoing_cables(switch)] for switch in lab.switches}
     longest = 0
     for begin in senders.keys() & onward.keys():
         if len(senders[begin] | receivers.get(begin, set())) > 1:
@@ -207,11 +207,11 @@ class ShortestPaths:
         """By source: the switches near the one that its cable leads to."""
         self._ends: dict[str, Hop] = {}
         """By destination: the last hop of every path to it."""
-        self._onward = OnDemand(self._ways_on)
+        self._onward = LazyMapping(self._ways_on)
         """By switch: the neighbours that it sends to, in order of ports, each with the lowest port's hop."""
-        self._backward = OnDemand(self._ways_back)
+        self._backward = LazyMapping(self._ways_back)
         """By switch: the neighbours that send to it."""
-        self._near: OnDemand[str, _Near] = OnDemand(_Near)
+        self._near: LazyMapping[str, _Near] = LazyMapping(_Near)
         """By switch: the switches near it."""
 
     def between(self, source: str, destination: str) -> tuple[Hop, ...]:
@@ -325,7 +325,7 @@ class ShortestPaths:
     def _ways_on(self, switch: str) -> dict[str, Hop]:
         switches = self._lab.switches
         hops: dict[str, Hop] = {}
-        for port, far in self._lab.ways(switch):
+        for port, far in self._lab.outgoing_cables(switch):
             if far.node in switches and far.node not in hops:
                 hops[far.node] = Hop(switch=switch, output_port=port)
         return hops
@@ -338,7 +338,7 @@ class ShortestPaths:
 
     def _first_node(self, source: str, destination: str) -> str:
         """Return the node that the only cable of a host leads to."""
-        for _, far in self._lab.ways(source):
+        for _, far in self._lab.outgoing_cables(source):
             return far.node
         raise self._no_path(source, destination)
 

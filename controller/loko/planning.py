@@ -9,13 +9,13 @@ from types import MappingProxyType
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation
 from loko.document import InputError
-from loko.flow import Flow, refuse_doubles
+from loko.flow import Flow, refuse_duplicates
 from loko.frame_sizes import CrossableSwitches, sizes_by_switch
 from loko.lab import Lab
 from loko.mix import Mix
 from loko.network import Hop
 from loko.routing import admit
-from loko.scenario import Match, OpenFlow, Scenario, Unknown, of_lokos_tables
+from loko.scenario import MatchType, OpenFlow, Scenario, Unknown, loko_scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Plan:
     scheme: str
     """Name of the admission scheme."""
     allocations: Mapping[str, Allocation]
-    """By switch, for Loko's scheme; empty for rivals, which do not give away a switch's service."""
+    """By switch, for Loko's scheme; empty for baselines, which do not give away a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
     deadlines_ns: Mapping[str, float] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def scenario_of(
     entries: int | Unknown,
     mix: Mix | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
-    match: Match = Match.FIVE_TUPLE,
+    match: MatchType = MatchType.FIVE_TUPLE,
     lab: Lab | None = None,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
 ) -> Scenario:
@@ -115,7 +115,7 @@ def scenario_of(
     reaching: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     if lab is not None and len(sizes) > 1:
         reaching = sizes_by_switch(lab, _crossings(lab, flows, paths, mix))
-    return of_lokos_tables(
+    return loko_scenario(
         entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match, sizes_at=reaching
     )
 
@@ -152,7 +152,7 @@ def plan(
     Raises `InputError` if a flow names unknown hosts or repeats another, or if a path belongs to no flow or
     does not lead from its source to its destination.
     """
-    refuse_doubles(flows)
+    refuse_duplicates(flows)
     if stray := paths.keys() - {flow.id for flow in flows}:
         raise InputError(f"paths: there is no flow '{min(stray)}'; leave its path out, or list the flow")
     accepted: list[Admitted] = []

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from loko.document import Strict
+from loko.document import StrictModel
 
 
 def _as_tuple(pair: object) -> object:
@@ -20,7 +20,7 @@ Source = Literal["paper", "fit", "count", "datasheet", "assumption", "measured"]
 _Number = TypeVar("_Number", int, float)
 
 
-class Quantity(Strict, Generic[_Number]):
+class Quantity(StrictModel, Generic[_Number]):
     """A number with its source. The unit is in the name of the field that holds it."""
 
     value: _Number
@@ -36,7 +36,7 @@ class Quantity(Strict, Generic[_Number]):
     """The procedures of `loko bench` that gave a measured number."""
 
     @property
-    def strays(self) -> bool:
+    def is_outside_range(self) -> bool:
         """Whether the value lies outside its range, as when somebody tries another one."""
         return self.range is not None and not self.range[0] <= self.value <= self.range[1]
 

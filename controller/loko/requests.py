@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from loko.document import InputError, Parsed, Problem, decoded, parse, problems, read_text, told
-from loko.flow import AddressedDocument, FiveTuple, Flow, doubles
+from loko.document import (
+    DocumentError,
+    InputError,
+    ParsedDocument,
+    decoded,
+    document_errors,
+    located_message,
+    parse,
+    read_text,
+)
+from loko.flow import AddressedDocument, FiveTuple, Flow, duplicates
 from loko.units import Burst, FrameSize, Quantity, Rate, Time, number
 
 if TYPE_CHECKING:
@@ -175,7 +184,7 @@ def _each(
 ) -> tuple[_Taken, ...]:
     name, text, is_csv = _text_of(path)
     rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
-    repeated = dict(doubles(_identity(row.values) for row in rows))
+    repeated = dict(duplicates(_identity(row.values) for row in rows))
     taken: list[_Taken] = []
     wrong: list[str] = []
     for place, row in enumerate(rows):
@@ -185,19 +194,19 @@ def _each(
         try:
             taken.append(take(row.check(row.values)))
         except ValidationError as error:
-            wrong += [_told(name, row, problem) for problem in problems(error)]
+            wrong += [_told(name, row, problem) for problem in document_errors(error)]
         except ValueError as error:
-            wrong.append(_told(name, row, Problem((), "", str(error))))
+            wrong.append(_told(name, row, DocumentError((), "", str(error))))
     if wrong:
         raise InputError(*wrong)
     return tuple(taken)
 
 
-def _repetition(other: str | None) -> Problem:
+def _repetition(other: str | None) -> DocumentError:
     """Return what is wrong with a flow that repeats the hosts and ports of another, or an id (None)."""
     if other is None:
-        return Problem((), "", "this id is used twice; rename one")
-    return Problem((), "", f"has the hosts and ports of '{other}'; change a port")
+        return DocumentError((), "", "this id is used twice; rename one")
+    return DocumentError((), "", f"has the hosts and ports of '{other}'; change a port")
 
 
 def _identity(values: object) -> tuple[str | None, FiveTuple | None]:
@@ -216,7 +225,7 @@ def _identity(values: object) -> tuple[str | None, FiveTuple | None]:
     return (flow_id if isinstance(flow_id, str) else None), five_tuple
 
 
-def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
+def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[DocumentError]:
     """Yield a flow from a host to itself, and names that are no host of the lab.
 
     Also of a request that is wrong in other ways.
@@ -225,7 +234,7 @@ def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
         return
     source, destination = values.get("source"), values.get("destination")
     if isinstance(source, str) and source == destination:
-        yield Problem(
+        yield DocumentError(
             ("destination",), "destination", f"is {source}, the source, too; give another destination"
         )
     if lab is None:
@@ -233,7 +242,7 @@ def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
     for key in ("source", "destination"):
         if isinstance(host := values.get(key), str) and host not in lab.hosts:
             if question := lab.which_interface(host):
-                yield Problem((key,), key, question)
+                yield DocumentError((key,), key, question)
                 continue
             known = list(lab.hosts)
             alike = {
@@ -244,7 +253,7 @@ def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
             others = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
             meant = " or ".join(f"'{name}'" for name in close[0]) if close else ""
             hint = f"did you mean {meant}?" if close else f"it has {others}"
-            yield Problem((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")
+            yield DocumentError((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")
 
 
 def _text_of(path: str | Path) -> tuple[str, str, bool]:
@@ -265,10 +274,10 @@ def _text_of(path: str | Path) -> tuple[str, str, bool]:
     return name, text, len(cells) > 1 and any(_key(cell) in RequestDocument.model_fields for cell in cells)
 
 
-def _told(name: str, row: _Row, problem: Problem) -> str:
+def _told(name: str, row: _Row, problem: DocumentError) -> str:
     flow_id = row.values.get("id") if isinstance(row.values, Mapping) else None
     parts = [f"flow '{flow_id}'" if flow_id else "", problem.name]
-    return told(name, row.line(problem.at), ": ".join(filter(None, parts)), problem.message)
+    return located_message(name, row.line(problem.at), ": ".join(filter(None, parts)), problem.message)
 
 
 def _listed_rows(name: str, text: str) -> Iterator[_Row]:
@@ -281,7 +290,7 @@ def _listed_rows(name: str, text: str) -> Iterator[_Row]:
         yield _Row(values, RequestDocument.model_validate, _line_in(parsed, place))
 
 
-def _line_in(parsed: Parsed, place: int) -> Callable[[Sequence[int | str]], int | None]:
+def _line_in(parsed: ParsedDocument, place: int) -> Callable[[Sequence[int | str]], int | None]:
     return lambda location: parsed.line((place, *location))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from loko.document import Strict
+from loko.document import StrictModel
 
 Setting = str | int | bool | list[int]
 """A value of a board's configuration."""
@@ -21,7 +21,7 @@ def _as_in_the_paper() -> dict[str, Setting]:
     return {"ofchecks": False}  # section 3.1
 
 
-class Ring(Strict):
+class Ring(StrictModel):
     """A ring s1, s2, ... with one host (h1, h2, ...) or two (h1a, h1b, h2a, ...) at each switch.
 
     With one host: port 1 leads to it, 2 to the next switch, 3 back, 4 to the controller. With two: 1 and 2

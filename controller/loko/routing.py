@@ -19,8 +19,8 @@ from loko.admission import Admission, Admitted, Ask, Check, Refusal, Suggestion,
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab
+from loko.lazy_mapping import LazyMapping
 from loko.network import Hop, refuse_ends
-from loko.on_demand import OnDemand
 
 MOST_PATHS: Final = 256
 Ends = frozenset[tuple[str, int]]
@@ -70,7 +70,9 @@ def _tried(
     if fastest is not None and _in_time(fastest, deadline_ns):
         return fastest, first, 1, ""
     tried, hint = 1, first.hint if isinstance(first, Refusal) else ""
-    for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission), dead_ends=dead_ends):
+    for path in paths(
+        lab, flow.source, flow.destination, leave_out=_FullSwitches(admission), dead_ends=dead_ends
+    ):
         answer = admission.check(flow, path)
         tried += 1
         if isinstance(answer, Refusal):
@@ -208,8 +210,8 @@ def paths(
     search first extends what can become a path of least cost (A*: Hart, Nilsson, Raphael 1968).
     """
     refuse_ends(lab, source, destination)
-    left = _Left(lab, destination, leave_out)
-    marks: OnDemand[str, int] = OnDemand(lambda _: 1 << len(marks))
+    left = _RemainingHops(lab, destination, leave_out)
+    marks: LazyMapping[str, int] = LazyMapping(lambda _: 1 << len(marks))
     """A bit for each node. One step tells whether a node is on a path, however long that is.
 
     For paths that may visit switches again, a bit for each cable.
@@ -218,14 +220,14 @@ def paths(
     def mark_of(node: str, port: int, far: Endpoint) -> int:
         return marks[far.node if visits == 1 else min(f"{node}:{port}", str(far))]
 
-    def ways_on(node: str) -> list[_Way]:
+    def ways_on(node: str) -> list[_Approach]:
         return [
-            _Way(port, far.node, mark_of(node, port, far), switches, Hop(switch=node, output_port=port))
-            for port, far in lab.ways(node)
+            _Approach(port, far.node, mark_of(node, port, far), switches, Hop(switch=node, output_port=port))
+            for port, far in lab.outgoing_cables(node)
             if (node, port) not in dead_ends and (switches := left.switches(far.node)) is not None
         ]
 
-    ways: OnDemand[str, list[_Way]] = OnDemand(ways_on)
+    ways: LazyMapping[str, list[_Approach]] = LazyMapping(ways_on)
     # Beginnings of paths: least cost, ports, the node they lead to, what they cross, hops.
     waiting: list[tuple[int, tuple[int, ...], str, int, tuple[Hop, ...]]] = [
         (way.switches, (), way.node, way.mark, ()) for way in ways[source]
@@ -248,7 +250,7 @@ def paths(
                 heapq.heappush(waiting, beginning)
 
 
-class _Way(NamedTuple):
+class _Approach(NamedTuple):
     """A cable on the way to a destination."""
 
     port: int
@@ -260,7 +262,7 @@ class _Way(NamedTuple):
     hop: Hop
 
 
-class _Left:
+class _RemainingHops:
     """The least number of switches from each node to the destination, found only as far as needed."""
 
     def __init__(self, lab: Lab, destination: str, leave_out: Container[str]) -> None:
@@ -302,7 +304,7 @@ def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str
         way = next(
             (
                 (port, far)
-                for port, far in lab.ways(switch)
+                for port, far in lab.outgoing_cables(switch)
                 if far.node == following and (switch, port) not in crossed
             ),
             None,
@@ -313,16 +315,16 @@ def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str
         port, far = way
         crossed |= {(switch, port), (far.node, far.port)}
         hops.append(Hop(switch=switch, output_port=port))
-    if not hops or hops[0].switch not in (far.node for _, far in lab.ways(source)):
+    if not hops or hops[0].switch not in (far.node for _, far in lab.outgoing_cables(source)):
         raise InputError(f"path: does not begin at the switch of {source}")
     return tuple(hops)
 
 
-class _Full(Container[str]):
+class _FullSwitches(Container[str]):
     """The switches without room for any flow. Each is checked when the search reaches it."""
 
     def __init__(self, admission: Admission) -> None:
-        self._known: OnDemand[str, bool] = OnDemand(
+        self._known: LazyMapping[str, bool] = LazyMapping(
             lambda name: any(share.used >= share.allowed for share in admission.usage(name).shares)
         )
 

@@ -29,7 +29,7 @@ class OpenFlow(Enum):
     V1_3 = "1.3"
 
 
-class Match(Enum):
+class MatchType(Enum):
     """Match types: those of Table 1, then others. The value names one, `fields` what its entries compare."""
 
     PORT = "port"
@@ -56,35 +56,35 @@ class Match(Enum):
 
 _FIVE_TUPLE = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
 _FIELDS: Final = {
-    Match.PORT: ("in_port",),
-    Match.TP_DST: ("dl_type", "nw_proto", "tp_dst"),
-    Match.DL_DST: ("dl_dst",),
-    Match.MASKED_NW_DST: ("dl_type", "nw_dst"),
-    Match.FIVE_TUPLE: _FIVE_TUPLE,
-    Match.ALL: (*_FIVE_TUPLE, "in_port", "nw_tos", "dl_src", "dl_dst"),
-    Match.FIVE_TUPLE_AND_PORT: (*_FIVE_TUPLE, "in_port"),
-    Match.DL_VLAN: ("dl_vlan",),
+    MatchType.PORT: ("in_port",),
+    MatchType.TP_DST: ("dl_type", "nw_proto", "tp_dst"),
+    MatchType.DL_DST: ("dl_dst",),
+    MatchType.MASKED_NW_DST: ("dl_type", "nw_dst"),
+    MatchType.FIVE_TUPLE: _FIVE_TUPLE,
+    MatchType.ALL: (*_FIVE_TUPLE, "in_port", "nw_tos", "dl_src", "dl_dst"),
+    MatchType.FIVE_TUPLE_AND_PORT: (*_FIVE_TUPLE, "in_port"),
+    MatchType.DL_VLAN: ("dl_vlan",),
 }
 
 _FIVE_TUPLE_OXMS = ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "transport_port", "transport_port")
 _OXMS: Final = {
-    Match.PORT: ("in_port",),
-    Match.TP_DST: ("eth_type", "ip_proto", "transport_port"),
-    Match.DL_DST: ("eth_dst",),
-    Match.MASKED_NW_DST: ("eth_type", "ipv4_masked"),
-    Match.FIVE_TUPLE: _FIVE_TUPLE_OXMS,
-    Match.ALL: (
+    MatchType.PORT: ("in_port",),
+    MatchType.TP_DST: ("eth_type", "ip_proto", "transport_port"),
+    MatchType.DL_DST: ("eth_dst",),
+    MatchType.MASKED_NW_DST: ("eth_type", "ipv4_masked"),
+    MatchType.FIVE_TUPLE: _FIVE_TUPLE_OXMS,
+    MatchType.ALL: (
         *("in_port", "eth_dst", "eth_src", "eth_type", "ip_dscp", "ip_proto", "ipv4_src", "ipv4_dst"),
         *("transport_port", "transport_port"),
     ),
-    Match.FIVE_TUPLE_AND_PORT: ("in_port", *_FIVE_TUPLE_OXMS),
-    Match.DL_VLAN: ("vlan_vid",),
+    MatchType.FIVE_TUPLE_AND_PORT: ("in_port", *_FIVE_TUPLE_OXMS),
+    MatchType.DL_VLAN: ("vlan_vid",),
 }
-_OTHER_MATCHES: Final = (Match.FIVE_TUPLE_AND_PORT, Match.DL_VLAN)
-TABLE_1_MATCHES: Final = tuple(match for match in Match if match not in _OTHER_MATCHES)
+_OTHER_MATCHES: Final = (MatchType.FIVE_TUPLE_AND_PORT, MatchType.DL_VLAN)
+TABLE_1_MATCHES: Final = tuple(match for match in MatchType if match not in _OTHER_MATCHES)
 
 
-class Action(Enum):
+class ActionType(Enum):
     """Actions of Table 1. All but `OUTPUT` are followed by an output (section 3.3.1)."""
 
     OUTPUT = "output"
@@ -104,7 +104,7 @@ class UsedEntry(Enum):
     LAST = "last"
 
 
-class Priorities(Enum):
+class PriorityOrder(Enum):
     """How priorities run along the table."""
 
     INCREASING = "increasing"
@@ -120,23 +120,23 @@ class Case:
     """A scenario in which everything is fixed."""
 
     entries: int
-    match: Match
-    action: Action
+    match: MatchType
+    action: ActionType
     used_entry: UsedEntry
-    priorities: Priorities
+    priorities: PriorityOrder
     frame_bytes: int
     openflow: OpenFlow = OpenFlow.V1_0
 
     @property
     def skipped_entries(self) -> int:
         """Entries that the search skips: those after the hit, if their priority is lower (section 2.2.2)."""
-        first_hit_wins = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.DECREASING
+        first_hit_wins = self.used_entry is UsedEntry.FIRST and self.priorities is PriorityOrder.DECREASING
         return self.entries - 1 if first_hit_wins else 0
 
     @property
     def examined_after_hit(self) -> int:
         """Entries compared after the hit, since their priority is higher."""
-        late = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.INCREASING
+        late = self.used_entry is UsedEntry.FIRST and self.priorities is PriorityOrder.INCREASING
         return self.entries - 1 if late else 0
 
 
@@ -148,10 +148,10 @@ class Scenario:
     """
 
     entries: int | Unknown = UNKNOWN
-    match: Match | Unknown = UNKNOWN
-    action: Action | Unknown = UNKNOWN
+    match: MatchType | Unknown = UNKNOWN
+    action: ActionType | Unknown = UNKNOWN
     packet_sizes_bytes: tuple[int, ...] | Unknown = UNKNOWN
-    priorities: Priorities | Unknown = UNKNOWN
+    priorities: PriorityOrder | Unknown = UNKNOWN
     used_entry: UsedEntry | Unknown = UNKNOWN
     openflow: OpenFlow = OpenFlow.V1_0
     """In 1.3, all entries are in the first table."""
@@ -197,9 +197,9 @@ class Scenario:
         for entries, match, action, used, priorities, size in itertools.product(
             TABLE_1_ENTRIES if isinstance(self.entries, Unknown) else (self.entries,),
             TABLE_1_MATCHES if isinstance(self.match, Unknown) else (self.match,),
-            tuple(Action) if isinstance(self.action, Unknown) else (self.action,),
+            tuple(ActionType) if isinstance(self.action, Unknown) else (self.action,),
             tuple(UsedEntry) if isinstance(self.used_entry, Unknown) else (self.used_entry,),
-            tuple(Priorities) if isinstance(self.priorities, Unknown) else (self.priorities,),
+            tuple(PriorityOrder) if isinstance(self.priorities, Unknown) else (self.priorities,),
             self.frame_bytes,
         ):
             yield Case(
@@ -213,13 +213,13 @@ class Scenario:
             )
 
 
-def of_lokos_tables(
+def loko_scenario(
     *,
     entries: int | Unknown,
     packet_sizes_bytes: tuple[int, ...],
     openflow: OpenFlow = OpenFlow.V1_0,
-    match: Match = Match.FIVE_TUPLE,
-    action: Action = Action.OUTPUT,
+    match: MatchType = MatchType.FIVE_TUPLE,
+    action: ActionType = ActionType.OUTPUT,
     sizes_at: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Scenario:
     """Return the scenario of Loko's own tables (`loko.entries`): five-tuples, output.
@@ -232,12 +232,12 @@ def of_lokos_tables(
         match=match,
         action=action,
         packet_sizes_bytes=packet_sizes_bytes,
-        priorities=Priorities.INCREASING,
+        priorities=PriorityOrder.INCREASING,
         used_entry=UNKNOWN,
         openflow=openflow,
         sizes_at=sizes_at,
     )
 
 
-EVALUATION: Final = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+EVALUATION: Final = loko_scenario(entries=17, packet_sizes_bytes=(306,))
 """Section 6: 17 five-tuple entries, output, increasing priorities, last entry used, 306 bytes."""

@@ -21,14 +21,14 @@ from loko.allocation import (
     allocation_name,
     scheme_named,
 )
+from loko.baselines import Baseline, Epsilon, baseline_admission, baseline_conditions
 from loko.calculus import NOTHING, TokenBucket
 from loko.conditions import has_boards
-from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, described
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, describe
 from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import Allocator, splits_for
 from loko.mix import Mix
-from loko.rivals import Epsilon, Rival, rival_admission, rival_conditions
 from loko.scenario import Scenario, Unknown
 from loko.units import NS_PER_MS
 
@@ -45,8 +45,8 @@ class SchemeName(Enum):
     LOKO = "loko"
     PACKETS = "packets"
     PORTS = "ports"
-    SILO = Rival.SILO.value
-    QJUMP = Rival.QJUMP.value
+    SILO = Baseline.SILO.value
+    QJUMP = Baseline.QJUMP.value
 
 
 _ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
@@ -59,14 +59,14 @@ _ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class SchemeVariant:
     """An admission scheme in one of its variants."""
 
     scheme: SchemeName
     allocation: str | None = None
     """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
     `optimised` chooses the delay targets, `joint` bounds flows from one switch together; for ports
-    `whole-paths` bounds paths as a whole where the ports' bounds are too much. Rivals have none."""
+    `whole-paths` bounds paths as a whole where the ports' bounds are too much. Baselines have none."""
     epsilon: Epsilon = Epsilon.PAPER
     """Only for QJump: its cumulated processing time."""
 
@@ -81,12 +81,12 @@ class Choice:
             )
 
     @property
-    def is_rival(self) -> bool:
+    def is_baseline(self) -> bool:
         """Whether it assumes switches that forward at line rate; where a CPU does, its guarantees break."""
-        return self.scheme.value in {rival.value for rival in Rival}
+        return self.scheme.value in {baseline.value for baseline in Baseline}
 
     @property
-    def lets_flows_go(self) -> bool:
+    def supports_release(self) -> bool:
         """Whether flows may be released while others stay.
 
         Lemma 6 of docs/packet-granular.md and theorem 4 of docs/port-queues.md are for flows that stay.
@@ -94,7 +94,7 @@ class Choice:
         return self.allocation not in _FOR_FLOWS_THAT_STAY
 
     @property
-    def parts_fit(self) -> bool:
+    def is_monotone(self) -> bool:
         """Whether every part of a set that fits is known to fit, also with flows that ask for less.
 
         What flows take of a switch then grows with their number, rates and bursts, whatever else is admitted.
@@ -108,18 +108,20 @@ class Choice:
         return self.allocation == OPTIMISED
 
 
-CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
+VARIANTS: Final[Mapping[str, SchemeVariant]] = MappingProxyType(
     {
-        **{name: Choice(scheme=SchemeName.LOKO, allocation=name) for name in ALLOCATIONS},
-        PACKET_GRANULAR: Choice(scheme=SchemeName.PACKETS),
-        f"{PACKET_GRANULAR}-{JOINT}": Choice(scheme=SchemeName.PACKETS, allocation=JOINT),
-        f"{PACKET_GRANULAR}-{OPTIMISED}": Choice(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
-        SchemeName.PORTS.value: Choice(scheme=SchemeName.PORTS),
-        f"{SchemeName.PORTS.value}-{WHOLE_PATHS}": Choice(scheme=SchemeName.PORTS, allocation=WHOLE_PATHS),
-        Rival.SILO.value: Choice(scheme=SchemeName.SILO),
-        Rival.QJUMP.value: Choice(scheme=SchemeName.QJUMP),
+        **{name: SchemeVariant(scheme=SchemeName.LOKO, allocation=name) for name in ALLOCATIONS},
+        PACKET_GRANULAR: SchemeVariant(scheme=SchemeName.PACKETS),
+        f"{PACKET_GRANULAR}-{JOINT}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=JOINT),
+        f"{PACKET_GRANULAR}-{OPTIMISED}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
+        SchemeName.PORTS.value: SchemeVariant(scheme=SchemeName.PORTS),
+        f"{SchemeName.PORTS.value}-{WHOLE_PATHS}": SchemeVariant(
+            scheme=SchemeName.PORTS, allocation=WHOLE_PATHS
+        ),
+        Baseline.SILO.value: SchemeVariant(scheme=SchemeName.SILO),
+        Baseline.QJUMP.value: SchemeVariant(scheme=SchemeName.QJUMP),
         **{
-            f"{Rival.QJUMP.value}-{epsilon.value}": Choice(scheme=SchemeName.QJUMP, epsilon=epsilon)
+            f"{Baseline.QJUMP.value}-{epsilon.value}": SchemeVariant(scheme=SchemeName.QJUMP, epsilon=epsilon)
             for epsilon in Epsilon
         },
     }
@@ -127,12 +129,12 @@ CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
 """Every variant by its own name, as figures, attacks and `python -m loko.controller` take them."""
 
 
-def choice_named(name: str) -> Choice:
+def variant_named(name: str) -> SchemeVariant:
     """Return a variant by its name. Raises `InputError` if it is unknown."""
     try:
-        return CHOICES[name]
+        return VARIANTS[name]
     except KeyError:
-        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(CHOICES)})") from None
+        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(VARIANTS)})") from None
 
 
 def default_scheme(lab: Lab) -> SchemeName:
@@ -143,16 +145,16 @@ def default_scheme(lab: Lab) -> SchemeName:
     return SchemeName.PORTS if fits else SchemeName.LOKO
 
 
-def choice_of(
+def variant_of(
     lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
-) -> Choice:
+) -> SchemeVariant:
     """Return the chosen scheme; without an allocation, Loko takes the lab's."""
     if scheme is SchemeName.LOKO:
         allocation = allocation or lab.allocation
-    return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
+    return SchemeVariant(scheme=scheme, allocation=allocation, epsilon=epsilon)
 
 
-def conditions_of(choice: Choice) -> SchemeConditions:
+def conditions_of(choice: SchemeVariant) -> SchemeConditions:
     """Return the conditions on which guarantees by a scheme hold, as its admission has them."""
     if choice.scheme is SchemeName.LOKO:
         return LokoAdmission.conditions
@@ -167,10 +169,10 @@ def conditions_of(choice: Choice) -> SchemeConditions:
         )
 
         return WHOLE_PATH_CONDITIONS if choice.allocation == WHOLE_PATHS else CONDITIONS
-    return rival_conditions(Rival(choice.scheme.value))
+    return baseline_conditions(Baseline(choice.scheme.value))
 
 
-def takes_target(lab: Lab, choice: Choice) -> bool:
+def takes_target(lab: Lab, choice: SchemeVariant) -> bool:
     """Return whether `admission_of` takes a delay target for this scheme and lab.
 
     Loko's own scheme takes one where no switch is a board. Their allocation is the paper's.
@@ -180,33 +182,33 @@ def takes_target(lab: Lab, choice: Choice) -> bool:
     return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS}
 
 
-def reserved_of(lab: Lab, choice: Choice, traffic: ControlTraffic) -> str:
+def reserved_of(lab: Lab, choice: SchemeVariant, traffic: ControlTraffic) -> str:
     """Return what a scheme reserves of each switch beside flows, in words."""
-    if choice.is_rival:
+    if choice.is_baseline:
         return "nothing: the scheme knows no control traffic"
-    return described(traffic) if has_boards(lab) else "nothing: its agent has a processor of its own"
+    return describe(traffic) if has_boards(lab) else "nothing: its agent has a processor of its own"
 
 
 def admission_of(
     lab: Lab,
-    choice: Choice,
+    choice: SchemeVariant,
     scenario: Scenario,
     *,
     mix: Mix | None = None,
     traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
-    fillers: int | None = None,
+    padding: int | None = None,
     target_ns: float | None = None,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
 ) -> Admission:
     """Return an empty admission control for a lab.
 
     `mix` is the traffic mix for `optimised`, by default the lab's. `traffic` is the control traffic for which
-    Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither;
-    it is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
-    alone. Rivals and ports ignore both. `target_ns` is the delay target of each switch, for Loko and packets,
-    or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths` promises
-    them.
+    Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither; it
+    is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
+    alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
+    packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
+    promises them.
 
     By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
     they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
@@ -215,8 +217,8 @@ def admission_of(
     Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
-    if fillers is not None and not isinstance(entries, Unknown) and fillers >= entries:
-        raise InputError(f"fillers: {fillers} of {entries} entries leave none to flows; plan fewer")
+    if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
+        raise InputError(f"fillers: {padding} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme is SchemeName.LOKO:
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
@@ -227,7 +229,7 @@ def admission_of(
             lab,
             allocator.allocations(schemes),
             control,
-            fillers=fillers or 0,
+            fillers=padding or 0,
             splits_of=splits_for(scenario, traffic),
         )
     if choice.scheme is SchemeName.PACKETS:
@@ -245,10 +247,10 @@ def admission_of(
                 expected_mix(lab, mix),
                 largest_ns=targets,
                 traffic=traffic,
-                fillers=fillers,
+                fillers=padding,
             )
         kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
-        return kind(lab, scenario, targets, traffic=traffic, fillers=fillers)
+        return kind(lab, scenario, targets, traffic=traffic, fillers=padding)
     if choice.scheme is SchemeName.PORTS:
         from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
 
@@ -256,10 +258,10 @@ def admission_of(
             from loko.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
 
             return WholePathAdmission(
-                lab, scenario, target_ns=target_ns, fillers=fillers, deadlines_ns=deadlines_ns
+                lab, scenario, target_ns=target_ns, fillers=padding, deadlines_ns=deadlines_ns
             )
-        return PortAdmission(lab, scenario, target_ns=target_ns, fillers=fillers)
-    return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
+        return PortAdmission(lab, scenario, target_ns=target_ns, fillers=padding)
+    return baseline_admission(Baseline(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 
 
 def schemes_of(

@@ -13,8 +13,8 @@ from loko.calculus import RateLatency, time_ns
 from loko.control_traffic import Interference
 from loko.device import ActionCost, ActionCosts, Profile, openflow_13
 from loko.document import InputError
-from loko.generic_switch import GenericSwitch, Server
-from loko.scenario import Action, Case, OpenFlow, Scenario, Unknown
+from loko.generic_switch import ForwardingServer, GenericSwitch
+from loko.scenario import ActionType, Case, OpenFlow, Scenario, Unknown
 from loko.units import PS_PER_NS
 
 _VLAN_TAG_BYTES: Final = 4
@@ -22,7 +22,7 @@ _BESIDE_BYTES: Final = 8 + 12
 """Preamble and gap, which a frame takes on the wire beside its length."""
 _PORT_FRAMES: Final = 1000
 """Frames that a port of a simple device holds; its server may be faster than the wire."""
-_TAGGING_ACTIONS: Final = frozenset({Action.SET_VLAN_ID, Action.SET_VLAN_PCP})
+_TAGGING_ACTIONS: Final = frozenset({ActionType.SET_VLAN_ID, ActionType.SET_VLAN_PCP})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def _simple_processing(profile: GenericSwitch, case: Case) -> Processing:
     )
 
 
-def _server(profile: GenericSwitch) -> Server:
+def _server(profile: GenericSwitch) -> ForwardingServer:
     assert profile.server is not None, "loko.device.bounded lets no others through"
     return profile.server
 
@@ -178,15 +178,15 @@ def _no_cost(_: ActionCosts) -> tuple[ActionCost, ...]:
 
 
 # What an action costs beside the output that ends it. Strip-vlan counts as on tagged frames, the dearer case.
-_ACTION_COSTS: Final[dict[Action, Callable[[ActionCosts], tuple[ActionCost, ...]]]] = {
-    Action.OUTPUT: _no_cost,
-    Action.SET_VLAN_ID: lambda costs: (costs.set_vlan,),
-    Action.SET_VLAN_PCP: lambda costs: (costs.set_vlan,),
-    Action.STRIP_VLAN: lambda costs: (costs.strip_vlan,),
-    Action.SET_DL_SRC: lambda costs: (costs.set_dl,),
-    Action.SET_NW_SRC: lambda costs: (costs.set_checksummed,),
-    Action.SET_NW_TOS: lambda costs: (costs.set_checksummed,),
-    Action.SET_TP_SRC: lambda costs: (costs.set_checksummed,),
+_ACTION_COSTS: Final[dict[ActionType, Callable[[ActionCosts], tuple[ActionCost, ...]]]] = {
+    ActionType.OUTPUT: _no_cost,
+    ActionType.SET_VLAN_ID: lambda costs: (costs.set_vlan,),
+    ActionType.SET_VLAN_PCP: lambda costs: (costs.set_vlan,),
+    ActionType.STRIP_VLAN: lambda costs: (costs.strip_vlan,),
+    ActionType.SET_DL_SRC: lambda costs: (costs.set_dl,),
+    ActionType.SET_NW_SRC: lambda costs: (costs.set_checksummed,),
+    ActionType.SET_NW_TOS: lambda costs: (costs.set_checksummed,),
+    ActionType.SET_TP_SRC: lambda costs: (costs.set_checksummed,),
 }
 
 

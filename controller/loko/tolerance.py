@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from pydantic import model_validator
 
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.quantity import Count
 
 _PER_PPM: Final = 1e-6
@@ -18,7 +18,7 @@ _MOST_PPM: Final = 10_000
 _MOST_CABLE_NS: Final = 1_000_000
 
 
-class Tolerance(Strict):
+class Tolerance(StrictModel):
     """How far clocks may be off, and how long cables may be."""
 
     board_clock_ppm: Count
@@ -73,7 +73,7 @@ EXACT: Final = Tolerance(
 """No tolerance, as in the papers: one clock for all, and cables that take no time."""
 
 
-class Tolerant(Strict):
+class Tolerant(StrictModel):
     """The part that every profile has: how far off clocks and cables may be."""
 
     tolerance: Tolerance = UNSTATED

@@ -46,7 +46,7 @@ _BYTES: Final = {unit: Decimal(1) for unit in ("byte", "bytes", "b")} | {
 _FRAMES: Final = {unit: Decimal(1) for unit in ("frame", "frames", "packet", "packets")}
 
 
-class Size(NamedTuple):
+class DataSize(NamedTuple):
     """An amount of data, in bytes or in frames of the flow that it belongs to."""
 
     bytes: float = 0.0
@@ -75,11 +75,11 @@ def frame_bytes(written: object) -> int:
     return int(value)
 
 
-def size(written: object) -> Size:
+def size(written: object) -> DataSize:
     """Read an amount of data such as "2 frames" or "612 bytes". Raises `ValueError` in one line."""
     read = _read(written, _SIZE)
     amount = float(read.value)
-    return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
+    return DataSize(frames=amount) if read.unit in _FRAMES else DataSize(bytes=amount)
 
 
 def number(written: str) -> Decimal:
@@ -142,10 +142,10 @@ Time = Annotated[float, BeforeValidator(time_ns), _written("5 ms")]
 """In nanoseconds."""
 FrameSize = Annotated[int, BeforeValidator(frame_bytes), _written("306 bytes")]
 """In bytes."""
-Burst = Annotated[Size, BeforeValidator(size), _written("2 frames")]
+Burst = Annotated[DataSize, BeforeValidator(size), _written("2 frames")]
 
 
-class _Quantity(NamedTuple):
+class _UnitTable(NamedTuple):
     """The units that a quantity may have, in small letters, and how it is usually written."""
 
     units: Mapping[str, Decimal]
@@ -155,22 +155,22 @@ class _Quantity(NamedTuple):
     """The units to name in a message."""
 
 
-_RATE: Final = _Quantity(_RATES_BPS, "a rate such as 2.3 Mbit/s", "bit/s, kbit/s, Mbit/s, Gbit/s")
-_TIME: Final = _Quantity(_TIMES_NS, "a time such as 5 ms", "ns, us, ms, s")
-_FRAME_SIZE: Final = _Quantity({**_BYTES, "": Decimal(1)}, "a size such as 306 bytes", "bytes, kB, KiB")
-_SIZE: Final = _Quantity(
+_RATE: Final = _UnitTable(_RATES_BPS, "a rate such as 2.3 Mbit/s", "bit/s, kbit/s, Mbit/s, Gbit/s")
+_TIME: Final = _UnitTable(_TIMES_NS, "a time such as 5 ms", "ns, us, ms, s")
+_FRAME_SIZE: Final = _UnitTable({**_BYTES, "": Decimal(1)}, "a size such as 306 bytes", "bytes, kB, KiB")
+_SIZE: Final = _UnitTable(
     {**_BYTES, **_FRAMES}, "a size such as 2 frames or 612 bytes", "bytes, kB, KiB, frames"
 )
 
 
-class _Read(NamedTuple):
+class _ParsedQuantity(NamedTuple):
     value: Decimal
     """In the base unit."""
     unit: str
     """In small letters."""
 
 
-def _read(written: object, quantity: _Quantity) -> _Read:
+def _read(written: object, quantity: _UnitTable) -> _ParsedQuantity:
     if isinstance(written, int | float):
         if "" in quantity.units:
             written = f"{written}"
@@ -187,10 +187,10 @@ def _read(written: object, quantity: _Quantity) -> _Read:
     value *= quantity.units[unit]
     if value > EXACT:
         raise ValueError(f"'{written}' is beyond any network; give {quantity.usual}")
-    return _Read(value, unit)
+    return _ParsedQuantity(value, unit)
 
 
-def _refuse_ambiguous(value: Decimal, unit: str, quantity: _Quantity) -> None:
+def _refuse_ambiguous(value: Decimal, unit: str, quantity: _UnitTable) -> None:
     """Raise `ValueError` for units that some take for bits and some for bytes, or for 1,000 or 1,024."""
     if quantity is _RATE and re.fullmatch(r"[kKmMgG]?B(/s|/S|/sec|ps|PS)", unit):
         prefix = {"k": "k", "m": "M", "g": "G"}.get(unit[0].lower(), "")

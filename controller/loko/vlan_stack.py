@@ -24,7 +24,7 @@ from loko.frame_sizes import CrossableSwitches, sizes_by_switch
 from loko.lab import Lab
 from loko.lab_allocation import SplitsOf
 from loko.network import Hop, longest_path
-from loko.scenario import Action, Match, OpenFlow, Priorities, Scenario
+from loko.scenario import ActionType, MatchType, OpenFlow, PriorityOrder, Scenario
 
 TAG_BYTES: Final = 4
 LONGEST_FRAME_BYTES: Final = 1518
@@ -37,7 +37,7 @@ _FIRST_VID: Final = 2
 _LAST_VID: Final = 4094
 
 
-class Forwarding(Enum):
+class ForwardingMode(Enum):
     """How switches know where a frame goes."""
 
     PER_FLOW = "per-flow"
@@ -69,7 +69,7 @@ def stack_entries(lab: Lab) -> dict[str, tuple[FlowEntry, ...]]:
     """Return the table of every switch of the lab: one entry for each port that a cable leads from."""
     tables = {}
     for name in lab.switches:
-        ports = [port for port, _ in lab.ways(name)]
+        ports = [port for port, _ in lab.outgoing_cables(name)]
         tables[name] = tuple(
             FlowEntry(
                 priority=priority,
@@ -109,11 +109,11 @@ def stack_scenario(lab: Lab, flows: Sequence[Flow], openflow: OpenFlow) -> Scena
             ),
         )
     return Scenario(
-        entries=max(len(lab.ways(name)) for name in lab.switches),
-        match=Match.DL_VLAN,
-        action=Action.STRIP_VLAN,
+        entries=max(len(lab.outgoing_cables(name)) for name in lab.switches),
+        match=MatchType.DL_VLAN,
+        action=ActionType.STRIP_VLAN,
         packet_sizes_bytes=tuple(sorted(set(chain.from_iterable(sizes_of.values())))),
-        priorities=Priorities.DECREASING,
+        priorities=PriorityOrder.DECREASING,
         openflow=openflow,
         sizes_at=sizes_at,
     )
@@ -141,7 +141,7 @@ class StackAdmission(LokoAdmission):
     @property
     def scheme(self) -> str:
         """The allocation schemes in use, and the forwarding."""
-        return f"{super().scheme}, {Forwarding.VLAN_STACK.value}"
+        return f"{super().scheme}, {ForwardingMode.VLAN_STACK.value}"
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Return what `request` would answer, without admitting anything."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loko.document import InputError
-from loko.flow import refuse_doubles
+from loko.flow import refuse_duplicates
 from loko.planning import Plan
 from loko.requests import Request
 
@@ -29,7 +29,7 @@ def changed(
     kept = [request for request in requests if request.flow.id not in without]
     changed_list = (*kept, *added)
     try:
-        refuse_doubles([request.flow for request in changed_list])
+        refuse_duplicates([request.flow for request in changed_list])
     except InputError as error:
         raise InputError(f"--add: {error}") from None
     return changed_list

@@ -15,10 +15,10 @@ from evaluation.instruments.numbered_table import IN_PORT, REWRITING, output, pr
 from loko.controller.messages import flow_mod
 from loko.scenario import (
     TABLE_1_FRAME_BYTES,
-    Action,
+    ActionType,
     Case,
-    Match,
-    Priorities,
+    MatchType,
+    PriorityOrder,
     Scenario,
     UsedEntry,
 )
@@ -29,7 +29,7 @@ _ENTRY_S: Final = 0.3e-3
 _USED: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": 0xFFFF, **FIELDS}
 """Match fields of the frames that the bench sends, and so of the entry that they hit."""
 
-_ORDERED: Final = {Priorities.INCREASING: 1, Priorities.DECREASING: -1}
+_ORDERED: Final = {PriorityOrder.INCREASING: 1, PriorityOrder.DECREASING: -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class TableCase:
     """The dimensions of Table 1 that define a flow table."""
 
     entries: int
-    match: Match | SingleFieldMatch
-    action: Action
+    match: MatchType | SingleFieldMatch
+    action: ActionType
     used_entry: UsedEntry = UsedEntry.LAST
-    priorities: Priorities = Priorities.INCREASING
+    priorities: PriorityOrder = PriorityOrder.INCREASING
     rewrites: int = 1
     """How often each entry repeats its action, if that is not OUTPUT. A Zodiac FX obeys four actions."""
     tagged: bool = False
@@ -71,9 +71,9 @@ class TableCase:
     @property
     def grown_bytes(self) -> int:
         """By how many bytes a frame is longer when it leaves than when it came; negative if shorter."""
-        if self.action in {Action.SET_VLAN_ID, Action.SET_VLAN_PCP}:
+        if self.action in {ActionType.SET_VLAN_ID, ActionType.SET_VLAN_PCP}:
             return TAG_BYTES * self.rewrites
-        return -TAG_BYTES if self.tagged and self.action is Action.STRIP_VLAN else 0
+        return -TAG_BYTES if self.tagged and self.action is ActionType.STRIP_VLAN else 0
 
     @property
     def skipped_entries(self) -> int:
@@ -88,7 +88,7 @@ class TableCase:
     def _as_case(self) -> Case:
         return Case(
             entries=self.entries,
-            match=self.match if isinstance(self.match, Match) else Match.ALL,
+            match=self.match if isinstance(self.match, MatchType) else MatchType.ALL,
             action=self.action,
             used_entry=self.used_entry,
             priorities=self.priorities,
@@ -134,25 +134,25 @@ def flow_mods(table: TableCase) -> list[bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _match(kind: Match | SingleFieldMatch, other: int | None) -> Any:
+def _match(kind: MatchType | SingleFieldMatch, other: int | None) -> Any:
     """Return a match on the bench's frames, or one of the same shape on something else."""
     fields = {field: _USED[field] for field in kind.fields}
     if other is not None:
         distinguishing = kind.field if isinstance(kind, SingleFieldMatch) else _DISTINGUISHING[kind]
         if distinguishing is not None:
             fields[distinguishing] = _OTHERS[distinguishing](other)
-    if kind is Match.MASKED_NW_DST:
+    if kind is MatchType.MASKED_NW_DST:
         fields["nw_dst_mask"] = 24
     return parser.OFPMatch(**fields)
 
 
 _DISTINGUISHING: Final = {
-    Match.PORT: "in_port",
-    Match.TP_DST: "tp_dst",
-    Match.DL_DST: "dl_dst",
-    Match.MASKED_NW_DST: "nw_dst",
-    Match.FIVE_TUPLE: "tp_dst",
-    Match.ALL: "tp_dst",
+    MatchType.PORT: "in_port",
+    MatchType.TP_DST: "tp_dst",
+    MatchType.DL_DST: "dl_dst",
+    MatchType.MASKED_NW_DST: "nw_dst",
+    MatchType.FIVE_TUPLE: "tp_dst",
+    MatchType.ALL: "tp_dst",
 }
 
 
@@ -174,6 +174,6 @@ _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
 
 
 @lru_cache
-def _actions(action: Action, rewrites: int) -> tuple[Any, ...]:
+def _actions(action: ActionType, rewrites: int) -> tuple[Any, ...]:
     rewriting = REWRITING.get(action.value)
     return (output(),) if rewriting is None else (*(rewriting() for _ in range(rewrites)), output())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.equations import LinkTiming
-from loko.device import Ports
+from loko.device import FrontPorts
 
 Instants = NDArray[np.int64]
 ACKNOWLEDGEMENT_NS: Final = 200_000
@@ -46,7 +46,7 @@ class ControlFrame:
     """Whether the bench's own host lost time meanwhile: to be left out and counted."""
 
 
-def wire_of(ports: Ports) -> LinkTiming:
+def wire_of(ports: FrontPorts) -> LinkTiming:
     """The links of a profile's ports."""
     return LinkTiming(
         rate_bps=ports.link_rate_bps.value,

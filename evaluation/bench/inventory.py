@@ -11,7 +11,7 @@ from pydantic import Field, RootModel, field_validator, model_validator
 
 from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from loko.document import LABS, Strict, find, read
+from loko.document import LABS, StrictModel, find, read
 
 BENCHES: Final = LABS / "bench"
 _VETH_RATE_BPS: Final = 100_000_000_000
@@ -24,7 +24,7 @@ Setting = str | int | bool
 Name = Annotated[str, Field(min_length=1)]
 
 
-class InventoryBoard(Strict):
+class InventoryBoard(StrictModel):
     """An emulated board in real time. The bench builds everything around it."""
 
     kind: Literal["emulator"]
@@ -34,7 +34,7 @@ class InventoryBoard(Strict):
     """The board's settings by name."""
 
 
-class SoftwareSwitch(Strict):
+class SoftwareSwitch(StrictModel):
     """An Open vSwitch with its datapath in user space. The bench builds everything around it."""
 
     kind: Literal["openvswitch"]
@@ -49,7 +49,7 @@ class SoftwareSwitch(Strict):
         return LinkTiming(rate_bps=self.link_rate_bps, tag_bytes=0)
 
 
-class Port(Strict):
+class Port(StrictModel):
     """A port of the switch, as seen from this machine."""
 
     interface: str
@@ -101,7 +101,7 @@ class ControllerPort(Port):
         return int(self.listen.partition(":")[2])
 
 
-class LinkParameters(Strict):
+class LinkParameters(StrictModel):
     """The switch's links, as far as the equations need them."""
 
     rate_bps: Annotated[int, Field(ge=1_000_000)] = 100_000_000
@@ -115,7 +115,7 @@ class LinkParameters(Strict):
         return LinkTiming(**self.model_dump())
 
 
-class Hardware(Strict):
+class Hardware(StrictModel):
     """A real switch on real interfaces of this machine."""
 
     kind: Literal["hardware"]

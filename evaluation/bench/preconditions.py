@@ -24,7 +24,7 @@ from evaluation.bench.equations import LinkTiming, throughput_bps
 from evaluation.bench.part import NOTHING, Combinations, MeasurementPart, Procedure, Samples, SampleSet
 from evaluation.bench.procedures import buffer, dp_time, throughput
 from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
-from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
+from loko.scenario import TABLE_1_ENTRIES, ActionType, MatchType, PriorityOrder, Scenario, UsedEntry
 from loko.units import BPS_PER_MBPS, NS_PER_US
 
 SPREAD: Final = 1.25
@@ -51,14 +51,14 @@ MeasuredTable = tuple[TableCase, int, int]
 def reduced_parts(*, samples: int = SAMPLES) -> list[MeasurementPart]:
     """Return parts that suffice for any switch: all table sizes, throughput and buffer at the extremes."""
     scenario = Scenario(
-        match=Match.FIVE_TUPLE,
-        action=Action.OUTPUT,
-        priorities=Priorities.INCREASING,
+        match=MatchType.FIVE_TUPLE,
+        action=ActionType.OUTPUT,
+        priorities=PriorityOrder.INCREASING,
         used_entry=UsedEntry.LAST,
         packet_sizes_bytes=SIZES,
     )
     extremes = [
-        TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        TableCase(entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
         for entries in (TABLE_1_ENTRIES[0], TABLE_1_ENTRIES[-1])
     ]
     return [

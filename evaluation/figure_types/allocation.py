@@ -8,7 +8,7 @@ from loko.control_traffic import AS_PRINTED, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 from loko.schemes import schemes_of
 
 
@@ -32,7 +32,7 @@ def allocation_of(
         raise InputError(
             f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
         )
-    scenario = of_lokos_tables(
+    scenario = loko_scenario(
         entries=figure.entries if entries is None else entries,
         packet_sizes_bytes=(figure.frame_bytes,),
         openflow=openflow,

@@ -20,7 +20,7 @@ from evaluation.pictures.overview import draw_components, draw_ring
 from loko.calculus import TokenBucket, backlog_bound_bytes, bytes_in, delay_bound_ns
 from loko.device import Profile, load_profile
 from loko.lab import load_lab
-from loko.scenario import Action, Case, Match, Scenario
+from loko.scenario import ActionType, Case, MatchType, Scenario
 from loko.service_curve import SwitchService, processing, service_curve
 from loko.units import PS_PER_NS
 
@@ -174,7 +174,10 @@ def drawings() -> dict[str, Figure]:
     """Return all drawings by the names of their files."""
     profile = load_profile("zodiac-fx")
     scenario = Scenario(
-        entries=ENTRIES, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(FRAME_BYTES,)
+        entries=ENTRIES,
+        match=MatchType.FIVE_TUPLE,
+        action=ActionType.OUTPUT,
+        packet_sizes_bytes=(FRAME_BYTES,),
     )
     service = service_curve(profile, scenario)
     case = service.longest.case

@@ -14,8 +14,8 @@ from matplotlib.patches import FancyBboxPatch
 
 from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, SOFT
 from loko.flow import Flow
-from loko.front import plan
 from loko.lab import Lab
+from loko.notebook_api import plan
 
 _WIDTH_INCHES: Final = 7.6
 _DATA, _LOKO, _SWITCHES, _EVALUATION = "#f3efe4", "#dfe8f7", "#e3efe3", "#f7e3e3"

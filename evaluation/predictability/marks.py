@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import Field
 
-from loko.document import LABS, Strict, read
+from loko.document import LABS, StrictModel, read
 
 THRESHOLDS: Final = LABS / "predictability" / "thresholds.yml"
 
@@ -40,7 +40,7 @@ class DimensionVerdict:
     numbers: dict[str, float] = field(default_factory=dict)
 
 
-class Threshold(Strict):
+class Threshold(StrictModel):
     """A number that decides a mark, and why."""
 
     value: float = Field(ge=0)
@@ -49,7 +49,7 @@ class Threshold(Strict):
     """The paper's statement about it, in our words."""
 
 
-class Thresholds(Strict):
+class Thresholds(StrictModel):
     """All thresholds; the names end with their units."""
 
     software_us: Threshold

@@ -8,12 +8,12 @@ from typing import Final
 
 from pydantic import RootModel
 
-from loko.document import LABS, Strict, read
+from loko.document import LABS, StrictModel, read
 
 _FILE: Final = LABS / "predictability" / "other-settings.yml"
 
 
-class OtherSetting(Strict):
+class OtherSetting(StrictModel):
     """A setting that an operator can choose, and the profile of the switch with it."""
 
     profile: str

@@ -19,7 +19,7 @@ from evaluation.predictability.subject import FrameStream, SwitchUnderTest, even
 from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
 from loko.lab import Lab
-from loko.shoelace import HOSTS, laced_path, shoelace_lab
+from loko.snake_test import HOSTS, snake_path, snake_test_lab
 from loko.units import BPS_PER_MBPS
 
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
@@ -42,12 +42,12 @@ class RateResult:
 def snake_lab(subject: SwitchUnderTest) -> Lab:
     """Return the wiring of the snake test. Raises `InputError` if this many ports cannot be laced."""
     # Of a profile the wiring takes only the number of ports. A program of this machine has none.
-    return shoelace_lab(_ANY if subject.is_software else subject.device, subject.ports)
+    return snake_test_lab(_ANY if subject.is_software else subject.device, subject.ports)
 
 
 def cables(lab: Lab) -> dict[int, int]:
     """Return the cables from ports of the switch to others."""
-    return {lace.a.port: lace.b.port for lace in lab.laces}
+    return {lace.a.port: lace.b.port for lace in lab.loop_cables}
 
 
 def entries(lab: Lab) -> list[bytes]:
@@ -57,7 +57,7 @@ def entries(lab: Lab) -> list[bytes]:
     entries = []
     for source, first in zip(HOSTS, (1, len(leads) + 2), strict=True):
         come = first
-        for hop in laced_path(lab, source):
+        for hop in snake_path(lab, source):
             match, leave = parser.OFPMatch(in_port=come), parser.OFPActionOutput(hop.output_port, 0xFFFF)
             entries.append(flow_mod(match, [leave], priority=100, xid=come))
             come = leads.get(hop.output_port, 0)

@@ -95,13 +95,13 @@ def _path(lab: Lab, flow: WantedFlow, slot: ScheduledSlot) -> Iterator[str]:
         return
     if len(set(slot.path)) != len(slot.path):
         yield f"{slot.id}: its path has a loop: {' '.join(slot.path)}"
-    starts = {far.node for _, far in lab.ways(flow.source)}
+    starts = {far.node for _, far in lab.outgoing_cables(flow.source)}
     here = slot.path[0] if slot.path else flow.destination
     if here not in starts:
         yield f"{slot.id}: no cable leads from {flow.source} to {here}"
     for place, (switch, port) in enumerate(zip(slot.path, slot.ports, strict=True)):
         there = slot.path[place + 1] if place + 1 < len(slot.path) else flow.destination
-        ends = dict(lab.ways(switch)) if switch in lab.switches else {}
+        ends = dict(lab.outgoing_cables(switch)) if switch in lab.switches else {}
         if port not in ends or ends[port].node != there:
             yield f"{slot.id}: port {port} of {switch} does not lead to {there}"
 
@@ -123,7 +123,7 @@ def _distance(lab: Lab, source: str, destination: str) -> int:
         node, switches = waiting.popleft()
         if node == destination:
             return switches
-        for _, far in lab.ways(node):
+        for _, far in lab.outgoing_cables(node):
             if far.node not in seen and (far.node in lab.switches or far.node == destination):
                 seen.add(far.node)
                 waiting.append((far.node, switches + 1))

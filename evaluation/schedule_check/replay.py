@@ -14,7 +14,7 @@ from evaluation.schedule_check.document import ScheduleDocument, ScheduledSlot, 
 from evaluation.traffic import Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
 from loko.document import InputError
-from loko.entries import FlowEntry, filler_entries, five_tuple_entry
+from loko.entries import FlowEntry, five_tuple_entry, padding_entries
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -127,7 +127,7 @@ def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:
             )
             for entry in schedule.entries.get(name, [])
         ]
-        tables[name] = [*filler_entries(lab, max(0, schedule.table_entries - len(own))), *own]
+        tables[name] = [*padding_entries(lab, max(0, schedule.table_entries - len(own))), *own]
     return tables
 
 

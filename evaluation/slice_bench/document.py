@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evaluation.figure_types.slices.injection import InjectionMethod
 from evaluation.figure_types.slices.policed_port import Policer
-from loko.document import LABS, Strict, find, read
+from loko.document import LABS, StrictModel, find, read
 from loko.slices.document import Bytes, Port, Rate, load_slices
 from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
 
@@ -43,7 +43,7 @@ class CountedBytes(StrEnum):
         return lengths[self] - _A_LENGTH
 
 
-class VirtualSwitch(Strict):
+class VirtualSwitch(StrictModel):
     """A switch in virtual time that does what another port's file says, or the same one."""
 
     kind: Literal["virtual"]
@@ -52,7 +52,7 @@ class VirtualSwitch(Strict):
     """The port that the switch really has, named like the configured one. Default: the configured port."""
 
 
-class MeterDevice(Strict):
+class MeterDevice(StrictModel):
     """A meter in virtual time: a token bucket that drops, and may count any part of a frame."""
 
     kind: Literal["meter"]
@@ -62,7 +62,7 @@ class MeterDevice(Strict):
     latency_us: float = Field(default=0, ge=0, le=10**6)
 
 
-class HtbSwitch(Strict):
+class HtbSwitch(StrictModel):
     """Open vSwitch with `tc htb` in a namespace of its own, built as configured. Needs root."""
 
     kind: Literal["open-vswitch"]
@@ -70,14 +70,14 @@ class HtbSwitch(Strict):
     """How frames get into the queues. Default: the best that this kernel has."""
 
 
-class DpdkSwitch(Strict):
+class DpdkSwitch(StrictModel):
     """Open vSwitch with DPDK and a policer, in a namespace of its own, built as configured. Needs root."""
 
     kind: Literal["open-vswitch-dpdk"]
     policer: Annotated[Policer, Field(strict=False)] = Policer.TRTCM
 
 
-class SlicedSwitch(Strict):
+class SlicedSwitch(StrictModel):
     """A sliced switch under test."""
 
     title: str

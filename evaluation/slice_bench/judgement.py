@@ -16,7 +16,7 @@ from evaluation.runner import LOST
 from evaluation.slice_bench import measurements as part
 from evaluation.slice_bench.document import CountedBytes
 from evaluation.slice_bench.measurements import Numbers, burst_of, key, most_of, rate_of
-from loko.slices.bound import Bound, delay_bound
+from loko.slices.bound import SliceBound, delay_bound
 from loko.slices.document import HtbDequeue, HtbPort, HtbQueue, Port, TrtcmDequeue, TrtcmPort, TrtcmQueue
 from loko.slices.goodput import counted_bps
 from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, on_wire, payload
@@ -330,9 +330,9 @@ class _Judge:
 
     def _within_bound(self, what: str, numbers: Numbers | None, sent: str) -> SliceRow:
         bound = delay_bound(self._port, self._queue)
-        lossy = isinstance(bound, Bound) and bound.lossy_because is not None
+        lossy = isinstance(bound, SliceBound) and bound.lossy_because is not None
         configured = "no bound"
-        if isinstance(bound, Bound):
+        if isinstance(bound, SliceBound):
             configured = f"at most {bound.delay_us:.0f} us" + (", or lost" if lossy else "")
         if numbers is None:
             return self._row(what, configured, "-", SliceVerdict.NOT_MEASURED, "not sent")
@@ -341,7 +341,7 @@ class _Judge:
         if not len(came):
             return self._row(what, configured, "all lost", SliceVerdict.DIFFERS, f"nothing of {sent} arrived")
         measured = f"{np.median(came):.0f} us p50, {came.max():.0f} us max, {lost} lost"
-        if not isinstance(bound, Bound):
+        if not isinstance(bound, SliceBound):
             why = self._starved(numbers, sent) if self._promised() else None
             verdict = SliceVerdict.NOT_PROMISED if why is None else SliceVerdict.DIFFERS
             return self._row(what, configured, measured, verdict, bound.because if why is None else why)

@@ -14,7 +14,7 @@ from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.runner import LOST
 from evaluation.slice_bench.devices import SliceDevice, attacker, first_sender
 from evaluation.slice_bench.document import CountedBytes
-from loko.slices.document import Flow, HtbQueue, Port, TrtcmQueue
+from loko.slices.document import HtbQueue, Port, SliceFlow, TrtcmQueue
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
 from loko.units import NS_PER_S
 
@@ -80,12 +80,12 @@ def burst_of(queue: HtbQueue | TrtcmQueue) -> int:
     return min(queue.burst_bytes, queue.ceiling_burst_bytes)
 
 
-def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
+def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> SliceFlow:
     """Return the flow that the file gives, or else one of single full frames at half the assured rate."""
     if queue.flow is not None:
         return queue.flow
     rate = max(rate_of(queue) // 2, 1)
-    return Flow(rate_bps=rate, burst_bytes=MAX_FRAME_BYTES, frame_bytes=MAX_FRAME_BYTES)
+    return SliceFlow(rate_bps=rate, burst_bytes=MAX_FRAME_BYTES, frame_bytes=MAX_FRAME_BYTES)
 
 
 def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: CountedBytes) -> int:

@@ -11,7 +11,7 @@ from loko.control_traffic import ControlTraffic
 from loko.device import bounded
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 from loko.service_curve import service_curve
 
 _PREAMBLE_BYTES = 8
@@ -46,9 +46,7 @@ class AdmittedSet:
     def _idle_ns(self) -> Mapping[tuple[str, int], float]:
         idle_ns = {}
         for size in {flow.frame_bytes for flow in self.flows}:
-            scenario = of_lokos_tables(
-                entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow
-            )
+            scenario = loko_scenario(entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow)
             for name, switch in self.lab.switches.items():
                 profile = bounded(switch.profile)
                 wire_ns = (_PREAMBLE_BYTES + size) * 8e9 / profile.ports.link_rate_bps.value

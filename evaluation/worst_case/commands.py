@@ -29,11 +29,11 @@ from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse
 from loko.commands.telling import tell
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, default_entries
-from loko.front import plan
 from loko.lab import Lab, load_lab
+from loko.notebook_api import plan
 from loko.planning import Plan
 from loko.scenario import Unknown
-from loko.schemes import SchemeName, choice_named
+from loko.schemes import SchemeName, variant_named
 from loko.units import NS_PER_MS
 
 _LARGEST_LOAD = 4.0
@@ -48,7 +48,7 @@ def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
-    if choice_named(planned.scheme).scheme is SchemeName.PORTS:
+    if variant_named(planned.scheme).scheme is SchemeName.PORTS:
         instants_ns = [
             np.repeat(np.array(aimed_ns, dtype=np.int64), int(flow.burst_bytes // flow.frame_bytes))
             for flow in case.flows

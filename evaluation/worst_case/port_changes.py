@@ -21,7 +21,7 @@ from loko.generic_switch import GenericSwitch
 from loko.lab import Lab, lab_of
 from loko.port_queues import PortAdmission
 from loko.port_queues.device import BESIDE_BYTES
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 from loko.units import NS_PER_MS
 
 ENTRIES: Final = 60
@@ -130,7 +130,7 @@ class LongLine:
 
     def admission(self, lab: Lab) -> PortAdmission:
         """Return an empty admission control for the line."""
-        scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=(self.frame_bytes,))
+        scenario = loko_scenario(entries=ENTRIES, packet_sizes_bytes=(self.frame_bytes,))
         return PortAdmission(lab, scenario, target_ns=self.target_ns)
 
 

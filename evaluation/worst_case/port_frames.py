@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, NamedTuple
 
-from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, UnsettledError
+from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow, UnsettledError
 from loko.calculus.whole_path import whole_path_ns
 
 SHAPES: Final = ("line", "ring", "tree", "anywhere")
@@ -38,11 +38,11 @@ class FrameFlow:
     """With preamble and gap, as the bucket counts."""
     bucket: TokenBucket
 
-    def steps(self, servers: Mapping[str, Server]) -> tuple[Step, ...]:
+    def steps(self, servers: Mapping[str, PortServer]) -> tuple[PathStep, ...]:
         """Return the path as `TotalFlow` takes it."""
-        return tuple(Step(name, self._least_ns(servers[name])) for name in self.path)
+        return tuple(PathStep(name, self._least_ns(servers[name])) for name in self.path)
 
-    def _least_ns(self, server: Server) -> float:
+    def _least_ns(self, server: PortServer) -> float:
         sent_ns = (self.frame_bytes - _BESIDE_BYTES) * 8e9 / server.service.rate_bps
         return server.before_ns - server.spread_ns + sent_ns
 
@@ -63,7 +63,7 @@ class ServerVisit(NamedTuple):
 
 
 def simulate_visits(
-    servers: Mapping[str, Server],
+    servers: Mapping[str, PortServer],
     flows: Mapping[str, FrameFlow],
     begins_ns: Mapping[str, float],
     rng: Random | None = None,
@@ -107,7 +107,7 @@ def simulate_visits(
 
 
 def longest_delays_ns(
-    servers: Mapping[str, Server],
+    servers: Mapping[str, PortServer],
     flows: Mapping[str, FrameFlow],
     begins_ns: Mapping[str, float],
     rng: Random | None = None,
@@ -128,7 +128,7 @@ def longest_delays_ns(
 
 
 def search(
-    servers: Mapping[str, Server],
+    servers: Mapping[str, PortServer],
     flows: Mapping[str, FrameFlow],
     worth: Callable[[Mapping[str, float]], float],
     *,
@@ -211,7 +211,7 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
 
 
 def find_bounds(
-    network: TotalFlow, sent: Iterable[tuple[Sequence[Step], TokenBucket]]
+    network: TotalFlow, sent: Iterable[tuple[Sequence[PathStep], TokenBucket]]
 ) -> Mapping[str, int] | None:
     """Add flows to a network and return the bounds of its servers in ns; None if it has none."""
     for path, bucket in sent:
@@ -222,7 +222,7 @@ def find_bounds(
         return None
 
 
-def random_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, FrameFlow]]:
+def random_network(rng: Random) -> tuple[str, dict[str, PortServer], dict[str, FrameFlow]]:
     """Draw a shape, servers by name, and flows by name."""
     shape = rng.choice(SHAPES)
     names = [f"s{number}" for number in range(rng.randint(2, 6))]
@@ -252,10 +252,10 @@ def random_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, Frame
     return shape, sized, flows
 
 
-def _server(rng: Random) -> Server:
+def _server(rng: Random) -> PortServer:
     rate_bps = rng.choice((_LINE_BPS, _LINE_BPS, 4e8))
     spread_ns = rng.choice((0.0, 0.0, 500.0, 12_000.0, 40_000.0))
-    return Server(
+    return PortServer(
         service=RateLatency(rate_bps=rate_bps, latency_ns=rng.choice((0.0, 2_000.0, 12_336.0))),
         line_rate_bps=rate_bps,
         before_ns=spread_ns + rng.choice((0.0, 3_000.0)),

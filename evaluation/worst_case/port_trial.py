@@ -27,7 +27,7 @@ from loko.lab import Lab
 from loko.network import shortest_path
 from loko.port_queues import PortAdmission
 from loko.port_queues.whole_paths import WholePathAdmission
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
 """Devices whose tables are there within a run's set-up."""
@@ -64,7 +64,7 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
-    scenario = of_lokos_tables(entries=_ENTRIES, packet_sizes_bytes=sizes)
+    scenario = loko_scenario(entries=_ENTRIES, packet_sizes_bytes=sizes)
     if is_by_path:
         late = Random(f"deadlines {seed}")
         deadlines_ns = {f"f{number}": late.uniform(1e5, 2e6) for number in range(_REQUESTS)}

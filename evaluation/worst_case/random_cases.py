@@ -14,13 +14,13 @@ from evaluation.planned_control import SENDABLE
 from evaluation.worst_case.admitted_set import AdmittedSet
 from evaluation.worst_case.schemes import GUARANTEED, admission_named
 from loko.admission import Admission, Admitted, Refusal
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import ControlTraffic, MessageRate, MessageType
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, lab_of
 from loko.mix import FlowKind, Mix
 from loko.routing import admit
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 
 _PORTS: Final = 4
 _MOST_SWITCHES: Final = 12
@@ -71,7 +71,7 @@ def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> RandomCase
     lab = random_lab(rng, shape)
     entries = rng.choice(_ENTRIES)
     sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     control = _control(rng)
     admission = admission_named(scheme, lab, scenario, control=control, mix=_mix(rng, sizes))
     # A generator of its own, so that this choice changes nothing else in a seed's case.
@@ -99,7 +99,7 @@ def _control(rng: Random) -> ControlTraffic:
     kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
     # Of two statistics requests at once one reply is lost, since too much waits for acknowledgement (quirk
     # 70). After two heartbeats at once the next one would come too late to break the silence.
-    alone = (Message.FLOW_STATISTICS, Message.HEARTBEAT)
+    alone = (MessageType.FLOW_STATISTICS, MessageType.HEARTBEAT)
     return {
         kind: MessageRate(
             per_s=rng.choice((0.5, 1.0, 5.0)),

@@ -13,11 +13,11 @@ from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, mix_of_equal
-from loko.scenario import Scenario, of_lokos_tables
-from loko.schemes import CHOICES, SchemeName, admission_of, choice_named
+from loko.scenario import Scenario, loko_scenario
+from loko.schemes import VARIANTS, SchemeName, admission_of, variant_named
 
 GUARANTEED: Final = tuple(
-    name for name, choice in CHOICES.items() if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
+    name for name, choice in VARIANTS.items() if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
 )
 """Schemes whose guarantees must hold, since they reserve time for all that interrupts the CPU."""
 PRINTED: Final = "-as-printed"
@@ -31,7 +31,7 @@ def admission_named(
     name = scheme.removesuffix(PRINTED)
     reserves = name in GUARANTEED and not scheme.endswith(PRINTED)
     admission = admission_of(
-        lab, choice_named(name), scenario, mix=mix, traffic=control if reserves else AS_PRINTED
+        lab, variant_named(name), scenario, mix=mix, traffic=control if reserves else AS_PRINTED
     )
     if isinstance(admission, LokoAdmission):
         for switch, allocation in admission.allocations.items():
@@ -58,7 +58,7 @@ def fill(
     deliberate mistake that the attack must notice. Raises `InputError` if the scheme accepts none.
     """
     control = NO_MESSAGES if control is None else control
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=(frame_bytes,))
     mix = mix_of_equal(pairs, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes)
     admission = admission_named(scheme, lab, scenario, control=control, mix=mix)
     alone = admission_named(scheme, lab, scenario, control=control, mix=mix)

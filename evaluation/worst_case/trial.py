@@ -23,7 +23,7 @@ from evaluation.worst_case.delivery import (
 from evaluation.worst_case.random_cases import RandomCase, random_case
 from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
 from loko.scenario import OpenFlow
-from loko.schemes import choice_named
+from loko.schemes import variant_named
 
 _SHORTEST_NS: Final = 1_500_000_000
 _LONGEST_NS: Final = 400_000_000_000
@@ -68,7 +68,7 @@ def run_trial(
     case = drawn_case.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
-    if way == "changes" and not choice_named(case.scheme).lets_flows_go:
+    if way == "changes" and not variant_named(case.scheme).supports_release:
         way = "critical"
     releases: list[Instants] = []
     most_ns_of_changes = _LONGEST_NS

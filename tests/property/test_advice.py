@@ -25,8 +25,8 @@ from loko.mix import FlowKind, Mix
 from loko.network import Hop, shortest_path
 from loko.ring import Ring
 from loko.routing import admit, route
-from loko.scenario import of_lokos_tables
-from loko.schemes import CHOICES, SchemeName, admission_of
+from loko.scenario import loko_scenario
+from loko.schemes import VARIANTS, SchemeName, admission_of
 from loko.units import rate_bps, time_ns
 
 SENTENCE = re.compile(
@@ -54,8 +54,8 @@ def a_flow(number: int, source: str, destination: str, **values: float) -> Flow:
 
 
 def empty(lab: Lab, scheme: str, entries: int = 17, sizes: Sequence[int] = SIZES) -> Admission:
-    choice = CHOICES[scheme]
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=tuple(sizes))
+    choice = VARIANTS[scheme]
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=tuple(sizes))
     kinds = [FlowKind(rate_bps=5e4, burst_bytes=size, frame_bytes=size) for size in sizes]
     reserved = {} if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS} else None
     return admission_of(lab, choice, scenario, mix=Mix(kinds=kinds, requests=30), traffic=reserved)
@@ -108,7 +108,7 @@ def asked_for(lab: Lab, admission: Admission, request: Request, path: Sequence[H
 @settings(deadline=None, max_examples=150)
 @given(
     seed=st.integers(0, 10**6),
-    scheme=st.sampled_from(sorted(CHOICES)),
+    scheme=st.sampled_from(sorted(VARIANTS)),
     where=st.sampled_from([*sorted(LABS), "cycles"]),
     entries=st.sampled_from((4, 17)),
     explicit=st.booleans(),
@@ -153,12 +153,12 @@ def test_advice_that_is_followed_is_granted(
 @settings(deadline=None, max_examples=150)
 @given(
     seed=st.integers(0, 10**6),
-    scheme=st.sampled_from(sorted(CHOICES)),
+    scheme=st.sampled_from(sorted(VARIANTS)),
     burst=st.sampled_from((1.0, 50.0, 1e3, 1e12)),
 )
 def test_a_refusal_counts_what_is_used_and_the_sum_is_too_much(seed: int, scheme: str, burst: float) -> None:
     rng = Random(seed)
-    lab = load_lab("chip-ring") if CHOICES[scheme].scheme is SchemeName.PORTS else rng.choice((TWO, RING))
+    lab = load_lab("chip-ring") if VARIANTS[scheme].scheme is SchemeName.PORTS else rng.choice((TWO, RING))
     try:
         admission = empty(lab, scheme)
     except InputError:
@@ -199,12 +199,12 @@ def refused(admission: Admission, flow: Flow) -> Refusal:
     return answer
 
 
-PROMISING = sorted(set(CHOICES) - {name for name in CHOICES if name.startswith("qjump")})
+PROMISING = sorted(set(VARIANTS) - {name for name in VARIANTS if name.startswith("qjump")})
 
 
-@pytest.mark.parametrize("scheme", sorted(CHOICES))
+@pytest.mark.parametrize("scheme", sorted(VARIANTS))
 def test_every_scheme_advises_a_rate_and_a_burst(scheme: str) -> None:
-    has_ports = CHOICES[scheme].scheme is SchemeName.PORTS
+    has_ports = VARIANTS[scheme].scheme is SchemeName.PORTS
     admission = empty(load_lab("chip-ring") if has_ports else TWO, scheme)
     asked = [({"rate_bps": 5e9}, "rate_bps"), ({"burst_bytes": 306.0 * 500}, "burst_bytes")]
     if has_ports:  # a lone flow arrives no faster than a port sends, so its burst waits nowhere

@@ -20,7 +20,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from evaluation.virtual import control_settings
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import AllocationRule
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import ControlTraffic, MessageRate, MessageType
 from loko.controller.messages import (
     PROTOCOL,
     barrier_request,
@@ -39,7 +39,7 @@ from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 
 SESSION = load_lab("two-switch")
 NETWORK = replace(SESSION, controller=IPv4Interface("10.0.1.8/24"))
@@ -55,19 +55,19 @@ def _without_hits(command: int) -> bytes:
     return flow_mod(NOBODY, [], priority=7, xid=9, command=command)
 
 
-REQUESTS: Mapping[Message, bytes] = {
-    Message.ECHO: echo_request(9),
-    Message.BARRIER: barrier_request(9),
-    Message.FEATURES: features_request(9),
-    Message.FLOW_DELETE: _without_hits(of.OFPFC_DELETE),
-    Message.FLOW_DELETE_STRICT: _without_hits(of.OFPFC_DELETE_STRICT),
-    Message.FLOW_MODIFY: _without_hits(of.OFPFC_MODIFY),
-    Message.FLOW_MODIFY_STRICT: _without_hits(of.OFPFC_MODIFY_STRICT),
+REQUESTS: Mapping[MessageType, bytes] = {
+    MessageType.ECHO: echo_request(9),
+    MessageType.BARRIER: barrier_request(9),
+    MessageType.FEATURES: features_request(9),
+    MessageType.FLOW_DELETE: _without_hits(of.OFPFC_DELETE),
+    MessageType.FLOW_DELETE_STRICT: _without_hits(of.OFPFC_DELETE_STRICT),
+    MessageType.FLOW_MODIFY: _without_hits(of.OFPFC_MODIFY),
+    MessageType.FLOW_MODIFY_STRICT: _without_hits(of.OFPFC_MODIFY_STRICT),
     # The table is full of dummies, so this is refused, which costs more.
-    Message.FLOW_ADD: flow_mod(NOBODY, [parser.OFPActionOutput(1, 0)], priority=7, xid=9),
-    Message.TABLE_STATISTICS: table_stats_request(9),
-    Message.FLOW_STATISTICS: flow_stats_request(9),
-    Message.DESCRIPTION: serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9),
+    MessageType.FLOW_ADD: flow_mod(NOBODY, [parser.OFPActionOutput(1, 0)], priority=7, xid=9),
+    MessageType.TABLE_STATISTICS: table_stats_request(9),
+    MessageType.FLOW_STATISTICS: flow_stats_request(9),
+    MessageType.DESCRIPTION: serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9),
 }
 
 
@@ -91,7 +91,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
     entries = draw(st.sampled_from((6, 17, 40, 128)))
     lab = draw(st.sampled_from((SESSION, NETWORK)))
     # An Add that finds room would make the table longer than planned.
-    possible = [kind for kind in REQUESTS if entries == 128 or kind is not Message.FLOW_ADD]
+    possible = [kind for kind in REQUESTS if entries == 128 or kind is not MessageType.FLOW_ADD]
     kinds = draw(st.lists(st.sampled_from(possible), max_size=3, unique=True))
     return Drawn(
         entries=entries,
@@ -121,7 +121,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
 
 def admitted_flows(case: Drawn) -> list[Admitted]:
     """Return the requests that Loko admits, and fillers that use up the switches."""
-    scenario = of_lokos_tables(entries=case.entries, packet_sizes_bytes=case.sizes)
+    scenario = loko_scenario(entries=case.entries, packet_sizes_bytes=case.sizes)
     allocations = allocations_of(case.lab, case.scheme, scenario, case.control)
     limit = allocations["s1"]
     if not limit.feasible:

@@ -37,13 +37,13 @@ from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortes
 from loko.planning import Plan, plan, scenario_of
 from loko.requests import load_flows
 from loko.ring import Ring
-from loko.schemes import CHOICES, SchemeName, admission_of
+from loko.schemes import VARIANTS, SchemeName, admission_of
 
 FRAME_BYTES = 306
 SCHEME = "packet-granular"
 SHAPES = ("ring", "cycles")
-FOR_BOARDS = sorted(name for name, choice in CHOICES.items() if choice.scheme is not SchemeName.PORTS)
-DETOURING = [name for name in FOR_BOARDS if CHOICES[name].scheme is not SchemeName.QJUMP]
+FOR_BOARDS = sorted(name for name, choice in VARIANTS.items() if choice.scheme is not SchemeName.PORTS)
+DETOURING = [name for name in FOR_BOARDS if VARIANTS[name].scheme is not SchemeName.QJUMP]
 """Schemes in which one path may have room while another has none. QJump looks at the sending host only."""
 Tables = Mapping[str, Sequence[FlowEntry]]
 
@@ -110,7 +110,7 @@ def requested(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Pla
 
 def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Admission:
     """Reserve what boards do by themselves, if the scheme can. Otherwise it would promise nothing."""
-    choice = CHOICES[scheme]
+    choice = VARIANTS[scheme]
     return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=HEARTBEAT)
 
 
@@ -224,7 +224,7 @@ def test_admitted_flows_take_their_paths_and_keep_their_guarantees(
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(DETOURING), shape=st.sampled_from(SHAPES))
 def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme: str, shape: str) -> None:
     """Told no paths, the controller reserves for its own traffic, plans, and installs that plan."""
-    choice = CHOICES[scheme]
+    choice = VARIANTS[scheme]
     try:
         drawn = planned(seed, scheme, shape)
         flows = [admitted.flow for admitted in drawn.admitted]

@@ -18,8 +18,8 @@ from evaluation.worst_case.random_cases import SHAPES, random_lab
 from evaluation.worst_case.schemes import GUARANTEED
 from evaluation.worst_case.trial import WAYS, Trial, run_trial
 from loko.flow import Flow
-from loko.front import plan
 from loko.lab import Endpoint, Lab
+from loko.notebook_api import plan
 from loko.planning import Plan
 
 FRAME_BYTES = 306

@@ -17,30 +17,30 @@ from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
-from loko.largest import Largest, largest
+from loko.largest import LargestSet, largest
 from loko.mix import FlowKind, Mix
 from loko.network import Hop
 from loko.planning import plan
 from loko.ring import Ring
 from loko.routing import paths
-from loko.scenario import of_lokos_tables
-from loko.schemes import CHOICES, SchemeName, admission_of
+from loko.scenario import loko_scenario
+from loko.schemes import VARIANTS, SchemeName, admission_of
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Answer, Clock, Program
+from loko.solvers.program import IntegerProgram, SolverResult, TimeBudget
 
 SIZES = (64, 306)
 RING = ring_lab(Ring(switches=4, one_way=False))
 LABS = {"two-switch": load_lab("two-switch"), "ring": RING}
-SCHEMES = sorted(name for name, choice in CHOICES.items() if choice.parts_fit)
+SCHEMES = sorted(name for name, choice in VARIANTS.items() if choice.is_monotone)
 HIGHS = solver_named(Solver.HIGHS)
 
 
 def empty(lab: Lab, scheme: str, entries: int) -> Admission:
-    choice = CHOICES[scheme]
+    choice = VARIANTS[scheme]
     mix = Mix(
         kinds=[FlowKind(rate_bps=5e4, burst_bytes=size, frame_bytes=size) for size in SIZES], requests=30
     )
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=SIZES)
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=SIZES)
     reserves = choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
     return admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT if reserves else None)
 
@@ -65,8 +65,8 @@ def drawn(rng: Random, lab: Lab, count: int, kinds: int) -> list[Flow]:
 
 def found(
     lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns: dict[str, float], solve=HIGHS
-) -> Largest:
-    clock = Clock(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 240 * 10**9)
+) -> LargestSet:
+    clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 240 * 10**9)
     return largest(lab, flows, admission, solve=solve, clock=clock, deadlines_ns=deadlines_ns)
 
 
@@ -129,7 +129,7 @@ def test_it_is_what_trying_everything_finds(seed: int, scheme: str, where: str, 
 def test_no_order_has_more(seed: int, scheme: str, where: str) -> None:
     lab, admission, flows, deadlines_ns = drawn_case(seed, scheme, where, 17, 25)
     end_ns = time.monotonic_ns() + 10**9
-    clock = Clock(now_ns=time.monotonic_ns, end_ns=end_ns)
+    clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=end_ns)
     result = largest(lab, flows, admission, solve=HIGHS, clock=clock, deadlines_ns=deadlines_ns)
     accepted = {accepted.flow.id: accepted for accepted in result.plan.accepted}
     assert len(accepted) + len(result.plan.refused) == len(flows)
@@ -223,7 +223,7 @@ def test_paths_that_were_not_looked_at_are_told(monkeypatch: pytest.MonkeyPatch)
 def test_without_time_it_says_what_it_does_not_know() -> None:
     lab = LABS["two-switch"]
     flows = one_way(8, (4e5, *7 * (2e4,)))
-    over = Clock(now_ns=lambda: 1, end_ns=0)
+    over = TimeBudget(now_ns=lambda: 1, end_ns=0)
     result = largest(lab, flows, empty(lab, "fifth-rate", 17), solve=HIGHS, clock=over)
     assert not result.is_proven
     assert result.bound == len(flows)
@@ -236,8 +236,10 @@ def test_a_solver_that_finds_nothing_leaves_what_was_found(scheme: str) -> None:
     lab = LABS["two-switch"]
     flows = one_way(40, (2e6, 5e5))
 
-    def useless(program: Program, *, time_limit_s: float, start: Sequence[int] | None = None) -> Answer:
-        return Answer(values=None, bound=program.ceiling, is_optimal=False)
+    def useless(
+        program: IntegerProgram, *, time_limit_s: float, start: Sequence[int] | None = None
+    ) -> SolverResult:
+        return SolverResult(values=None, bound=program.trivial_bound, is_optimal=False)
 
     result = found(lab, flows, empty(lab, scheme, 17), {}, useless)
     assert len(result.plan.accepted) == result.in_order

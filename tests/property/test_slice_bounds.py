@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evaluation.figure_types.slices.port import SENDERS, Release, SliceTrial, transmit
-from loko.slices.bound import Bound, delay_bound
+from loko.slices.bound import SliceBound, delay_bound
 from loko.slices.document import HtbPort, TrtcmPort
 from loko.slices.goodput import counted_bps
 from loko.slices.latency import MeanLatency, effective_rate
@@ -154,8 +154,8 @@ def test_theorem_1_no_frame_through_a_class_is_later(
 ) -> None:
     port = HtbPort.model_validate(values)
     bound = delay_bound(port, port.queues[0])
-    assume(isinstance(bound, Bound))
-    assert isinstance(bound, Bound)
+    assume(isinstance(bound, SliceBound))
+    assert isinstance(bound, SliceBound)
     latest_us = worst_us(port, PROFILE, how, rival_frame, rival_kind, seed)
     assert latest_us <= bound.delay_us + 0.01
 
@@ -185,7 +185,7 @@ def test_theorem_3_no_frame_leaves_later_and_none_is_lost_where_a_bound_is_prove
     own["drops"] = {"kind": "late", "after_us": after_us}
     port = HtbPort.model_validate(values)
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, SliceBound)
     latest_us, lost = worst_and_lost(port, PROFILE, how, rival_frame, rival_kind, seed)
     assert latest_us <= min(bound.delay_us, LATENCY_US + after_us) + 0.01
     assert not lost or bound.lossy_because is not None
@@ -227,12 +227,12 @@ def test_theorem_2_no_conforming_packet_is_policed_or_later(
 
     assume(sum(flow["burst_bytes"] // flow["frame_bytes"] for flow in (own, rival)) < 1000)
     needed = delay_bound(port(counted(Scheduler.TRTCM, own["frame_bytes"])), port(1500).queues[0])
-    advised = 10**6 if isinstance(needed, Bound) else needed.because.rsplit(" ", 1)[1]
+    advised = 10**6 if isinstance(needed, SliceBound) else needed.because.rsplit(" ", 1)[1]
     assume(str(advised).isdigit())
     sliced = port(int(advised) + spare)
     bound = delay_bound(sliced, sliced.queues[0])
-    assume(isinstance(bound, Bound))
-    assert isinstance(bound, Bound)
+    assume(isinstance(bound, SliceBound))
+    assert isinstance(bound, SliceBound)
     assert worst_us(sliced, PROFILE, how, 1518, rival_kind, seed) <= bound.delay_us + 0.01
 
 

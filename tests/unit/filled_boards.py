@@ -17,7 +17,7 @@ from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.mix import mix_of_equal
 from loko.scenario import EVALUATION
-from loko.schemes import Choice, SchemeName, admission_of
+from loko.schemes import SchemeName, SchemeVariant, admission_of
 
 LAB = load_lab("two-switch")
 FAST_PPM = load_profile("zodiac-fx").tolerance.sender_clock_ppm.value
@@ -48,7 +48,7 @@ def all_fit(admission: Admission, flows: Sequence[Flow]) -> bool:
     return all(isinstance(admission.request(flow), Admitted) for flow in flows)
 
 
-def admission(choice: Choice, lab: Lab) -> Admission:
+def admission(choice: SchemeVariant, lab: Lab) -> Admission:
     """Return an empty admission that reserves for what boards do by themselves."""
     return admission_of(
         lab,
@@ -59,7 +59,7 @@ def admission(choice: Choice, lab: Lab) -> Admission:
     )
 
 
-def filled(choice: Choice, lab: Lab, flows: int, *, part: float = 1.0) -> Admission:
+def filled(choice: SchemeVariant, lab: Lab, flows: int, *, part: float = 1.0) -> Admission:
     """Admit this many one-frame flows that share a part of the largest rate that the scheme allows."""
     empty = admission(choice, lab)
 

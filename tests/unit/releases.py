@@ -10,7 +10,7 @@ from types import MappingProxyType
 from switch_emulator import Board
 
 from loko.controller.messages import session_segments
-from loko.entries import FlowEntry, filler_entries, switch_entries
+from loko.entries import FlowEntry, padding_entries, switch_entries
 from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab
@@ -56,7 +56,7 @@ def carry(
     Without dummies, each table contains the flows' entries and this many filler entries. `control` gives what
     the controller sends to each switch: instants and segments.
     """
-    table = filler_entries(lab, fillers)
+    table = padding_entries(lab, fillers)
     return _Run(lab, flows, entries, seed, dummies=dummies, fillers=table).carry(releases, control)
 
 

@@ -18,13 +18,13 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import values_of
 from loko.serve.slots import ServedSchedule
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock
+from loko.solvers.program import TimeBudget
 
 HOSTS = 5
 
 
-def clock(seconds=60.0) -> Clock:
-    return Clock(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + round(seconds * 1e9))
+def clock(seconds=60.0) -> TimeBudget:
+    return TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + round(seconds * 1e9))
 
 
 def served_schedule(

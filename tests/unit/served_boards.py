@@ -13,12 +13,12 @@ from loko.allocation import scheme_named
 from loko.controller.dialect import DIALECTS
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.versions import CODECS
-from loko.entries import filler_entries, match_of
+from loko.entries import match_of, padding_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, visits
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 from loko.schedule.timed_flow import TimedFlow
 from loko.serve.admitter import Admitter, Decide, SchemeAdmitter
 from loko.serve.flow_manager import FlowManager
@@ -117,7 +117,7 @@ class ServedBoards:
             stored=self.store.load(),
             backlogs=self.store.backlogs(),
             last_number=self.store.last_number(),
-            fillers=filler_entries(self.lab, self.fillers),
+            fillers=padding_entries(self.lab, self.fillers),
             openflow=self.openflow,
             conditions=CONDITIONS,
             reroute_ns=self.reroute_ns,
@@ -128,7 +128,7 @@ class ServedBoards:
 
     def grant_anew(self, _store: Store) -> None:
         """Create a new admission control or scheduler that has granted nothing."""
-        scenario = of_lokos_tables(
+        scenario = loko_scenario(
             entries=self.entries,
             packet_sizes_bytes=(64, 306),
             openflow=self.openflow,

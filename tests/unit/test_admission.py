@@ -13,7 +13,7 @@ from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE
 from loko.calculus import NOTHING
 from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
-from loko.exact import ExactSum
+from loko.exact_sum import ExactSum
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of

@@ -14,9 +14,9 @@ from loko.scenario import (
     EVALUATION,
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
-    Action,
-    Match,
-    Priorities,
+    ActionType,
+    MatchType,
+    PriorityOrder,
     Scenario,
     UsedEntry,
 )
@@ -52,10 +52,10 @@ def heat_map(
     def bound_ms(entries: int, size: int) -> float | None:
         scenario = Scenario(
             entries=entries,
-            match=Match.FIVE_TUPLE,
-            action=Action.OUTPUT,
+            match=MatchType.FIVE_TUPLE,
+            action=ActionType.OUTPUT,
             packet_sizes_bytes=(size,),
-            priorities=Priorities.INCREASING,
+            priorities=PriorityOrder.INCREASING,
             used_entry=UsedEntry.LAST,
         )
         allocation = allocate(service_curve(ZODIAC, scenario, rounding), scheme)
@@ -102,7 +102,9 @@ def test_ceiling_rule_colours_more_of_figure_14a() -> None:
 
 
 def test_infeasible_allocation_says_why() -> None:
-    scenario = Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(1516,))
+    scenario = Scenario(
+        entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, packet_sizes_bytes=(1516,)
+    )
     allocation = allocate(service_curve(ZODIAC, scenario), FULL_RATE)
     assert not allocation.feasible
     assert "less than one frame of 1516" in allocation.reason
@@ -152,7 +154,7 @@ def test_equation_8_uses_up_exactly_the_allocation(allocation, ratio, echoes_per
 @given(st.floats(0.01, 1.0), st.integers(1, 128), st.integers(64, 1518))
 def test_allocated_traffic_never_overflows_the_buffer(fraction, entries, size) -> None:
     scenario = Scenario(
-        entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(size,)
+        entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, packet_sizes_bytes=(size,)
     )
     service = service_curve(ZODIAC, scenario)
     allocation = allocate(service, AllocationRule(name="some", rate_fraction=fraction))

@@ -18,7 +18,7 @@ from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.instruments.numbered_frame import frame
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 
 SAMPLES = 3
 FIRST = campaign.parts((dp_time.PROCEDURE,), samples=SAMPLES, design=Design.REDUCED)[0]
@@ -120,7 +120,7 @@ def test_a_switch_of_another_kind(port, after_frames, tmp_path):
 
 def test_frames_of_a_simulated_switch_are_lost_with_its_cable():
     switch = SimulatedSwitch("banana-pi-r1")
-    switch.load(flow_mods(TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)))
+    switch.load(flow_mods(TableCase(entries=1, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)))
     frames = [frame(512, number) for number in range(20)]
     whole = switch.send([1_000_000] * 20, frames)
     switch.cables.unplug(OUT_PORT, after_frames=10)

@@ -23,7 +23,7 @@ from evaluation.instruments.packet_tap import TapClock, TappedFrame, stamps_in_h
 from evaluation.runner import RunError, Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request
-from loko.scenario import Action, Match, OpenFlow
+from loko.scenario import ActionType, MatchType, OpenFlow
 
 
 def instants(*values):
@@ -73,7 +73,7 @@ def test_steps_come_in_order_and_each_has_its_data() -> None:
 
 
 def test_what_was_added_is_deleted_strictly() -> None:
-    add = flow_mods(TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.SET_TP_SRC))[0]
+    add = flow_mods(TableCase(entries=1, match=MatchType.FIVE_TUPLE, action=ActionType.SET_TP_SRC))[0]
     delete = strict_delete(add)
     assert len(delete) == of.OFP_FLOW_MOD_SIZE == int.from_bytes(delete[2:4], "big")
     assert delete[8:56] == add[8:56]  # match and cookie
@@ -176,7 +176,7 @@ def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint, 
     }
     connected = switch(answers)
     assert endpoint.accept(10) == 0x2A
-    endpoint.load(flow_mods(TableCase(entries=9, match=Match.PORT, action=Action.OUTPUT)))
+    endpoint.load(flow_mods(TableCase(entries=9, match=MatchType.PORT, action=ActionType.OUTPUT)))
     connected.session.shutdown(socket.SHUT_WR)
     with pytest.raises(RunError, match="the switch closed the connection"):
         endpoint.expect(of.OFPT_BARRIER_REPLY)

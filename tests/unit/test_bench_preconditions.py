@@ -8,14 +8,14 @@ from evaluation.bench.cases import TableCase
 from evaluation.bench.equations import LinkTiming, throughput_bps
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.procedures import buffer, dp_time, throughput
-from loko.scenario import Action, Match, Priorities, UsedEntry
+from loko.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
 
 WIRE = LinkTiming()
 TABLES = {1: 100_000, 128: 1_353_000}
 
 
 def five_tuple(entries, **order):
-    return TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, **order)
+    return TableCase(entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, **order)
 
 
 def samples(times_ns, *, factor=1.0, frames=(9,)):
@@ -72,7 +72,7 @@ def test_the_precision_of_the_search_is_no_error_of_equation_6() -> None:
 def test_tables_whose_first_entry_decides_need_not_grow() -> None:
     measured = samples(TABLES)
     for entries in TABLES:
-        first = five_tuple(entries, priorities=Priorities.DECREASING, used_entry=UsedEntry.FIRST)
+        first = five_tuple(entries, priorities=PriorityOrder.DECREASING, used_entry=UsedEntry.FIRST)
         measured[dp_time.PROCEDURE.key(first)] = {306: measured[dp_time.PROCEDURE.key(five_tuple(1))][306]}
     assert preconditions(measured, WIRE)[2].holds is True
 

@@ -21,7 +21,7 @@ from evaluation.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is
 from evaluation.bench.progress import announcement
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 
 TOY = toy_procedure.PROCEDURE
 
@@ -84,7 +84,7 @@ def test_no_two_parts_have_the_same_name() -> None:
     [
         (
             dp_time.PROCEDURE.key(
-                TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT), turn=2
+                TableCase(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT), turn=2
             ),
             "dp-time/17/five-tuple/output/increasing/last/turn 2",
             306,

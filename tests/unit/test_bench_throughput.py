@@ -12,9 +12,9 @@ from evaluation.bench.procedures.throughput import (
     finer_maximum,
     maximum_bps,
 )
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 
-TABLE = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
+TABLE = TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)
 SIZE = 64
 
 

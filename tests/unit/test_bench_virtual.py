@@ -29,7 +29,7 @@ from evaluation.bench.virtual import VirtualDevice
 from evaluation.instruments.numbered_frame import frame, frames, number_of, numbers_of
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
-from loko.scenario import TABLE_1_MATCHES, Action, Match, Priorities, Scenario, UsedEntry
+from loko.scenario import TABLE_1_MATCHES, ActionType, MatchType, PriorityOrder, Scenario, UsedEntry
 from loko.service_curve import processing
 
 PROFILE = load_profile("zodiac-fx")
@@ -45,8 +45,8 @@ def test_table_1_has_as_many_combinations_as_the_paper_says() -> None:
 
 
 def test_numbers_survive_every_action(device: VirtualDevice) -> None:
-    for action in Action:
-        device.load(flow_mods(TableCase(entries=1, match=Match.PORT, action=action)))
+    for action in ActionType:
+        device.load(flow_mods(TableCase(entries=1, match=MatchType.PORT, action=action)))
         passage = device.send([5_000_000] * 3, [frame(306, number) for number in range(3)])
         assert (passage.left_ns > passage.entered_ns).all(), action
 
@@ -66,7 +66,7 @@ def test_many_numbers_are_read_as_each_alone() -> None:
 
 
 def test_frames_wait_for_those_in_front_of_them(device: VirtualDevice) -> None:
-    device.load(flow_mods(TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)))
+    device.load(flow_mods(TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)))
     wire, begun_ns = device.wire, device.now_ns
     sizes = [1516, 64, 306, 64]
     passage = device.send([0, 0, 1_000_000, 500], [frame(size, at) for at, size in enumerate(sizes)])
@@ -80,18 +80,18 @@ def test_frames_wait_for_those_in_front_of_them(device: VirtualDevice) -> None:
 
 
 @pytest.mark.parametrize("match", TABLE_1_MATCHES)
-@pytest.mark.parametrize(("used", "priorities"), list(itertools.product(UsedEntry, Priorities)))
+@pytest.mark.parametrize(("used", "priorities"), list(itertools.product(UsedEntry, PriorityOrder)))
 def test_processing_times_are_the_profile_s(
-    device: VirtualDevice, match: Match, used: UsedEntry, priorities: Priorities
+    device: VirtualDevice, match: MatchType, used: UsedEntry, priorities: PriorityOrder
 ) -> None:
     table = TableCase(
-        entries=33, match=match, action=Action.SET_NW_SRC, used_entry=used, priorities=priorities
+        entries=33, match=match, action=ActionType.SET_NW_SRC, used_entry=used, priorities=priorities
     )
     ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
     (case,) = Scenario(
         entries=33,
         match=match,
-        action=Action.SET_NW_SRC,
+        action=ActionType.SET_NW_SRC,
         used_entry=used,
         priorities=priorities,
         packet_sizes_bytes=(306,),
@@ -102,7 +102,7 @@ def test_processing_times_are_the_profile_s(
 
 
 def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
-    table = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
+    table = TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)
     device.load([])
     device.load = lambda _: None  # the table stays empty
     with pytest.raises(RunError, match="did not come out"):
@@ -115,7 +115,7 @@ def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:
 
 
 def test_throughput_is_equation_6(device: VirtualDevice) -> None:
-    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
     ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
     expected_bps = throughput_bps(306, float(np.median(samples.values)), device.wire)
     found_bps = throughput.maximum_bps(device, table, 306, precision_bps=50_000)
@@ -123,7 +123,9 @@ def test_throughput_is_equation_6(device: VirtualDevice) -> None:
 
 
 def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: VirtualDevice) -> None:
-    scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
+    scenario = Scenario(
+        entries=1, match=MatchType.PORT, action=ActionType.OUTPUT, packet_sizes_bytes=(64, 306)
+    )
     todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
 
     keys = [part.key for part in todo]
@@ -169,7 +171,9 @@ class Silent(VirtualDevice):
 
 
 def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: VirtualDevice) -> None:
-    scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
+    scenario = Scenario(
+        entries=1, match=MatchType.PORT, action=ActionType.OUTPUT, packet_sizes_bytes=(64, 306)
+    )
     todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
     for bench in (silent := Silent(for_good=False)), device:
         with SampleStore(tmp_path / bench.__class__.__name__, {}) as store:

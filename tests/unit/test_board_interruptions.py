@@ -17,7 +17,7 @@ from loko.device import load_profile
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 from loko.service_curve import service_curve
 
 LAB = load_lab("two-switch").as_printed()
@@ -35,7 +35,7 @@ def filled(
 ) -> AdmittedSet:
     """Return flows that use up the allocation of the first switch."""
     allocations = allocations_of(
-        LAB, scheme, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)), traffic
+        LAB, scheme, loko_scenario(entries=entries, packet_sizes_bytes=(size,)), traffic
     )
     limit, admission = allocations["s1"], LokoAdmission(LAB, allocations)
     for number in range(flows):
@@ -71,7 +71,7 @@ def test_the_papers_slack_does_not_cover_the_timers_of_few_entries(size, entries
 @pytest.mark.parametrize(("size", "entries"), [(64, 10), (64, 17), (306, 10), (306, 17), (1518, 17)])
 def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
     """Section 2: p_CPU + l/R covers the link's time, both transits, a pass and the interruptions."""
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=(size,))
     service = service_curve(ZODIAC, scenario)
     own_ns = interference(ZODIAC, {}, entries).board.burst_ns
     wire_ns = ZODIAC.wire_ns(ZODIAC.ports.preamble_bytes.value + size)

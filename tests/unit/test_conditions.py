@@ -22,7 +22,7 @@ from loko.port_queues.conditions import CONDITIONS as OF_PORTS
 from loko.port_queues.device import highest_queue, port_device, table_entries
 from loko.requests import load_requests
 from loko.schedule.conditions import CONDITIONS as OF_SLOTS
-from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named, conditions_of
+from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, conditions_of, variant_named
 
 SCHEMES = (
     "full-rate",
@@ -40,12 +40,12 @@ def terms(lab: Lab) -> Terms:
 
 
 def ids(scheme: str, lab: str) -> set[str]:
-    return set(conditions_of(choice_named(scheme)).ids(terms(load_lab(lab))))
+    return set(conditions_of(variant_named(scheme)).ids(terms(load_lab(lab))))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_ids_name_one_condition_each(scheme: str) -> None:
-    conditions = conditions_of(choice_named(scheme)).conditions
+    conditions = conditions_of(variant_named(scheme)).conditions
     assert conditions
     assert len({condition.id for condition in conditions}) == len(conditions)
     assert [one.id for one in conditions if not re.fullmatch(r"[a-z]+(-[a-z]+)*", one.id)] == []
@@ -54,7 +54,7 @@ def test_ids_name_one_condition_each(scheme: str) -> None:
 
 def test_one_id_has_one_text_in_all_schemes() -> None:
     texts: dict[str, set[str]] = {}
-    for choice in CHOICES.values():
+    for choice in VARIANTS.values():
         for condition in conditions_of(choice).conditions:
             texts.setdefault(condition.id, set()).add(condition.text)
     assert {name: said for name, said in texts.items() if len(said) > 1} == {}
@@ -66,7 +66,7 @@ def test_a_chip_has_its_own_conditions_and_none_of_the_boards() -> None:
     of_boards = {"only-these-flows", "housekeeping-off", "control-as-reserved", "openflow-version"}
     assert chip - board == own
     assert board - chip == of_boards
-    stated = conditions_of(Choice(scheme=SchemeName.PORTS)).stated(terms(load_lab("chip-ring")))
+    stated = conditions_of(SchemeVariant(scheme=SchemeName.PORTS)).stated(terms(load_lab("chip-ring")))
     said = " ".join(" ".join((condition.text, *condition.details)) for condition in stated)
     assert "1,522 bytes" in said
     assert [word for word in ("OFChecks", "Nothing else is sent", "filled up") if word in said] == []
@@ -76,10 +76,10 @@ def test_a_chip_has_its_own_conditions_and_none_of_the_boards() -> None:
 def test_an_admission_has_the_conditions_of_its_scheme(scheme: str) -> None:
     lab = load_lab("two-switch")
     flows = [request.flow for request in load_requests("labs/two-switch/flows.yml", lab)]
-    choice = choice_named(scheme)
+    choice = variant_named(scheme)
     admission = admission_of(lab, choice, scenario_of(flows, entries=17))
     assert admission.conditions is conditions_of(choice)
-    assert bool(admission.conditions.baseline) == choice.is_rival
+    assert bool(admission.conditions.baseline) == choice.is_baseline
 
 
 CHIP_FLOWS = [
@@ -195,14 +195,14 @@ def test_an_assumption_is_stated_if_and_only_if_a_guarantee_by_ports_depends_on_
 def in_schemes() -> dict[str, tuple[list[str], str]]:
     """Return by id of a condition the schemes that have it, and its text."""
     schemes = {
-        "`loko`": conditions_of(choice_named("fifth-rate")),
-        "`packets`": conditions_of(choice_named("packet-granular")),
-        "`packets` (joint)": conditions_of(choice_named("packet-granular-joint")),
-        "`ports`": conditions_of(choice_named("ports")),
-        "`ports` (whole paths)": conditions_of(choice_named("ports-whole-paths")),
+        "`loko`": conditions_of(variant_named("fifth-rate")),
+        "`packets`": conditions_of(variant_named("packet-granular")),
+        "`packets` (joint)": conditions_of(variant_named("packet-granular-joint")),
+        "`ports`": conditions_of(variant_named("ports")),
+        "`ports` (whole paths)": conditions_of(variant_named("ports-whole-paths")),
         "slots": OF_SLOTS,
-        "`silo`": conditions_of(choice_named("silo")),
-        "`qjump`": conditions_of(choice_named("qjump")),
+        "`silo`": conditions_of(variant_named("silo")),
+        "`qjump`": conditions_of(variant_named("qjump")),
     }
     found: dict[str, tuple[list[str], str]] = {}
     for name, conditions in schemes.items():

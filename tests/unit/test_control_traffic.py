@@ -14,8 +14,8 @@ from evaluation.cli import app
 from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, allocate
 from loko.control_traffic import (
     NO_INTERFERENCE,
-    Message,
     MessageRate,
+    MessageType,
     interference,
     message_ns,
     parse_control,
@@ -26,7 +26,7 @@ from loko.device import load_profile
 from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
-from loko.scenario import EVALUATION, UNKNOWN, Action, Match, Scenario
+from loko.scenario import EVALUATION, UNKNOWN, ActionType, MatchType, Scenario
 from loko.service_curve import service_curve
 from loko.split import split
 
@@ -37,34 +37,38 @@ SERVICE = service_curve(ZODIAC, EVALUATION)
 def test_a_message_costs_what_section_3_2_3_measured_and_what_tcp_adds() -> None:
     """The measured barrier includes both links and the mean wait, but not the reply's acknowledgement."""
     acknowledgement_ns = 1_400 + 38_000
-    barrier_ns = message_ns(ZODIAC, Message.BARRIER, 17)
+    barrier_ns = message_ns(ZODIAC, MessageType.BARRIER, 17)
     assert 85_000 < barrier_ns - acknowledgement_ns < 97_000  # the request may be longer
     # The largest flow-mod, a Delete of all 128 entries, was about 2.3 ms.
-    assert 2_300_000 < message_ns(ZODIAC, Message.FLOW_DELETE, 128) < 2_450_000
+    assert 2_300_000 < message_ns(ZODIAC, MessageType.FLOW_DELETE, 128) < 2_450_000
 
 
 def test_costs_grow_with_the_table_where_the_paper_says_so() -> None:
     """Figure 7b: Add is flat, and strict deletion costs less than non-strict."""
     for small, large in ((1, 17), (17, 128)):
-        assert message_ns(ZODIAC, Message.FLOW_ADD, small) == message_ns(ZODIAC, Message.FLOW_ADD, large)
-        for kind in (Message.FLOW_DELETE, Message.FLOW_DELETE_STRICT, Message.FLOW_MODIFY):
+        assert message_ns(ZODIAC, MessageType.FLOW_ADD, small) == message_ns(
+            ZODIAC, MessageType.FLOW_ADD, large
+        )
+        for kind in (MessageType.FLOW_DELETE, MessageType.FLOW_DELETE_STRICT, MessageType.FLOW_MODIFY):
             assert message_ns(ZODIAC, kind, small) < message_ns(ZODIAC, kind, large)
-    assert message_ns(ZODIAC, Message.FLOW_DELETE_STRICT, 128) < message_ns(ZODIAC, Message.FLOW_DELETE, 128)
+    assert message_ns(ZODIAC, MessageType.FLOW_DELETE_STRICT, 128) < message_ns(
+        ZODIAC, MessageType.FLOW_DELETE, 128
+    )
 
 
 @pytest.mark.parametrize("entries", [1, 17, 128])
 def test_an_unknown_message_is_the_dearest(entries) -> None:
-    others = [message_ns(ZODIAC, kind, entries) for kind in Message if kind is not Message.UNKNOWN]
-    assert message_ns(ZODIAC, Message.UNKNOWN, entries) == max(others)
+    others = [message_ns(ZODIAC, kind, entries) for kind in MessageType if kind is not MessageType.UNKNOWN]
+    assert message_ns(ZODIAC, MessageType.UNKNOWN, entries) == max(others)
 
 
 def test_unknown_entries_mean_a_full_table() -> None:
-    traffic = {Message.FLOW_DELETE: MessageRate(per_s=1)}
+    traffic = {MessageType.FLOW_DELETE: MessageRate(per_s=1)}
     assert interference(ZODIAC, traffic, UNKNOWN) == interference(ZODIAC, traffic, 128)
 
 
 def test_buckets_add_up_and_bursts_count_at_once() -> None:
-    echo_ns, barrier_ns = (message_ns(ZODIAC, kind, 17) for kind in (Message.ECHO, Message.BARRIER))
+    echo_ns, barrier_ns = (message_ns(ZODIAC, kind, 17) for kind in (MessageType.ECHO, MessageType.BARRIER))
     load = interference(ZODIAC, parse_control(["echo=10x3", "barrier=2"]), 17).messages
     assert load.burst_ns == pytest.approx(3 * echo_ns + barrier_ns)
     assert load.share == pytest.approx((10 * echo_ns + 2 * barrier_ns) / 1e9)
@@ -90,7 +94,7 @@ def test_a_delete_longer_than_d_is_waited_for() -> None:
 
     Frames wait for it, and those that arrive meanwhile need room in the buffer.
     """
-    scenario = Scenario(match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
+    scenario = Scenario(match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, packet_sizes_bytes=(306,))
     service = service_curve(ZODIAC, scenario)
     taken = interference(ZODIAC, parse_control(["flow-delete=1"]), scenario.entries)
     for scheme in (FULL_RATE, FIFTH_RATE):
@@ -132,7 +136,7 @@ def test_control_frames_take_units_of_the_buffer(tmp_path: Path) -> None:
 
 
 KINDS = st.dictionaries(
-    st.sampled_from(list(Message)),
+    st.sampled_from(list(MessageType)),
     st.builds(MessageRate, per_s=st.floats(0.1, 50), burst=st.integers(1, 4)),
     max_size=4,
 )

@@ -22,14 +22,14 @@ from loko.lab_allocation import allocations_of
 from loko.network import Hop, shortest_path
 from loko.packets import PacketAdmission
 from loko.ring import Ring
-from loko.scenario import EVALUATION, Scenario, of_lokos_tables
+from loko.scenario import EVALUATION, Scenario, loko_scenario
 
 LABS: dict[str, Lab] = {
     "two switches": load_lab("two-switch"),
     "ring": ring_lab(Ring(switches=9, one_way=False)),
     "random": network_of(NetworkKind.RANDOM, 12),
 }
-TWO_SIZES = of_lokos_tables(entries=17, packet_sizes_bytes=(306, 512))
+TWO_SIZES = loko_scenario(entries=17, packet_sizes_bytes=(306, 512))
 Passed = tuple[Flow, tuple[Hop, ...]]
 
 

@@ -14,10 +14,10 @@ from loko.linux_switch import LinuxSwitch
 from loko.scenario import (
     EVALUATION,
     TABLE_1_FRAME_BYTES,
-    Action,
+    ActionType,
     Case,
-    Match,
-    Priorities,
+    MatchType,
+    PriorityOrder,
     Scenario,
     UsedEntry,
 )
@@ -30,10 +30,10 @@ SOURCE = (PROFILES / "zodiac-fx.toml").read_text()
 def case(entries, match, frame_bytes, action="output", used="last", priorities="increasing") -> Case:
     return Case(
         entries=entries,
-        match=Match(match),
-        action=Action(action),
+        match=MatchType(match),
+        action=ActionType(action),
         used_entry=UsedEntry(used),
-        priorities=Priorities(priorities),
+        priorities=PriorityOrder(priorities),
         frame_bytes=frame_bytes,
     )
 
@@ -114,7 +114,7 @@ def test_service_curve_of_section_6() -> None:
 
 def test_service_curve_of_section_4() -> None:
     """Five-tuple, output, 306 bytes; entries, priorities and used entry are not known."""
-    scenario = Scenario(match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
+    scenario = Scenario(match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, packet_sizes_bytes=(306,))
     service = service_curve(ZODIAC, scenario)
     assert round(service.rate_bps / 1e6, 2) == 1.88
     assert round(service.curve.latency_ns / 1e6, 2) == 2.65
@@ -122,13 +122,15 @@ def test_service_curve_of_section_4() -> None:
 
 
 def test_unknown_sizes_take_rate_and_latency_from_different_frames() -> None:
-    service = service_curve(ZODIAC, Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT))
+    service = service_curve(
+        ZODIAC, Scenario(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
+    )
     assert service.slowest.case.frame_bytes == 64
     assert service.longest.case.frame_bytes == service.largest_frame_bytes == 1516
 
 
 @settings(max_examples=20)
-@given(st.sampled_from(sorted(Match, key=str)), st.integers(1, 128), st.sampled_from(TABLE_1_FRAME_BYTES))
+@given(st.sampled_from(sorted(MatchType, key=str)), st.integers(1, 128), st.sampled_from(TABLE_1_FRAME_BYTES))
 def test_knowing_more_never_worsens_the_curve(match, entries, size) -> None:
     known = service_curve(ZODIAC, Scenario(entries=entries, match=match, packet_sizes_bytes=(size,)))
     vague = service_curve(ZODIAC, Scenario(match=match))
@@ -137,7 +139,7 @@ def test_knowing_more_never_worsens_the_curve(match, entries, size) -> None:
     assert known.capacity_bytes >= vague.capacity_bytes
 
 
-@given(st.integers(1, 127), st.integers(64, 1517), st.sampled_from(sorted(Match, key=str)))
+@given(st.integers(1, 127), st.integers(64, 1517), st.sampled_from(sorted(MatchType, key=str)))
 def test_processing_time_grows_with_entries_and_size(entries, size, match) -> None:
     smaller = processing(ZODIAC, case(entries, match, size)).switch_ns
     assert processing(ZODIAC, case(entries + 1, match, size)).switch_ns > smaller

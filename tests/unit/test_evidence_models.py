@@ -14,7 +14,7 @@ from benchmarks.evidence.models.network import ModelFlow
 from benchmarks.evidence.models.ports import PortRule
 from loko.admission import residual_backlog
 from loko.admission.residual_backlog import ResidualBacklog
-from loko.calculus import RateLatency, Server, Step, TokenBucket, UnsettledError
+from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, UnsettledError
 from loko.port_queues import admission
 
 
@@ -93,7 +93,7 @@ def test_a_board_has_the_debts_of_its_model(
 
 
 FRAME_BYTES, TICK_NS = 1_000, 1_000
-PERFECT = Server(service=RateLatency(rate_bps=8e9, latency_ns=0.0), frame_bytes=FRAME_BYTES)
+PERFECT = PortServer(service=RateLatency(rate_bps=8e9, latency_ns=0.0), frame_bytes=FRAME_BYTES)
 """Sends a frame in a tick."""
 SLACK_NS = 100
 """Bounds are rounded up to whole nanoseconds, again and again."""
@@ -119,7 +119,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
             real.leavers.append(admission._DrainingFlow(real.flows.pop(flow.name), now_ns))
         elif not rule.is_draining(state, number):
             state = rule.admit(state, number) or state
-            steps = tuple(Step(str(server), TICK_NS) for server in flow.path)
+            steps = tuple(PathStep(str(server), TICK_NS) for server in flow.path)
             bucket = TokenBucket(rate_bps=0.0, burst_bytes=flow.burst * FRAME_BYTES)
             real.network.add(steps, bucket)
             try:

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.pictures.explained import ENTRIES, FRAME_BYTES, main, way
 from loko.device import load_profile
-from loko.scenario import Action, Match, Scenario
+from loko.scenario import ActionType, MatchType, Scenario
 from loko.service_curve import service_curve
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs/images"
@@ -17,7 +17,10 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs/images"
 def test_between_arrival_and_departure_lies_the_processing_time():
     profile = load_profile("zodiac-fx")
     scenario = Scenario(
-        entries=ENTRIES, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(FRAME_BYTES,)
+        entries=ENTRIES,
+        match=MatchType.FIVE_TUPLE,
+        action=ActionType.OUTPUT,
+        packet_sizes_bytes=(FRAME_BYTES,),
     )
     longest = service_curve(profile, scenario).longest
     stages = way(profile, longest.case)

@@ -29,12 +29,12 @@ from loko.entries import switch_entries
 from loko.flow import Flow
 from loko.frame_sizes import CrossableSwitches, parse_size, sizes_by_switch
 from loko.lab import Lab, lab_of
-from loko.mix import Between, FlowKind, Mix
+from loko.mix import FlowKind, HostPair, Mix
 from loko.network import Hop, shortest_path
 from loko.planning import Plan, plan, scenario_of
 from loko.port_queues import PortAdmission
 from loko.scenario import OpenFlow
-from loko.schemes import CHOICES, SchemeName, admission_of
+from loko.schemes import VARIANTS, SchemeName, admission_of
 from loko.serve.admitter import SchemeAdmitter
 
 SCHEMES = (*GUARANTEED, "ports")
@@ -96,7 +96,7 @@ def planned(
 
     Unless `by_switch`, every switch is charged with the sizes of all flows.
     """
-    choice = CHOICES[scheme]
+    choice = VARIANTS[scheme]
     expected = MIX if choice.is_optimised else None
     scenario = scenario_of(flows, entries=ENTRIES, mix=expected, lab=lab if by_switch else None)
     reserved = None if scheme == "ports" else HEARTBEAT
@@ -141,7 +141,7 @@ def test_sizes_of_flows_paths_and_mixes() -> None:
     given_path = {"f0": [Hop(switch="s3", output_port=1)]}
     assert scenario_of(flows, entries=17, lab=lab, paths=given_path).at("s3").frame_bytes == (306,)
     near = FlowKind(
-        rate_bps=1e5, burst_bytes=128, frame_bytes=128, between=[Between(source="a2", destination="a3")]
+        rate_bps=1e5, burst_bytes=128, frame_bytes=128, between=[HostPair(source="a2", destination="a3")]
     )
     anywhere = FlowKind(rate_bps=1e5, burst_bytes=256, frame_bytes=256)
     mixed = scenario_of(flows, entries=17, lab=lab, mix=Mix(kinds=[near, anywhere]))
@@ -184,7 +184,7 @@ def test_another_frame_elsewhere_changes_nothing_for_stacks_of_tags() -> None:
     small = [a_flow(n, ("a0", "a1"), 306) for n in range(9)]
     stacks = []
     for flows in (small, [*small, a_flow(99, ("a2", "a3"), 1200)]):
-        choice = CHOICES["fifth-rate"]
+        choice = VARIANTS["fifth-rate"]
         stacks.append(stack_admission(lab, choice, flows, openflow=OpenFlow.V1_3, traffic=HEARTBEAT))
         assert 0 < len(plan(lab, flows, stacks[-1]).accepted) < len(small)
     assert used(stacks[0]) == used(stacks[1])

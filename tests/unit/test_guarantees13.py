@@ -26,7 +26,7 @@ from evaluation.worst_case.trial import run_trial
 from loko.control_traffic import (
     COMPARED_ENTRIES,
     HEARTBEAT,
-    Message,
+    MessageType,
     driver_traffic,
     interference,
     message_ns,
@@ -37,14 +37,14 @@ from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsReq
 from loko.controller.wire13 import entry_of, segment
 from loko.device import load_profile
 from loko.document import PROFILES
-from loko.entries import filler_entries, switch_entries
+from loko.entries import padding_entries, switch_entries
 from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import load_lab
 from loko.network import on_shortest_paths
 from loko.packets import frame_server
-from loko.scenario import OpenFlow, of_lokos_tables
-from loko.schemes import admission_of, choice_named
+from loko.scenario import OpenFlow, loko_scenario
+from loko.schemes import admission_of, variant_named
 from loko.service_curve import processing, shortest_processing
 
 LAB = load_lab("two-switch")
@@ -72,7 +72,7 @@ def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
 
 FLOW = Flow("f", "H1", "H3", 1000, 2000, 1e5, 306.0, 306)
 SPACING_NS = 50_000_000
-NOBODYS = entry_of(filler_entries(LAB, 1)[0], cookie=1)
+NOBODYS = entry_of(padding_entries(LAB, 1)[0], cookie=1)
 DUMMIES = parser.OFPMatch(eth_type=0x0800, ip_proto=17, ipv4_dst="192.0.2.254")
 NOBODY = parser.OFPMatch(eth_type=0x0800, ip_proto=17, ipv4_src="198.51.100.1")
 OUTPUT = [parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, [parser.OFPActionOutput(1, 0)])]
@@ -92,31 +92,31 @@ def flow_mod(match, command: int, instructions=()) -> bytes:
 
 
 REQUESTS = {
-    "echo": (Message.ECHO, messages13.echo_request(9)),
-    "barrier": (Message.BARRIER, messages13.barrier_request(9)),
-    "features": (Message.FEATURES, messages13.features_request(9)),
-    "ports": (Message.PORTS, segment([PortsRequest(9)])),
-    "add": (Message.FLOW_ADD, flow_mod(NOBODY, of.OFPFC_ADD, OUTPUT)),
-    "delete dummies": (Message.FLOW_DELETE, flow_mod(DUMMIES, of.OFPFC_DELETE)),
-    "delete nothing": (Message.FLOW_DELETE, flow_mod(NOBODY, of.OFPFC_DELETE)),
-    "delete strictly": (Message.FLOW_DELETE_STRICT, flow_mod(NOBODY, of.OFPFC_DELETE_STRICT)),
-    "flow statistics": (Message.FLOW_STATISTICS, messages13.flow_stats_request(9)),
-    "table statistics": (Message.TABLE_STATISTICS, messages13.table_stats_request(9)),
-    "heartbeat": (Message.HEARTBEAT, messages13.aggregate_request(9)),
+    "echo": (MessageType.ECHO, messages13.echo_request(9)),
+    "barrier": (MessageType.BARRIER, messages13.barrier_request(9)),
+    "features": (MessageType.FEATURES, messages13.features_request(9)),
+    "ports": (MessageType.PORTS, segment([PortsRequest(9)])),
+    "add": (MessageType.FLOW_ADD, flow_mod(NOBODY, of.OFPFC_ADD, OUTPUT)),
+    "delete dummies": (MessageType.FLOW_DELETE, flow_mod(DUMMIES, of.OFPFC_DELETE)),
+    "delete nothing": (MessageType.FLOW_DELETE, flow_mod(NOBODY, of.OFPFC_DELETE)),
+    "delete strictly": (MessageType.FLOW_DELETE_STRICT, flow_mod(NOBODY, of.OFPFC_DELETE_STRICT)),
+    "flow statistics": (MessageType.FLOW_STATISTICS, messages13.flow_stats_request(9)),
+    "table statistics": (MessageType.TABLE_STATISTICS, messages13.table_stats_request(9)),
+    "heartbeat": (MessageType.HEARTBEAT, messages13.aggregate_request(9)),
     "port statistics": (
-        Message.PORT_STATISTICS,
+        MessageType.PORT_STATISTICS,
         serialized(parser.OFPPortStatsRequest(messages13.PROTOCOL, 0, of.OFPP_ANY), 9),
     ),
     "change of two": (
-        Message.CHANGE,
+        MessageType.CHANGE,
         segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), DeleteEntry(3, NOBODYS)]),
     ),
     "change and addition": (
-        Message.CHANGE,
+        MessageType.CHANGE,
         segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), AddEntry(3, NOBODYS)]),
     ),
     "description": (
-        Message.DESCRIPTION,
+        MessageType.DESCRIPTION,
         serialized(parser.OFPDescStatsRequest(messages13.PROTOCOL, 0), 9),
     ),
 }
@@ -158,7 +158,7 @@ def test_a_frame_waits_no_longer_for_a_message(name: str, entries: int, quirks: 
 @pytest.mark.parametrize("entries", [1, COMPARED_ENTRIES])
 def test_a_frame_waits_no_longer_for_a_comparison(entries: int, quirks: str) -> None:
     waited_ns = delay_ns(entries, messages13.flow_stats_request(9), quirks) - delay_ns(entries, None, quirks)
-    bound_ns = message_ns(ZODIAC, Message.COMPARISON, entries, V1_3) + ZODIAC.cpu.loop_ps.value / 1000
+    bound_ns = message_ns(ZODIAC, MessageType.COMPARISON, entries, V1_3) + ZODIAC.cpu.loop_ps.value / 1000
     assert 0 < waited_ns <= bound_ns
 
 
@@ -167,13 +167,13 @@ def test_messages_of_the_driver_cost_what_1_3_says() -> None:
     for traffic in (HEARTBEAT, driver_traffic(20)):
         older, newer = (interference(ZODIAC, traffic, 17, version).messages for version in OpenFlow)
         assert newer.burst_ns != older.burst_ns
-    few, many = (message_ns(ZODIAC, Message.CHANGE, entries, V1_3) for entries in (17, 128))
+    few, many = (message_ns(ZODIAC, MessageType.CHANGE, entries, V1_3) for entries in (17, 128))
     assert many - few == pytest.approx(2 * 111 * ZODIAC.cpu.openflow13.delete_strict_ps.value / 1e3, rel=0.3)
 
 
 def test_least_times_allow_for_entries_that_fail_at_once() -> None:
     """Lemma 4 of docs/packet-granular.md needs the quickest frame. In 1.3 its search is not the longest."""
-    scenario = of_lokos_tables(entries=40, packet_sizes_bytes=(306,), openflow=V1_3)
+    scenario = loko_scenario(entries=40, packet_sizes_bytes=(306,), openflow=V1_3)
     (times,) = frame_server(ZODIAC, scenario).times.values()
     case, *_ = scenario.cases()
     longest, shortest = processing(ZODIAC, case).cpu_ns, shortest_processing(ZODIAC, case).cpu_ns
@@ -237,8 +237,8 @@ def test_entries_behind_the_one_that_is_hit_are_charged(scheme: str) -> None:
 
     With the match at the end of the table, as if nothing came after it, a twentieth of the frames was lost.
     """
-    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(64,), openflow=V1_3)
-    admission = admission_of(LAB, choice_named(scheme), scenario, traffic={})
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(64,), openflow=V1_3)
+    admission = admission_of(LAB, variant_named(scheme), scenario, traffic={})
 
     def asked(rate_bps: float) -> list[Flow]:
         rates = [0.9999 * rate_bps, *(0.0001 * rate_bps / 16,) * 16]

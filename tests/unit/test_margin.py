@@ -31,11 +31,11 @@ from loko.device import Device, Profile, load_device, load_profile, profile_text
 from loko.document import PROFILES, InputError
 from loko.generic_switch import GenericSwitch
 from loko.lab import Lab, load_lab
-from loko.margin import Fall, Margin, Promise, margin
+from loko.margin import GuaranteeKind, Margin, MarginLimit, margin
 from loko.packets import frame_server
 from loko.port_queues import port_device
-from loko.scenario import of_lokos_tables
-from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named, conditions_of
+from loko.scenario import loko_scenario
+from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, conditions_of, variant_named
 from loko.service_curve import service_curve
 from loko.speed import fastest, slowed, slowest
 
@@ -76,7 +76,7 @@ def test_a_board_at_the_slow_end_of_its_range_breaks_promises_unless_they_are_ro
 ) -> None:
     """A capacity of 0.97 breaks a full set, whose margin says so. A robust set bears the end, 0.94."""
     low, _ = load_profile("zodiac-fx").cpu.capacity_factor.range or (0, 0)
-    usual, robust = (filled(choice_named(name), lab, flows) for lab in (LAB, LAB.robust()))
+    usual, robust = (filled(variant_named(name), lab, flows) for lab in (LAB, LAB.robust()))
     lost, worst = carried(admitted_of(usual), less_capable_board(tmp_path, 30_000), seconds=20)
     assert lost > 1000
     assert worst > 1
@@ -89,10 +89,10 @@ def test_a_board_at_the_slow_end_of_its_range_breaks_promises_unless_they_are_ro
 
 
 def test_a_full_rate_that_is_given_away_leaves_no_slack() -> None:
-    told = margin_of(filled(choice_named("full-rate"), LAB, 6))
-    assert told == Margin(0, Fall("s1", Promise.LOSS))
+    told = margin_of(filled(variant_named("full-rate"), LAB, 6))
+    assert told == Margin(0, MarginLimit("s1", GuaranteeKind.LOSS))
     assert (
-        told.told(is_robust=False)
+        told.describe(is_robust=False)
         == "no slack: if a switch takes longer than its profile says, frames may be lost, first at s1"
     )
 
@@ -106,7 +106,7 @@ def test_boards_slower_by_less_than_the_margin_keep_every_promise(
     name: str, seed: int, tmp_path: Path
 ) -> None:
     rng = Random(f"{name} {seed}")
-    asked = admission(choice_named(name), LAB)
+    asked = admission(variant_named(name), LAB)
     for number in range(40):
         burst = FRAME * rng.choice((1, 1, 1.5, 2))
         asked.request(flow(number, rng.choice((2e4, 3e5, 1.5e6)) * rng.uniform(0.2, 1), burst))
@@ -124,10 +124,10 @@ def test_boards_slower_by_little_more_than_the_margin_break_a_promise(
     name: str, flows: int, part: float, tmp_path: Path
 ) -> None:
     """The rate limits these sets: just below the margin all is kept, and 1 % beyond it is not."""
-    asked = filled(choice_named(name), LAB, flows, part=part)
+    asked = filled(variant_named(name), LAB, flows, part=part)
     told = margin_of(asked)
     assert told.slower_ppm == pytest.approx((1 / part - 1) * MILLION, rel=0.05)
-    assert told.beyond == Fall("s1", Promise.LOSS)
+    assert told.beyond == MarginLimit("s1", GuaranteeKind.LOSS)
     lost, worst = carried(admitted_of(asked), slower_board(tmp_path, told.slower_ppm - 1), seconds=20)
     assert (lost, worst <= 1) == (0, True)
     lost, _ = carried(admitted_of(asked), slower_board(tmp_path, told.slower_ppm + 10_000), seconds=20)
@@ -136,7 +136,7 @@ def test_boards_slower_by_little_more_than_the_margin_break_a_promise(
 
 @pytest.mark.parametrize("name", BOARD_SCHEMES)
 def test_a_margin_falls_with_every_flow(name: str) -> None:
-    asked = admission(choice_named(name), LAB)
+    asked = admission(variant_named(name), LAB)
     assert asked.falls_if_slower() is None
     margins = []
     for number in range(40):
@@ -146,16 +146,16 @@ def test_a_margin_falls_with_every_flow(name: str) -> None:
     assert margins[0] > 100_000 > margins[-1]
 
 
-@pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.is_rival])
+@pytest.mark.parametrize("name", [name for name, choice in VARIANTS.items() if choice.is_baseline])
 def test_baselines_have_no_margin(name: str) -> None:
-    asked = admission(choice_named(name), LAB)
+    asked = admission(variant_named(name), LAB)
     assert isinstance(asked.request(flow(0, 1e5)), Admitted)
     assert asked.falls_if_slower() is None
 
 
 @pytest.mark.parametrize("name", ["fifth-rate", "packet-granular"])
 def test_none_is_told_while_released_flows_count(name: str) -> None:
-    asked = admission(choice_named(name), LAB)
+    asked = admission(variant_named(name), LAB)
     for number in range(3):
         asked.request(flow(number, 3e5))
     asked.release("f0", now_ns=0)
@@ -166,34 +166,34 @@ def test_none_is_told_while_released_flows_count(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fifth-rate", "packet-granular", "ports"])
 def test_the_margin_is_a_condition_where_it_is_known(name: str) -> None:
-    conditions = conditions_of(choice_named(name))
+    conditions = conditions_of(variant_named(name))
     terms = Terms(lab=LAB, reserved="nothing", entries=dict.fromkeys(LAB.switches, 17))
     assert "no-slower-than" not in conditions.ids(terms)
-    told = Margin(25_000, Fall("s2", Promise.LATENESS))
+    told = Margin(25_000, MarginLimit("s2", GuaranteeKind.LATENESS))
     (stated,) = (
         condition
         for condition in conditions.stated(replace(terms, margin=told))
         if condition.id == "no-slower-than"
     )
-    assert stated.details == (f"For these flows, {told.told(is_robust=False)}.",)
+    assert stated.details == (f"For these flows, {told.describe(is_robust=False)}.",)
     assert "2.50 %" in stated.details[0]
 
 
 def test_a_bisection_returns_what_it_has_checked() -> None:
     def falls_from(first_ppm: int) -> Margin:
-        fall = Fall("s1", Promise.LATENESS)
+        fall = MarginLimit("s1", GuaranteeKind.LATENESS)
         return margin(lambda slower_ppm: fall if slower_ppm >= first_ppm else None)
 
     for first_ppm in (0, 1, 99, 101, 1000, 1001, 63_999, 5_000_000, 9_000_000):
         told = falls_from(first_ppm)
         assert max(0, first_ppm - 101) <= told.slower_ppm < max(first_ppm, 1)
-        assert told.beyond == Fall("s1", Promise.LATENESS)
+        assert told.beyond == MarginLimit("s1", GuaranteeKind.LATENESS)
     assert margin(lambda _: None) == Margin(9_000_000, None)
 
 
 # Chips ----------------------------------------------------------------------------------------------------
 
-CHIPS = of_lokos_tables(entries=60, packet_sizes_bytes=(FRAME,))
+CHIPS = loko_scenario(entries=60, packet_sizes_bytes=(FRAME,))
 
 
 def chip_ring(profile: Path) -> Lab:
@@ -218,7 +218,7 @@ def slower_chip(folder: Path, profile: str, slower_ppm: float) -> Path:
 
 def chips_filled(lab: Lab, seed: int, target_ns: float | None) -> Admission:
     rng = Random(seed)
-    ports = admission_of(lab, Choice(scheme=SchemeName.PORTS), CHIPS, target_ns=target_ns)
+    ports = admission_of(lab, SchemeVariant(scheme=SchemeName.PORTS), CHIPS, target_ns=target_ns)
     for number in range(12):
         source, destination = rng.sample(list(lab.hosts), 2)
         asked = flow(number, rng.uniform(1e6, 4e7), FRAME * rng.randint(1, 8))
@@ -254,7 +254,7 @@ def test_chips_slower_by_more_than_the_margin_break_a_promise(tmp_path: Path) ->
 
 def board_bounds(slow: Profile, fast: Profile, *, entries: int = 17) -> dict[str, float]:
     """Return bounds of a board, with a sign so that larger is more careful."""
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(64, FRAME, 1518))
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=(64, FRAME, 1518))
     splits = frontier(service_curve(slow, scenario), interference(slow, HEARTBEAT, entries))
     bounds = {
         "rate": -splits.max_rate_bps,
@@ -348,7 +348,7 @@ def test_a_robust_plan_holds_on_boards_anywhere_in_their_ranges(
 ) -> None:
     """At the slow ends, at drawn corners, and between, for a set that uses up the robust plan."""
     rng = Random(f"{scheme} {seed}")
-    admitted = admitted_of(filled(choice_named(scheme), LAB.robust(), 6))
+    admitted = admitted_of(filled(variant_named(scheme), LAB.robust(), 6))
 
     def anywhere(name: str, number: Mapping[str, float]) -> float:
         if name == "cpu.capacity_factor":  # with more than 1.03 the emulated CPU is none that A3 describes
@@ -364,7 +364,7 @@ def test_a_robust_plan_holds_on_boards_anywhere_in_their_ranges(
 
 def test_a_margin_of_a_robust_plan_counts_from_the_slow_ends(tmp_path: Path) -> None:
     """Both together: at the slow ends of all ranges, and slower than those by less than the margin."""
-    asked = filled(choice_named("full-rate"), LAB.robust(), 5, part=0.9)
+    asked = filled(variant_named("full-rate"), LAB.robust(), 5, part=0.9)
     told = margin_of(asked)
     assert told.slower_ppm == pytest.approx((1 / 0.9 - 1) * MILLION, rel=0.05)
 
@@ -410,7 +410,7 @@ def _ranged(name: str) -> list[tuple[str, Mapping[str, Any]]]:
 def test_a_chip_whose_room_is_not_certain_is_refused_in_one_line() -> None:
     lab = chip_ring(PROFILES / "dell-s4048-on.toml").robust()
     with pytest.raises(InputError, match="s1: dell-s4048-on: nothing can be promised"):
-        admission_of(lab, Choice(scheme=SchemeName.PORTS), CHIPS)
+        admission_of(lab, SchemeVariant(scheme=SchemeName.PORTS), CHIPS)
 
 
 def test_robust_chips_have_less_room() -> None:

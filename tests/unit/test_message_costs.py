@@ -8,7 +8,7 @@ import switch_emulator
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control_traffic import COMPARED_ENTRIES, Message, message_ns
+from loko.control_traffic import COMPARED_ENTRIES, MessageType, message_ns
 from loko.controller.messages import (
     PROTOCOL,
     barrier_request,
@@ -22,7 +22,7 @@ from loko.controller.messages import (
 )
 from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest, entry_of, segment
 from loko.device import load_profile
-from loko.entries import filler_entries, switch_entries
+from loko.entries import padding_entries, switch_entries
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.network import on_shortest_paths
@@ -43,49 +43,49 @@ SPACING_NS = 10_000_000
 PROBE = 0x7777
 NOBODY = parser.OFPMatch(dl_type=0x0800, nw_proto=17, nw_src="198.51.100.1")
 DUMMIES = parser.OFPMatch(dl_type=0x0800, nw_proto=17, nw_dst="192.0.2.254")
-NOBODYS = entry_of(filler_entries(LAB, 1)[0], cookie=1)
+NOBODYS = entry_of(padding_entries(LAB, 1)[0], cookie=1)
 OUTPUT = [parser.OFPActionOutput(1, 0)]
 REQUESTS = {
-    "echo": (Message.ECHO, echo_request(9)),
-    "barrier": (Message.BARRIER, barrier_request(9)),
-    "features": (Message.FEATURES, features_request(9)),
-    "ports": (Message.PORTS, segment([PortsRequest(9)])),
-    "add": (Message.FLOW_ADD, flow_mod(NOBODY, OUTPUT, priority=7, xid=9)),
+    "echo": (MessageType.ECHO, echo_request(9)),
+    "barrier": (MessageType.BARRIER, barrier_request(9)),
+    "features": (MessageType.FEATURES, features_request(9)),
+    "ports": (MessageType.PORTS, segment([PortsRequest(9)])),
+    "add": (MessageType.FLOW_ADD, flow_mod(NOBODY, OUTPUT, priority=7, xid=9)),
     "delete dummies": (
-        Message.FLOW_DELETE,
+        MessageType.FLOW_DELETE,
         flow_mod(DUMMIES, [], priority=7, xid=9, command=of.OFPFC_DELETE),
     ),
     "delete nothing": (
-        Message.FLOW_DELETE,
+        MessageType.FLOW_DELETE,
         flow_mod(NOBODY, [], priority=7, xid=9, command=of.OFPFC_DELETE),
     ),
     "delete strictly": (
-        Message.FLOW_DELETE_STRICT,
+        MessageType.FLOW_DELETE_STRICT,
         flow_mod(NOBODY, [], priority=7, xid=9, command=of.OFPFC_DELETE_STRICT),
     ),
     "modify dummies": (
-        Message.FLOW_MODIFY,
+        MessageType.FLOW_MODIFY,
         flow_mod(DUMMIES, OUTPUT, priority=7, xid=9, command=of.OFPFC_MODIFY),
     ),
     "modify strictly": (
-        Message.FLOW_MODIFY_STRICT,
+        MessageType.FLOW_MODIFY_STRICT,
         flow_mod(NOBODY, OUTPUT, priority=7, xid=9, command=of.OFPFC_MODIFY_STRICT),
     ),
-    "flow statistics": (Message.FLOW_STATISTICS, flow_stats_request(9)),
-    "table statistics": (Message.TABLE_STATISTICS, table_stats_request(9)),
+    "flow statistics": (MessageType.FLOW_STATISTICS, flow_stats_request(9)),
+    "table statistics": (MessageType.TABLE_STATISTICS, table_stats_request(9)),
     "port statistics": (
-        Message.PORT_STATISTICS,
+        MessageType.PORT_STATISTICS,
         serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, of.OFPP_NONE), 9),
     ),
     "change of two": (
-        Message.CHANGE,
+        MessageType.CHANGE,
         segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), DeleteEntry(3, NOBODYS)]),
     ),
     "change and addition": (
-        Message.CHANGE,
+        MessageType.CHANGE,
         segment([BarrierRequest(1), DeleteEntry(2, NOBODYS), AddEntry(3, NOBODYS)]),
     ),
-    "description": (Message.DESCRIPTION, serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9)),
+    "description": (MessageType.DESCRIPTION, serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9)),
 }
 
 
@@ -147,7 +147,7 @@ def test_a_frame_waits_no_longer_for_a_comparison(entries: int) -> None:
     waited_ns = delay_ns(entries, flow_stats_request(9), of_frame=True) - delay_ns(
         entries, None, of_frame=True
     )
-    bound_ns = message_ns(ZODIAC, Message.COMPARISON, entries) + ZODIAC.cpu.loop_ps.value / 1000
+    bound_ns = message_ns(ZODIAC, MessageType.COMPARISON, entries) + ZODIAC.cpu.loop_ps.value / 1000
     assert 0 < waited_ns <= bound_ns
 
 

@@ -21,7 +21,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser13
 from loko.controller.messages import barrier_request, features_request, hello
 from loko.device import load_profile
 from loko.document import PROFILES
-from loko.scenario import TABLE_1_MATCHES, Action, Case, Match, OpenFlow, Priorities, UsedEntry
+from loko.scenario import TABLE_1_MATCHES, ActionType, Case, MatchType, OpenFlow, PriorityOrder, UsedEntry
 from loko.service_curve import capacity_frames, processing
 
 OPENFLOW_1_0 = ofproto_protocol.ProtocolDesc(version=1)
@@ -47,7 +47,7 @@ def quiet_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def match_of(match: Match, number: int) -> Any:
+def match_of(match: MatchType, number: int) -> Any:
     """Return the match that frame `number` hits, and no frame of another number."""
     five_tuple = {
         "dl_type": 0x0800,
@@ -58,37 +58,37 @@ def match_of(match: Match, number: int) -> Any:
         "tp_dst": 5000 + number,
     }
     fields = {
-        Match.PORT: {"in_port": 1 + number},
-        Match.TP_DST: {key: five_tuple[key] for key in ("dl_type", "nw_proto", "tp_dst")},
-        Match.DL_DST: {"dl_dst": f"02:00:00:00:01:{number:02x}"},
-        Match.MASKED_NW_DST: {
+        MatchType.PORT: {"in_port": 1 + number},
+        MatchType.TP_DST: {key: five_tuple[key] for key in ("dl_type", "nw_proto", "tp_dst")},
+        MatchType.DL_DST: {"dl_dst": f"02:00:00:00:01:{number:02x}"},
+        MatchType.MASKED_NW_DST: {
             "dl_type": 0x0800,
             "nw_dst": str(IPv4Address("10.2.0.0") + 256 * number),
             "nw_dst_mask": 24,
         },
-        Match.FIVE_TUPLE: five_tuple,
-        Match.ALL: {
+        MatchType.FIVE_TUPLE: five_tuple,
+        MatchType.ALL: {
             **five_tuple,
             "in_port": 1,
             "nw_tos": 0,
             "dl_src": "02:00:00:00:00:01",
             "dl_dst": f"02:00:00:00:01:{number:02x}",
         },
-        Match.FIVE_TUPLE_AND_PORT: {**five_tuple, "in_port": 1 + number},
+        MatchType.FIVE_TUPLE_AND_PORT: {**five_tuple, "in_port": 1 + number},
     }
     return parser.OFPMatch(**fields[match])
 
 
-def actions_of(action: Action) -> list[Any]:
+def actions_of(action: ActionType) -> list[Any]:
     before = {
-        Action.OUTPUT: [],
-        Action.SET_VLAN_ID: [parser.OFPActionVlanVid(5)],
-        Action.SET_VLAN_PCP: [parser.OFPActionVlanPcp(3)],
-        Action.STRIP_VLAN: [parser.OFPActionStripVlan()],
-        Action.SET_DL_SRC: [parser.OFPActionSetDlSrc("02:00:00:00:00:77")],
-        Action.SET_NW_SRC: [parser.OFPActionSetNwSrc("10.9.9.9")],
-        Action.SET_NW_TOS: [parser.OFPActionSetNwTos(0x20)],
-        Action.SET_TP_SRC: [parser.OFPActionSetTpSrc(77)],
+        ActionType.OUTPUT: [],
+        ActionType.SET_VLAN_ID: [parser.OFPActionVlanVid(5)],
+        ActionType.SET_VLAN_PCP: [parser.OFPActionVlanPcp(3)],
+        ActionType.STRIP_VLAN: [parser.OFPActionStripVlan()],
+        ActionType.SET_DL_SRC: [parser.OFPActionSetDlSrc("02:00:00:00:00:77")],
+        ActionType.SET_NW_SRC: [parser.OFPActionSetNwSrc("10.9.9.9")],
+        ActionType.SET_NW_TOS: [parser.OFPActionSetNwTos(0x20)],
+        ActionType.SET_TP_SRC: [parser.OFPActionSetTpSrc(77)],
     }
     return [*before[action], parser.OFPActionOutput(2, 0xFFFF)]
 
@@ -99,7 +99,7 @@ def flow_mods(case: Case) -> list[bytes]:
     messages = []
     for place in range(case.entries):
         number = 0 if place == used else 1 + place
-        increasing = case.priorities is Priorities.INCREASING
+        increasing = case.priorities is PriorityOrder.INCREASING
         message = parser.OFPFlowMod(
             OPENFLOW_1_0,
             match_of(case.match, number),
@@ -114,7 +114,7 @@ def flow_mods(case: Case) -> list[bytes]:
 
 def frame_of(case: Case) -> bytes:
     """Return frame 0 in the case's size, without FCS, and with a tag if the action strips one."""
-    tag = b"\x81\x00\x00\x05" if case.action is Action.STRIP_VLAN else b""
+    tag = b"\x81\x00\x00\x05" if case.action is ActionType.STRIP_VLAN else b""
     payload = bytes(case.frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8)
     udp = dpkt.udp.UDP(sport=4000, dport=5000, data=payload, ulen=8 + len(payload))
     packet = dpkt.ip.IP(
@@ -146,10 +146,10 @@ def emulated_ns(case: Case, profile: Path) -> int:
 cases = st.builds(
     Case,
     entries=st.integers(1, 128),
-    match=st.sampled_from([*TABLE_1_MATCHES, Match.FIVE_TUPLE_AND_PORT]),
-    action=st.sampled_from(sorted(Action, key=str)),
+    match=st.sampled_from([*TABLE_1_MATCHES, MatchType.FIVE_TUPLE_AND_PORT]),
+    action=st.sampled_from(sorted(ActionType, key=str)),
     used_entry=st.sampled_from(sorted(UsedEntry, key=str)),
-    priorities=st.sampled_from(sorted(Priorities, key=str)),
+    priorities=st.sampled_from(sorted(PriorityOrder, key=str)),
     frame_bytes=st.integers(68, 1514),
 )
 
@@ -158,7 +158,7 @@ cases = st.builds(
 @given(case=cases)
 def test_processing_time_agrees(quiet_profile: Path, case: Case) -> None:
     modelled_ns = processing(load_profile(quiet_profile), case).switch_ns
-    if case.action is Action.STRIP_VLAN:
+    if case.action is ActionType.STRIP_VLAN:
         modelled_ns -= VLAN_TAG_BYTES * 80  # the frame returns shorter, which the model ignores
     # Only roundings to whole nanoseconds and the loop of 2 ns may differ.
     assert emulated_ns(case, quiet_profile) == pytest.approx(modelled_ns, abs=4)
@@ -192,36 +192,36 @@ LACKED_13: dict[str, Any] = {
     "vlan_vid": 0x1006,
 }
 FIELDS_13 = {
-    Match.PORT: ("in_port",),
-    Match.TP_DST: ("eth_type", "ip_proto", "tcp_dst"),
-    Match.DL_DST: ("eth_dst",),
-    Match.MASKED_NW_DST: ("eth_type", "ipv4_dst"),
-    Match.FIVE_TUPLE: ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "tcp_src", "tcp_dst"),
-    Match.ALL: tuple(name for name in HELD_13 if name != "vlan_vid"),
-    Match.DL_VLAN: ("vlan_vid",),
+    MatchType.PORT: ("in_port",),
+    MatchType.TP_DST: ("eth_type", "ip_proto", "tcp_dst"),
+    MatchType.DL_DST: ("eth_dst",),
+    MatchType.MASKED_NW_DST: ("eth_type", "ipv4_dst"),
+    MatchType.FIVE_TUPLE: ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "tcp_src", "tcp_dst"),
+    MatchType.ALL: tuple(name for name in HELD_13 if name != "vlan_vid"),
+    MatchType.DL_VLAN: ("vlan_vid",),
 }
-FIELDS_13[Match.FIVE_TUPLE_AND_PORT] = ("in_port", *FIELDS_13[Match.FIVE_TUPLE])
+FIELDS_13[MatchType.FIVE_TUPLE_AND_PORT] = ("in_port", *FIELDS_13[MatchType.FIVE_TUPLE])
 
 
-def match_13(match: Match, failing: str | None) -> Any:
+def match_13(match: MatchType, failing: str | None) -> Any:
     """Return a match that frame 0 hits, except in the field `failing`."""
     fields = {name: (LACKED_13 if name == failing else HELD_13)[name] for name in FIELDS_13[match]}
-    if match is Match.MASKED_NW_DST:
+    if match is MatchType.MASKED_NW_DST:
         fields["ipv4_dst"] = (str(IPv4Address(fields["ipv4_dst"])).rpartition(".")[0] + ".0", "255.255.255.0")
     return parser13.OFPMatch(**fields)
 
 
-def actions_13(action: Action) -> list[Any]:
+def actions_13(action: ActionType) -> list[Any]:
     push, pop, put = parser13.OFPActionPushVlan, parser13.OFPActionPopVlan, parser13.OFPActionSetField
     before = {
-        Action.OUTPUT: [],
-        Action.SET_VLAN_ID: [push(0x8100), put(vlan_vid=0x1005)],
-        Action.SET_VLAN_PCP: [push(0x8100), put(vlan_pcp=3)],
-        Action.STRIP_VLAN: [pop()],
-        Action.SET_DL_SRC: [put(eth_src="02:00:00:00:00:77")],
-        Action.SET_NW_SRC: [put(ipv4_src="10.9.9.9")],
-        Action.SET_NW_TOS: [put(ip_dscp=8)],
-        Action.SET_TP_SRC: [put(tcp_src=77)],
+        ActionType.OUTPUT: [],
+        ActionType.SET_VLAN_ID: [push(0x8100), put(vlan_vid=0x1005)],
+        ActionType.SET_VLAN_PCP: [push(0x8100), put(vlan_pcp=3)],
+        ActionType.STRIP_VLAN: [pop()],
+        ActionType.SET_DL_SRC: [put(eth_src="02:00:00:00:00:77")],
+        ActionType.SET_NW_SRC: [put(ipv4_src="10.9.9.9")],
+        ActionType.SET_NW_TOS: [put(ip_dscp=8)],
+        ActionType.SET_TP_SRC: [put(tcp_src=77)],
     }
     return [*before[action], parser13.OFPActionOutput(2, 0xFFFF)]
 
@@ -231,7 +231,7 @@ def flow_mods_13(case: Case, failing: str) -> list[bytes]:
     used = 0 if case.used_entry is UsedEntry.FIRST else case.entries - 1
     messages = []
     for place in range(case.entries):
-        increasing = case.priorities is Priorities.INCREASING
+        increasing = case.priorities is PriorityOrder.INCREASING
         message = parser13.OFPFlowMod(
             OPENFLOW_1_3,
             match=match_13(case.match, None if place == used else failing),
@@ -247,7 +247,7 @@ def flow_mods_13(case: Case, failing: str) -> list[bytes]:
 def tcp_frame_of(case: Case) -> bytes:
     """Return frame 0 with TCP instead of UDP."""
     frame = bytearray(frame_of(case))
-    ip = 18 if case.action is Action.STRIP_VLAN else 14
+    ip = 18 if case.action is ActionType.STRIP_VLAN else 14
     frame[ip + 9] = 6
     return bytes(frame)
 
@@ -275,7 +275,7 @@ def emulated_13_ns(case: Case, profile: Path, failing: str) -> int:
 def test_processing_time_of_openflow_1_3_is_the_longest(quiet_profile: Path, case: Case) -> None:
     case = dataclasses.replace(case, openflow=OpenFlow.V1_3)
     modelled_ns = processing(load_profile(quiet_profile), case).switch_ns
-    if case.action is Action.STRIP_VLAN:
+    if case.action is ActionType.STRIP_VLAN:
         modelled_ns -= VLAN_TAG_BYTES * 80  # as above
     emulated = {failing: emulated_13_ns(case, quiet_profile, failing) for failing in FIELDS_13[case.match]}
     # Whichever field fails, an entry takes at most the time of the model, and for one field exactly that.
@@ -290,10 +290,10 @@ def test_processing_time_of_a_tag_that_is_matched_and_popped(
     """As in the tables of VLAN stacks."""
     case = Case(
         entries=entries,
-        match=Match.DL_VLAN,
-        action=Action.STRIP_VLAN,
+        match=MatchType.DL_VLAN,
+        action=ActionType.STRIP_VLAN,
         used_entry=UsedEntry.LAST,
-        priorities=Priorities.INCREASING,
+        priorities=PriorityOrder.INCREASING,
         frame_bytes=frame_bytes,
         openflow=OpenFlow.V1_3,
     )
@@ -306,10 +306,10 @@ def test_buffer_capacity_agrees(frame_bytes: int) -> None:
     """Of the frames that arrive while the board is busy, as many pass as the model says that it holds."""
     case = Case(
         entries=128,
-        match=Match.FIVE_TUPLE,
-        action=Action.OUTPUT,
+        match=MatchType.FIVE_TUPLE,
+        action=ActionType.OUTPUT,
         used_entry=UsedEntry.LAST,
-        priorities=Priorities.INCREASING,
+        priorities=PriorityOrder.INCREASING,
         frame_bytes=frame_bytes,
     )
     board = switch_emulator.Board(config={"ofchecks": False})
@@ -333,10 +333,10 @@ def test_buffer_capacity_agrees(frame_bytes: int) -> None:
 def test_flow_mods_fit_a_segment() -> None:
     case = Case(
         entries=2,
-        match=Match.ALL,
-        action=Action.SET_DL_SRC,
+        match=MatchType.ALL,
+        action=ActionType.SET_DL_SRC,
         used_entry=UsedEntry.LAST,
-        priorities=Priorities.INCREASING,
+        priorities=PriorityOrder.INCREASING,
         frame_bytes=306,
     )
     assert all(struct.unpack_from("!H", message, 2)[0] == len(message) <= 536 for message in flow_mods(case))

@@ -18,10 +18,10 @@ from evaluation.live.interfaces import interface_name
 from evaluation.worst_case.commands import replay_twice
 from loko.device import load_device
 from loko.document import LABS, InputError
-from loko.front import plan
 from loko.lab import load_lab
 from loko.new_lab.containerlab import expanded
 from loko.new_lab.imported import imported
+from loko.notebook_api import plan
 from loko.schemas import SCHEMAS, schema_of
 
 ROOT = Path(__file__).resolve().parents[2]

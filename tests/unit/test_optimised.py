@@ -20,18 +20,18 @@ from evaluation.figure_types.experiments import experiments
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import ALLOCATION_RULES, OPTIMISED, allocate, frontier
 from loko.calculus import RateLatency, TokenBucket, backlog_bound_bytes
-from loko.control_traffic import Message, MessageRate, interference
+from loko.control_traffic import MessageRate, MessageType, interference
 from loko.device import deterministic
 from loko.document import LABS, InputError
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import Allocator, allocations_of
-from loko.mix import Between, FlowKind, Mix, PathLength, load_mix
-from loko.optimised.filling import Network, fill
+from loko.mix import FlowKind, HostPair, Mix, PathLength, load_mix
+from loko.optimised.filling import FluidNetwork, fill
 from loko.optimised.search import SAMPLES, optimised_splits
 from loko.optimised.streams import expected_requests, streams_of
 from loko.ring import Ring
-from loko.scenario import EVALUATION, of_lokos_tables
-from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named
+from loko.scenario import EVALUATION, loko_scenario
+from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, variant_named
 
 LAB = load_lab("two-switch")
 RING = ring_lab(Ring(switches=3, hosts_per_switch=2))
@@ -59,7 +59,7 @@ mixes = st.builds(
 
 
 def scenario_of(mix: Mix):
-    return of_lokos_tables(entries=17, packet_sizes_bytes=mix.frame_bytes)
+    return loko_scenario(entries=17, packet_sizes_bytes=mix.frame_bytes)
 
 
 def worth(lab: Lab, mix: Mix, schemes) -> float:
@@ -95,7 +95,7 @@ def test_better_than_both_where_rate_and_burst_run_out_together() -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(LABS_TRIED, mixes, st.sampled_from([None, {}, {Message.ECHO: MessageRate(per_s=10)}]))
+@given(LABS_TRIED, mixes, st.sampled_from([None, {}, {MessageType.ECHO: MessageRate(per_s=10)}]))
 def test_feasible_by_the_checks_of_the_fixed_ones(lab, mix, traffic) -> None:
     scenario = scenario_of(mix)
     try:
@@ -136,8 +136,8 @@ def test_the_order_and_the_names_of_the_kinds_do_not_matter(mix, random) -> None
     assert chosen(other) == chosen(mix)
 
 
-def filled(lab: Lab, mix: Mix) -> tuple[Network, np.ndarray]:
-    network = Network(Allocator(lab, EVALUATION).frontiers(), streams_of(lab, mix), entries=10**6)
+def filled(lab: Lab, mix: Mix) -> tuple[FluidNetwork, np.ndarray]:
+    network = FluidNetwork(Allocator(lab, EVALUATION).frontiers(), streams_of(lab, mix), entries=10**6)
     return network, fill(network, np.ones(len(network.streams), dtype=bool))
 
 
@@ -169,9 +169,9 @@ def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
 def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, parts) -> None:
     """Flows go both ways, so each switch's delay makes the other's bursts grow."""
     between = [
-        Between(source="H1", destination="H3"),
-        Between(source="H4", destination="H2", weight=weight),
-        Between(source="H1", destination="H2"),
+        HostPair(source="H1", destination="H3"),
+        HostPair(source="H4", destination="H2", weight=weight),
+        HostPair(source="H1", destination="H2"),
     ]
     network, flows = filled(LAB, Mix(kinds=[kind(rate_bps, between=between)]))
     level = min(flows / network.weights)
@@ -185,13 +185,13 @@ def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, pa
 
 
 def test_streams_that_share_nothing_exhausted_are_raised_further() -> None:
-    between = [Between(source="h1a", destination="h1b", weight=5), Between(source="h3a", destination="h3b")]
+    between = [HostPair(source="h1a", destination="h1b", weight=5), HostPair(source="h3a", destination="h3b")]
     _, flows = filled(RING, Mix(kinds=[kind(875e3, between=between)]))
     assert math.isclose(flows[0], flows[1], abs_tol=0.1)
 
 
 def test_a_deadline_is_kept_or_its_flows_are_given_up() -> None:
-    ends = [Between(source="H1", destination="H3")]
+    ends = [HostPair(source="H1", destination="H3")]
     urgent = kind(875e3, deadline_ms=2.5, value=10, between=ends)
     both = Mix(kinds=[urgent, kind(875e3, between=ends)], requests=30)
     delays = [
@@ -205,30 +205,33 @@ def test_a_deadline_is_kept_or_its_flows_are_given_up() -> None:
     assert worth(LAB, without, optimised_splits(LAB, EVALUATION, without)) > 0
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_every_scheme_of_the_list_can_be_had(name) -> None:
     mix = Mix(kinds=[kind()], requests=20)
-    lab = load_lab("chip-ring") if choice_named(name).scheme is SchemeName.PORTS else LAB
-    admission = admission_of(lab, choice_named(name), EVALUATION, mix=mix)
-    assert CHOICES[admission.scheme].scheme is choice_named(name).scheme
+    lab = load_lab("chip-ring") if variant_named(name).scheme is SchemeName.PORTS else LAB
+    admission = admission_of(lab, variant_named(name), EVALUATION, mix=mix)
+    assert VARIANTS[admission.scheme].scheme is variant_named(name).scheme
     assert name.startswith(admission.scheme)
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: choice_named("half-rate"), "scheme 'half-rate' is unknown"),
-        (lambda: Choice(scheme=SchemeName.LOKO, allocation="half"), "allocation 'half' is unknown"),
-        (lambda: Choice(scheme=SchemeName.SILO, allocation=OPTIMISED), "leave it out"),
-        (lambda: Choice(scheme=SchemeName.PACKETS, allocation="full-rate"), "leave it out or give optimised"),
-        (lambda: admission_of(LAB, choice_named(OPTIMISED), EVALUATION), "give --mix FILE"),
+        (lambda: variant_named("half-rate"), "scheme 'half-rate' is unknown"),
+        (lambda: SchemeVariant(scheme=SchemeName.LOKO, allocation="half"), "allocation 'half' is unknown"),
+        (lambda: SchemeVariant(scheme=SchemeName.SILO, allocation=OPTIMISED), "leave it out"),
+        (
+            lambda: SchemeVariant(scheme=SchemeName.PACKETS, allocation="full-rate"),
+            "leave it out or give optimised",
+        ),
+        (lambda: admission_of(LAB, variant_named(OPTIMISED), EVALUATION), "give --mix FILE"),
         (lambda: streams_of(LAB, Mix(kinds=[kind(path_lengths=[PathLength(hops=4)])])), "4 hops apart"),
         (
             lambda: streams_of(ring_lab(Ring(switches=501, one_way=False)), Mix(kinds=[kind()])),
             "mix: flows between any of 501 hosts .*; say with `between`",
         ),
         (
-            lambda: streams_of(LAB, Mix(kinds=[kind(between=[Between(source="H1", destination="H9")])])),
+            lambda: streams_of(LAB, Mix(kinds=[kind(between=[HostPair(source="H1", destination="H9")])])),
             "mix: lab 'two-switch' has no host 'H9'",
         ),
         (

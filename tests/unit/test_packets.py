@@ -10,18 +10,18 @@ from releases import SETTLED_NS, Seen, carry, conforming
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
-from loko.control_traffic import Message, MessageRate
+from loko.control_traffic import MessageRate, MessageType
 from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, entry_of, segment
 from loko.device import load_profile, profile_text
 from loko.document import InputError
-from loko.entries import filler_entries
+from loko.entries import padding_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
 from loko.packets.staircase import Staircase
 from loko.ring import Ring
-from loko.scenario import EVALUATION, Scenario, of_lokos_tables
+from loko.scenario import EVALUATION, Scenario, loko_scenario
 from loko.service_curve import capacity_frames
 
 ZODIAC = load_profile("zodiac-fx")
@@ -184,7 +184,7 @@ def test_releasing_all_leaves_nothing() -> None:
 
 def test_ring_of_the_server_is_that_of_the_board() -> None:
     for size in (64, 306, 1516):
-        server = frame_server(ZODIAC, of_lokos_tables(entries=40, packet_sizes_bytes=(size,)))
+        server = frame_server(ZODIAC, loko_scenario(entries=40, packet_sizes_bytes=(size,)))
         waiting = capacity_frames(ZODIAC, size) - ZODIAC.buffer.packets.value
         assert server.largest_work_ns == (waiting + 1) * server.times[size].service_ns - 1
 
@@ -196,7 +196,7 @@ def test_a_target_that_no_frame_keeps_is_wrong_input() -> None:
 
 @pytest.mark.parametrize("frame_bytes", [64, 306, 790, 1500, 1518])
 def test_a_target_is_kept_if_it_is_the_one_that_is_advised(frame_bytes: int) -> None:
-    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(frame_bytes,))
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(frame_bytes,))
     with pytest.raises(InputError, match=r"allow \d") as told:
         PacketAdmission(RING, scenario, dict.fromkeys(RING.switches, 0.1e6))
     advised_ms = float(str(told.value).split()[-2])
@@ -205,14 +205,14 @@ def test_a_target_is_kept_if_it_is_the_one_that_is_advised(frame_bytes: int) -> 
 
 def test_sizes_that_the_ring_cannot_bear_are_wrong_input() -> None:
     """The receive ring is too small, given what interrupts the CPU. A longer delay would not help."""
-    scenario = of_lokos_tables(entries=24, packet_sizes_bytes=(306, 1516))
+    scenario = loko_scenario(entries=24, packet_sizes_bytes=(306, 1516))
     with pytest.raises(InputError, match="s1: its receive ring cannot bear frames of 306 and 1516 bytes"):
         PacketAdmission(RING, scenario, dict.fromkeys(RING.switches, 9e6))
 
 
 def test_a_cpu_faster_than_its_links_is_wrong_input() -> None:
     with pytest.raises(InputError, match="plan for more entries"):
-        frame_server(ZODIAC, of_lokos_tables(entries=1, packet_sizes_bytes=(64, 1516)))
+        frame_server(ZODIAC, loko_scenario(entries=1, packet_sizes_bytes=(64, 1516)))
 
 
 def test_frames_that_were_not_planned_for_are_wrong_input() -> None:
@@ -222,7 +222,7 @@ def test_frames_that_were_not_planned_for_are_wrong_input() -> None:
 
 def test_control_traffic_takes_its_part() -> None:
     quiet = PacketAdmission(RING, EVALUATION)
-    busy = PacketAdmission(RING, EVALUATION, traffic={Message.ECHO: MessageRate(per_s=10)})
+    busy = PacketAdmission(RING, EVALUATION, traffic={MessageType.ECHO: MessageRate(per_s=10)})
     flows = [flow(number) for number in range(12)]
     assert accepted(busy, flows) < accepted(quiet, flows)
 
@@ -287,7 +287,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     """For any phase of main loops and timers and any critical switch, even with cyclic dependencies."""
     full = full or max(sizes) > 306  # with few entries, the CPU would be faster than a link for such frames
     phase_ns, seed = when
-    scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
+    scenario = loko_scenario(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
         RING, scenario, dict(zip(RING.switches, targets, strict=True)), fillers=None if full else 0
     )
@@ -314,7 +314,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
 def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple[int, bytes]]:
     """Return what a driver sends to renew entries: segments with a barrier, a deletion, an addition."""
     own = [
-        entry_of(entry, cookie=number) for number, entry in enumerate(filler_entries(RING, entries), start=1)
+        entry_of(entry, cookie=number) for number, entry in enumerate(padding_entries(RING, entries), start=1)
     ]
     return [
         (
@@ -339,8 +339,8 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
     per_s = 40.0
     admission = PacketAdmission(
         RING,
-        of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes),
-        traffic={Message.CHANGE: MessageRate(per_s=per_s)},
+        loko_scenario(entries=ENTRIES, packet_sizes_bytes=sizes),
+        traffic={MessageType.CHANGE: MessageRate(per_s=per_s)},
         fillers=fillers,
     )
     for number, asked_flow in enumerate(numbered(asked)):
@@ -382,7 +382,7 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     start_ns = SETTLED_NS + 20_000_000
     releases = {number: [start_ns] for number in range(len(admitted))}
-    (filler,) = filler_entries(RING, 1)
+    (filler,) = padding_entries(RING, 1)
     absent = entry_of(filler, cookie=1)
     change = segment([BarrierRequest(1), DeleteEntry(2, absent), DeleteEntry(3, absent)])
     control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without pacing
@@ -440,12 +440,12 @@ def test_the_papers_delay_is_the_default_target() -> None:
 def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
     """Second frames follow after more than 400 ms, where one affine curve replaces all staircases."""
     lab = load_lab("two-switch")
-    scenario = of_lokos_tables(entries=128, packet_sizes_bytes=(64,))
+    scenario = loko_scenario(entries=128, packet_sizes_bytes=(64,))
     admission = PacketAdmission(
         lab,
         scenario,
         dict.fromkeys(lab.switches, 30e6),
-        traffic={Message.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, and of a frame's waiting time
+        traffic={MessageType.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, and of a frame's waiting time
     )
     rarely = [Flow(f"f{n}", "H1", "H2", 2000 + n, 7000, 127.0, 1.9 * 64, 64) for n in range(20)]
     always = Flow("always", "H2", "H1", 1999, 7000, 0.2335e6, 64.0, 64)
@@ -453,7 +453,7 @@ def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
     assert 5 < accepted(admission, rarely) < 20
     flows = [admitted.flow for admitted in admission.admitted.values()]
     server = frame_server(
-        lab.switches["s1"].profile, scenario, traffic={Message.ECHO: MessageRate(per_s=3000)}
+        lab.switches["s1"].profile, scenario, traffic={MessageType.ECHO: MessageRate(per_s=3000)}
     )
     work_ns = server.work_for(30e6)
     share, service_ns = server.interruption.share, server.times[64].service_ns

@@ -11,9 +11,9 @@ from evaluation.worst_case.port_trial import port_trial, transmit_and_judge
 from loko.admission import Admitted, Refusal
 from loko.calculus import (
     Arriving,
+    PathStep,
+    PortServer,
     RateLatency,
-    Server,
-    Step,
     TokenBucket,
     TotalFlow,
     UnsettledError,
@@ -25,11 +25,11 @@ from loko.device import load_device
 from loko.document import PROFILES, InputError
 from loko.entries import Enqueue, path_entries
 from loko.flow import Flow
-from loko.front import plan
 from loko.lab import lab_of, load_lab
+from loko.notebook_api import plan
 from loko.port_queues import PortAdmission, unfit
 from loko.port_queues.device import worst_room_bytes
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 from loko.schemes import SchemeName, default_scheme
 
 GBIT = RateLatency(rate_bps=1e9, latency_ns=0.0)
@@ -64,7 +64,7 @@ def ring_of(profile, count=3):
 
 
 def admission_for(lab, **options):
-    return PortAdmission(lab, of_lokos_tables(entries=60, packet_sizes_bytes=SIZES), **options)
+    return PortAdmission(lab, loko_scenario(entries=60, packet_sizes_bytes=SIZES), **options)
 
 
 def flow(number, source, destination, *, mbps=5.0, frames=2, frame_bytes=306):
@@ -111,18 +111,18 @@ def test_strict_priority_leaves_the_rest():
 
 def test_a_tandem_grows_the_burst():
     """A lone flow of 100 Mbit/s and 1000 bytes: 8 us at the first server; then b = 1000 + 100 and 8.8 us."""
-    network = TotalFlow({"a": Server(service=GBIT), "b": Server(service=GBIT)})
-    network.add([Step("a"), Step("b")], bucket(100, 1000))
+    network = TotalFlow({"a": PortServer(service=GBIT), "b": PortServer(service=GBIT)})
+    network.add([PathStep("a"), PathStep("b")], bucket(100, 1000))
     assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to nanoseconds
 
 
 def test_classes_of_one_port():
     """Higher class: its own 1000 bytes plus 500 of lower frames, 12 us. Lower: (1000 + 2000) / 900 Mbit/s."""
-    high = Server(service=GBIT, blocking_bytes=500)
-    network = TotalFlow({"high": high, "low": Server(service=GBIT, above=("high",))})
-    network.add([Step("low")], bucket(10, 2000))
+    high = PortServer(service=GBIT, blocking_bytes=500)
+    network = TotalFlow({"high": high, "low": PortServer(service=GBIT, above=("high",))})
+    network.add([PathStep("low")], bucket(10, 2000))
     assert network.settle(["low"])["low"] == 16_001
-    network.add([Step("high")], bucket(100, 1000))
+    network.add([PathStep("high")], bucket(100, 1000))
     bounds = network.settle(["high", "low"])
     assert bounds["high"] == 12_001
     assert bounds["low"] == math.ceil(3000 * 8 / 0.9)
@@ -132,9 +132,9 @@ def test_classes_of_one_port():
 def test_the_ring_of_the_books(hops):
     """Equal flows over n servers each: d = (n b + r d (1 + ... + (n - 1))) / C, the same for all servers."""
     count, mbps, burst = 5, 100, 1000
-    network = TotalFlow({str(n): Server(service=GBIT) for n in range(count)})
+    network = TotalFlow({str(n): PortServer(service=GBIT) for n in range(count)})
     for n in range(count):
-        network.add([Step(str((n + k) % count)) for k in range(hops)], bucket(mbps, burst))
+        network.add([PathStep(str((n + k) % count)) for k in range(hops)], bucket(mbps, burst))
     share = mbps / 1000
     expected_ns = hops * burst * 8 / (1 - share * hops * (hops - 1) / 2)
     for bound in network.settle(network.servers).values():
@@ -143,9 +143,9 @@ def test_the_ring_of_the_books(hops):
 
 def test_a_ring_without_a_bound_is_found_out():
     """Four hops at 20 %: 0.2 x 6 > 1, although the utilisation of every server is only 80 %."""
-    network = TotalFlow({str(n): Server(service=GBIT) for n in range(4)})
+    network = TotalFlow({str(n): PortServer(service=GBIT) for n in range(4)})
     for n in range(4):
-        network.add([Step(str((n + k) % 4)) for k in range(4)], bucket(200, 1000))
+        network.add([PathStep(str((n + k) % 4)) for k in range(4)], bucket(200, 1000))
     with pytest.raises(UnsettledError):
         network.settle(network.servers, limits_ns=dict.fromkeys(network.servers, 1e9))
 

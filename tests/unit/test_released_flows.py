@@ -20,13 +20,13 @@ from loko.flow import Flow
 from loko.lab import Lab, ring_lab
 from loko.packets import PacketAdmission
 from loko.ring import Ring
-from loko.scenario import of_lokos_tables
-from loko.schemes import admission_of, choice_named
+from loko.scenario import loko_scenario
+from loko.schemes import admission_of, variant_named
 
 STAR = star()
 LABS = {"star": STAR, "ring": ring_lab(Ring(switches=3, hosts_per_switch=2))}
 RING = LABS["ring"]
-SCENARIO = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+SCENARIO = loko_scenario(entries=17, packet_sizes_bytes=(306,))
 SCHEMES = ("full-rate", "fifth-rate", PACKET_GRANULAR)
 ALL_SCHEMES = (*SCHEMES, "silo", "qjump")
 S_NS = 1_000_000_000
@@ -35,7 +35,7 @@ S_NS = 1_000_000_000
 def empty(scheme: str, lab: Lab = STAR) -> Admission:
     """Return an empty admission control that reserves all CPU interruptions that the scheme knows."""
     reserves = {} if scheme in SCHEMES else None
-    return admission_of(lab, choice_named(scheme), SCENARIO, traffic=reserves)
+    return admission_of(lab, variant_named(scheme), SCENARIO, traffic=reserves)
 
 
 def flow(

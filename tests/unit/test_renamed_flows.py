@@ -7,10 +7,10 @@ import pytest
 from loko.admission import Admission, Admitted
 from loko.allocation import JOINT, PACKET_GRANULAR
 from loko.document import InputError
-from loko.flow import DoubleFlowError, Flow
+from loko.flow import DuplicateFlowError, Flow
 from loko.lab import load_lab
-from loko.scenario import of_lokos_tables
-from loko.schemes import Choice, SchemeName, admission_of, choice_named
+from loko.scenario import loko_scenario
+from loko.schemes import SchemeName, SchemeVariant, admission_of, variant_named
 
 SCHEMES = ("full-rate", PACKET_GRANULAR, JOINT, "silo", SchemeName.PORTS.value)
 
@@ -21,14 +21,14 @@ def flow(number: int, flow_id: str | None = None) -> Flow:
 
 def filled(scheme: str) -> Admission:
     """Return an admission control that has admitted two flows."""
-    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,))
     if scheme == SchemeName.PORTS.value:
-        admission = admission_of(load_lab("chip-ring"), Choice(scheme=SchemeName.PORTS), scenario)
+        admission = admission_of(load_lab("chip-ring"), SchemeVariant(scheme=SchemeName.PORTS), scenario)
     elif scheme == JOINT:
-        choice = Choice(scheme=SchemeName.PACKETS, allocation=JOINT)
+        choice = SchemeVariant(scheme=SchemeName.PACKETS, allocation=JOINT)
         admission = admission_of(load_lab("two-switch"), choice, scenario)
     else:
-        admission = admission_of(load_lab("two-switch"), choice_named(scheme), scenario)
+        admission = admission_of(load_lab("two-switch"), variant_named(scheme), scenario)
     assert all(isinstance(admission.request(flow(number)), Admitted) for number in (1, 2))
     return admission
 
@@ -63,7 +63,7 @@ def test_a_renamed_flow_leaves_what_it_would_have_left(scheme: str) -> None:
 def test_a_flow_is_not_renamed_to_what_is_in_use(scheme: str) -> None:
     admission = filled(scheme)
     for taken in (flow(9, "f2"), flow(2, "f9")):
-        with pytest.raises(DoubleFlowError):
+        with pytest.raises(DuplicateFlowError):
             admission.rename("f1", taken)
     with pytest.raises(InputError):
         admission.rename("f3", flow(9))

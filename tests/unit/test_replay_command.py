@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from evaluation.worst_case.commands import replay_twice
 from loko.flow import Flow, dump_flows
-from loko.front import plan
 from loko.lab import load_lab
+from loko.notebook_api import plan
 
 FLOWS = [
     Flow("a", "H1", "H2", 1, 2, 2e6, 3060.0, 306),

@@ -16,7 +16,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.requests import Request, load_documents, load_flows, load_requests
-from loko.units import Size, frame_bytes, rate_bps, size, time_ns
+from loko.units import DataSize, frame_bytes, rate_bps, size, time_ns
 
 ENDS = {"source": "H1", "destination": "H3", "udp_source": 5000, "udp_destination": 6000}
 MEANT = Request(Flow("a", "H1", "H3", 5000, 6000, 700_000.0, 612.0, 306), 5e6)
@@ -117,8 +117,8 @@ def test_a_number_without_its_unit_is_refused_with_an_example(read, wrong, says)
         ),
         (rate_bps, ["1,234,567 bit/s", "1.234.567, bits/sec", "1234567bit/s"], 1234567.0),
         (time_ns, ["10ms", "10 MS", "0.01 s", "0,01 S", "10 msec", "10000 µs", "10000us"], 1e7),
-        (size, ["612 Byte", "612B", "612 BYTES", "0.612 kB"], Size(bytes=612.0)),
-        (size, ["2 Frames", "2 packets", "2FRAMES"], Size(frames=2.0)),
+        (size, ["612 Byte", "612B", "612 BYTES", "0.612 kB"], DataSize(bytes=612.0)),
+        (size, ["2 Frames", "2 packets", "2FRAMES"], DataSize(frames=2.0)),
         (frame_bytes, ["306 Byte", "306", 306, "306 B"], 306),
     ],
 )

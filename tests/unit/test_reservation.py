@@ -19,8 +19,8 @@ from loko.control_traffic import (
     HEARTBEAT,
     NO_MESSAGES,
     Interference,
-    Message,
     MessageRate,
+    MessageType,
     TimeBucket,
     driver_traffic,
     interference,
@@ -32,13 +32,13 @@ from loko.controller.notices import Diagnostic
 from loko.controller.wire import entry_of
 from loko.device import load_profile
 from loko.document import InputError
-from loko.entries import filler_entries, switch_entries
+from loko.entries import padding_entries, switch_entries
 from loko.flow import Flow
 from loko.mix import mix_of_equal
 from loko.network import on_shortest_paths
 from loko.packets import PacketAdmission
 from loko.scenario import EVALUATION
-from loko.schemes import admission_of, choice_named
+from loko.schemes import admission_of, variant_named
 
 ZODIAC = load_profile("zodiac-fx")
 STAR = star()
@@ -97,7 +97,7 @@ def test_timers_alone_are_too_little_to_reserve(monkeypatch: pytest.MonkeyPatch)
 
 
 TRAFFIC = st.dictionaries(
-    st.sampled_from(list(Message)),
+    st.sampled_from(list(MessageType)),
     st.builds(MessageRate, per_s=st.floats(0.1, 50), burst=st.integers(1, 4)),
     max_size=4,
 )
@@ -114,14 +114,14 @@ def test_whatever_the_controller_sends_the_board_has_its_share(traffic) -> None:
 def test_no_scheme_guarantees_anything_without_what_the_board_does(name) -> None:
     """The reservation is made without being requested."""
     mix = mix_of_equal([("H1", "H3")], rate_bps=1e5, burst_bytes=306, frame_bytes=306)
-    admission = admission_of(STAR, choice_named(name), EVALUATION, mix=mix)
+    admission = admission_of(STAR, variant_named(name), EVALUATION, mix=mix)
     most = interference(ZODIAC, NO_MESSAGES, 17)
     rate = admission.usage("s1").share("rate")
     whole = 100.0 if rate.unit.startswith("%") else 11.8493e6
     assert rate.allowed <= whole * (1 - most.share) * 1.0001
     if name.startswith("packet"):
         with pytest.raises(InputError, match="is not in the paper"):
-            admission_of(STAR, choice_named(name), EVALUATION, mix=mix, traffic=AS_PRINTED)
+            admission_of(STAR, variant_named(name), EVALUATION, mix=mix, traffic=AS_PRINTED)
 
 
 def test_only_a_driver_that_is_fast_enough_keeps_the_board_from_asking() -> None:
@@ -129,7 +129,7 @@ def test_only_a_driver_that_is_fast_enough_keeps_the_board_from_asking() -> None
     assert silences_keepalive(driver_traffic(20))
     assert silences_keepalive(driver_traffic(0))
     assert not silences_keepalive(driver_traffic(0.2))  # one segment every 2.5 s
-    assert not silences_keepalive({Message.TABLE_STATISTICS: MessageRate(per_s=10)})
+    assert not silences_keepalive({MessageType.TABLE_STATISTICS: MessageRate(per_s=10)})
 
 
 def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns: int) -> Pair:
@@ -139,7 +139,7 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
     both = Pair(Driver(capacity=128, own_mark=OWN_MARK, pace_ns=pace_ns, batch=2), BoardEnd())
     entries = [
         entry_of(entry, cookie=OWN_MARK << 48 | number)
-        for number, entry in enumerate(filler_entries(STAR, 12), start=1)
+        for number, entry in enumerate(padding_entries(STAR, 12), start=1)
     ]
     for entry in entries[:5]:
         both.driver.ensure(entry)

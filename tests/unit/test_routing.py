@@ -19,7 +19,7 @@ from loko.lab import Endpoint, Lab, Link, load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop
 from loko.routing import MOST_PATHS, path_through, paths, route
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 
 TWO = load_lab("two-switch")
 
@@ -52,7 +52,7 @@ RING = lab_of([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "a")], {"X"
 
 
 def admission(lab: Lab) -> LokoAdmission:
-    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,))
     return LokoAdmission(lab, allocations_of(lab, scheme_named("full-rate"), scenario))
 
 
@@ -160,10 +160,10 @@ def every_path(lab: Lab, source: str, destination: str, leave_out: frozenset[str
         if node == destination:
             complete.append(hops)
         elif node in lab.switches and node not in leave_out and all(node != hop.switch for hop in hops):
-            for port, far in lab.ways(node):
+            for port, far in lab.outgoing_cables(node):
                 go_on(far.node, (*hops, Hop(switch=node, output_port=port)))
 
-    for _, far in lab.ways(source):
+    for _, far in lab.outgoing_cables(source):
         go_on(far.node, ())
     return sorted(complete, key=lambda hops: (len(hops), [hop.output_port for hop in hops]))
 

@@ -27,7 +27,7 @@ from evaluation.figure_types.run_times.compute import points_of
 from loko.schedule.packing import Paths
 from loko.schedule.problem import ScheduleSolution, SchedulingProblem
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock, Solve
+from loko.solvers.program import Solve, TimeBudget
 
 NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
@@ -100,7 +100,7 @@ def test_what_was_stopped_has_no_run_time_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(
-        problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+        problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
     ) -> ScheduleSolution:
         return ScheduleSolution(assignments={}, bound=len(problem.demands), why="the clock")
 

@@ -22,7 +22,7 @@ from loko.schedule.problem import Assignment, SchedulingProblem, SlotDemand, can
 from loko.schedule.time_indexed import fixed_paths, path_sets, unconstrained
 from loko.schedule.timetable import Timetable
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import UNLIMITED, Clock, Program
+from loko.solvers.program import UNLIMITED, IntegerProgram, TimeBudget
 
 HIGHS = solver_named(Solver.HIGHS)
 FEW = settings(max_examples=40, deadline=None)
@@ -85,7 +85,7 @@ def test_programs_have_the_optimum_of_their_definition(problem) -> None:
     ):
         answer = HIGHS(straight.program, time_limit_s=60)
         assert answer.is_optimal
-        assert straight.program.broken(answer.values) is None
+        assert straight.program.violated_row(answer.values) is None
         assert len(straight.assignments(answer.values)) == best_by_trying(problem, paths)
         assert straight.flows(answer.bound) == len(straight.assignments(answer.values))
 
@@ -115,7 +115,7 @@ def test_quick_schedules_agree_with_the_straight_programs(problem, seed) -> None
 @FEW
 @given(problems(most_flows=12))
 def test_what_was_found_when_time_is_out_is_a_schedule_below_its_bound(problem) -> None:
-    over = Clock(now_ns=lambda: 1, end_ns=0)
+    over = TimeBudget(now_ns=lambda: 1, end_ns=0)
     for paths in (None, candidate_paths(problem)):
         solution = pack(problem, paths, HIGHS, over)
         assert refuted(problem, solution) is None
@@ -128,7 +128,7 @@ def test_what_was_found_when_time_is_out_is_a_schedule_below_its_bound(problem) 
 @given(problems(most_flows=12))
 def test_a_schedule_to_begin_with_is_never_lost(problem) -> None:
     best = pack(problem, None, HIGHS, clock())
-    over = Clock(now_ns=lambda: 1, end_ns=0)
+    over = TimeBudget(now_ns=lambda: 1, end_ns=0)
     again = pack(problem, None, HIGHS, over, start=best.assignments)
     assert refuted(problem, again) is None
     assert len(again.assignments) == len(best.assignments)
@@ -168,7 +168,7 @@ def test_program_without_its_collision_rows_would_schedule_more() -> None:
         for equation, high in zip(without.program.equations, without.program.highs, strict=True)
     ]
 
-    def best(program: Program) -> list[int]:
+    def best(program: IntegerProgram) -> list[int]:
         answer = HIGHS(program, time_limit_s=60)
         assert answer.is_optimal
         assert answer.values is not None
@@ -176,7 +176,7 @@ def test_program_without_its_collision_rows_would_schedule_more() -> None:
 
     crowd = best(without.program)
     assert len(whole.assignments(best(whole.program))) < len(without.assignments(crowd)) == len(CROSSING)
-    assert whole.program.broken(crowd) == "c_sur_3"
+    assert whole.program.violated_row(crowd) == "c_sur_3"
 
 
 @FEW
@@ -250,7 +250,7 @@ def test_flows_of_the_bound_may_have_all_of_their_paths(monkeypatch) -> None:
     demands = tuple(SlotDemand(f"f{number}", *chance.sample(hosts, 2)) for number in range(400))
     problem = SchedulingProblem(graph, demands, 10)
     paths = candidate_paths(problem)
-    never = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
+    never = TimeBudget(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
     loads = LpRelaxation(problem, paths)
     routes = loads.routes(HIGHS(loads.program, time_limit_s=60).values)
     search = SlotSearch(problem, [(routes[flow],) if flow in routes else () for flow in range(len(demands))])

@@ -16,9 +16,9 @@ from evaluation.traffic import Releases, Sender, flow_of
 from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError
 from loko.flow import Flow
-from loko.front import plan
 from loko.lab import Endpoint, load_lab
 from loko.network import RoutedFlow, shortest_path
+from loko.notebook_api import plan
 
 FILE = LABS / "two-switch/server.yml"
 SOURCE = FILE.read_text()

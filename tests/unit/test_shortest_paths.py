@@ -30,7 +30,7 @@ def every_shortest_path(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
     waiting = deque([source])
     while waiting:
         node = waiting.popleft()
-        for port, far in lab.ways(node):
+        for port, far in lab.outgoing_cables(node):
             if far.node not in paths:
                 hop = () if node == source else (Hop(switch=node, output_port=port),)
                 paths[far.node] = (*paths[node], *hop)

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.entries import EVALUATION_ENTRIES, default_entries, switch_entries
-from loko.front import plan
 from loko.lab import Lab, load_lab
+from loko.notebook_api import plan
 from loko.scenario import UNKNOWN
 
 RING = 5

@@ -15,22 +15,22 @@ from evaluation.figure_types.slices.release import Release
 from loko.document import InputError
 from loko.slices.document import HtbDequeue, HtbPort, Port, load_slices
 from loko.slices.lengths import Protocol, payload
-from loko.slices.order import Message, Way, ways
+from loko.slices.order import SliceMessage, TransferPlan, transfer_plans
 
 PACKET = payload(Protocol.UDP, 1518)
-DATA, COMMAND = Message("data", 15 * PACKET), Message("command", 5 * PACKET)
-NEEDING = Message("command", 5 * PACKET, needs="data")
+DATA, COMMAND = SliceMessage("data", 15 * PACKET), SliceMessage("command", 5 * PACKET)
+NEEDING = SliceMessage("command", 5 * PACKET, needs="data")
 
 
-def found(port: Port, *messages: Message) -> list[Way]:
-    return ways(port, port.queues[0], messages)
+def found(port: Port, *messages: SliceMessage) -> list[TransferPlan]:
+    return transfer_plans(port, port.queues[0], messages)
 
 
-def by_order(ordered: list[Way], frame_bytes: int = 1518) -> dict[str, Way]:
+def by_order(ordered: list[TransferPlan], frame_bytes: int = 1518) -> dict[str, TransferPlan]:
     return {way.order: way for way in ordered if way.frame_bytes == frame_bytes}
 
 
-def times_us(way: Way) -> tuple[float, float]:
+def times_us(way: TransferPlan) -> tuple[float, float]:
     data, command = way.arrived_us["data"], way.arrived_us["command"]
     assert data is not None
     assert command is not None
@@ -77,7 +77,7 @@ def test_without_groups_full_packets_are_best_and_the_data_still_go_first() -> N
 def test_what_the_policer_drops_is_said() -> None:
     port = load_slices("policer")
     assert all(way.mean_us == float("inf") for way in found(port, DATA, COMMAND))
-    assert found(port, Message("one", 100))[0].arrived_us["one"] is not None
+    assert found(port, SliceMessage("one", 100))[0].arrived_us["one"] is not None
 
 
 @pytest.mark.parametrize("name", ["htb", "trtcm"])

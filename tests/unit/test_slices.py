@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.document import InputError
-from loko.slices.bound import Bound, NoBound, delay_bound
+from loko.slices.bound import NoSliceBound, SliceBound, delay_bound
 from loko.slices.document import HtbPort, HtbQueue, TrtcmPort, load_slices
 from loko.slices.goodput import counted_bps, goodput_bps
 from loko.slices.latency import MeanLatency, effective_rate, mean_latency
@@ -150,13 +150,13 @@ def test_without_a_flow_there_is_neither_mean_nor_bound() -> None:
     port = htb(queue={"flow": None})
     assert mean_latency(port, port.queues[0]) is None
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, NoBound)
+    assert isinstance(bound, NoSliceBound)
     assert "give the queue a flow" in bound.because
 
 
 def bound_us(port: HtbPort | TrtcmPort) -> float:
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, Bound), bound
+    assert isinstance(bound, SliceBound), bound
     return bound.delay_us
 
 
@@ -190,26 +190,26 @@ def test_a_longer_burst_waits_for_tokens_and_for_the_timer() -> None:
 def test_what_is_not_proved_says_why(values: dict[str, Any], because: str) -> None:
     port = htb(**values)
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, NoBound)
+    assert isinstance(bound, NoSliceBound)
     assert because in bound.because
 
 
 def test_a_burst_raised_as_advised_has_a_bound() -> None:
     port = htb(queue={"burst_bytes": 100}, dequeue={"group_frames": 4, "timer_us": 60})
     unbounded = delay_bound(port, port.queues[0])
-    assert isinstance(unbounded, NoBound)
+    assert isinstance(unbounded, NoSliceBound)
     advised = int(unbounded.because.rsplit(" ", 1)[1])
     raised = {"burst_bytes": advised}
     assert bound_us(htb(queue=raised, dequeue={"group_frames": 4, "timer_us": 60})) > 0
     lower = {"burst_bytes": advised - 2}
     still = htb(queue=lower, dequeue={"group_frames": 4, "timer_us": 60})
-    assert isinstance(delay_bound(still, still.queues[0]), NoBound)
+    assert isinstance(delay_bound(still, still.queues[0]), NoSliceBound)
 
 
 def test_a_committed_burst_raised_as_advised_has_a_bound() -> None:
     port = trtcm(queue={"cbs_bytes": 15_000})
     unbounded = delay_bound(port, port.queues[0])
-    assert isinstance(unbounded, NoBound)
+    assert isinstance(unbounded, NoSliceBound)
     advised = int(unbounded.because.rsplit(" ", 1)[1])
     assert bound_us(trtcm(queue={"cbs_bytes": advised})) > 0
 
@@ -219,17 +219,17 @@ def test_a_queue_that_drops_what_is_late_always_has_a_bound() -> None:
     proved = bound_us(htb())
     assert proved < 1_000
     kept = delay_bound(htb(queue={"drops": late}), htb(queue={"drops": late}).queues[0])
-    assert kept == Bound(proved)
+    assert kept == SliceBound(proved)
     # A longer bound, or none at all, does not matter to a queue that drops late frames.
     for queue in ({"flow": None}, {"rate_bps": 40_000_000}, {"burst_bytes": 100}):
         port = htb(queue=queue | {"drops": late}, latency_us=20)
         bound = delay_bound(port, port.queues[0])
-        assert isinstance(bound, Bound)
+        assert isinstance(bound, SliceBound)
         assert bound.delay_us == 1_020
         assert bound.lossy_because is not None
     port = htb(queue={"drops": {"kind": "late", "after_us": 100}})
     short = delay_bound(port, port.queues[0])
-    assert isinstance(short, Bound)
+    assert isinstance(short, SliceBound)
     assert short.delay_us == 100
     assert "it may wait" in (short.lossy_because or "")
 
@@ -238,7 +238,7 @@ def test_codel_has_a_bound_only_where_it_never_drops() -> None:
     assert bound_us(htb(queue={"drops": {"kind": "codel"}})) == bound_us(htb())
     port = htb(queue={"drops": {"kind": "codel", "target_us": 10}})
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, NoBound)
+    assert isinstance(bound, NoSliceBound)
     assert "raise target_us" in bound.because
 
 
@@ -255,7 +255,7 @@ def test_a_policed_queue_has_no_bound_beside_one_of_which_nothing_is_said() -> N
     values["queues"].append({"name": "b", "cir_bps": 1_000_000, "cbs_bytes": 2_000})
     port = TrtcmPort.model_validate(values)
     bound = delay_bound(port, port.queues[0])
-    assert isinstance(bound, NoBound)
+    assert isinstance(bound, NoSliceBound)
     assert "'b'" in bound.because
 
 

@@ -11,7 +11,7 @@ from evaluation.smoke import WITHOUT_BOARDS, combinations, judge, senders
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend
 from loko.planning import plan, scenario_of
-from loko.schemes import admission_of, choice_named
+from loko.schemes import admission_of, variant_named
 
 EVERY = list(combinations(WITHOUT_BOARDS))
 
@@ -43,7 +43,7 @@ def test_every_backend_carries_two_switches_and_a_ring_of_five():
 def test_the_flows_are_admitted_and_a_host_sends_one(variant):
     scenario = scenario_of(variant.flows, entries=EVALUATION_ENTRIES)
     admitted = plan(
-        variant.lab, variant.flows, admission_of(variant.lab, choice_named("fifth-rate"), scenario)
+        variant.lab, variant.flows, admission_of(variant.lab, variant_named("fifth-rate"), scenario)
     )
     assert not admitted.refused
     assert len({flow.source for flow in variant.flows}) == len(variant.flows) == len(variant.lab.hosts)

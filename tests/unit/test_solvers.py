@@ -11,7 +11,7 @@ import pytest
 
 from loko import solvers
 from loko.document import InputError
-from loko.solvers import Program, Solver, or_tools, solver_named
+from loko.solvers import IntegerProgram, Solver, or_tools, solver_named
 from loko.solvers.program import GAVE_UP, OUT_OF_MEMORY
 
 needs_or_tools = pytest.mark.skipif(find_spec("ortools") is None, reason="needs the extra `solvers`")
@@ -21,9 +21,9 @@ EACH = [
 ]
 
 
-def knapsack() -> Program:
+def knapsack() -> IntegerProgram:
     """Gains 6, 5, 4 and weights 5, 4, 3 with a limit of 7: the optimum is the second and the third."""
-    program = Program()
+    program = IntegerProgram()
     variables = [program.variable(gain) for gain in (6, 5, 4)]
     program.row("weight", variables, (5, 4, 3), high=7)
     return program
@@ -37,8 +37,8 @@ def test_each_solver_finds_the_optimum(solver) -> None:
     assert answer.is_optimal
     assert 9 <= answer.bound < 10
     assert program.value(answer.values) == 9
-    assert program.broken(answer.values) is None
-    assert program.broken([1, 1, 0]) == "weight"
+    assert program.violated_row(answer.values) is None
+    assert program.violated_row([1, 1, 0]) == "weight"
 
 
 @pytest.mark.parametrize("solver", EACH)

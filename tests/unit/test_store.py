@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.document import LABS, InputError
-from loko.one_line_error import EnvironmentFaultError
 from loko.serve import store_file, store_reading
 from loko.serve.outcome import FlowState, Insert
 from loko.serve.store import StoreError
 from loko.serve.store_file import reading
+from loko.user_error import EnvironmentFaultError
 
 
 def run(*words: str | Path) -> str:

@@ -29,6 +29,7 @@ from evaluation.figure_types.sweep.setting import prepare
 from evaluation.virtual import SEQUENCE_OFFSET
 from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
+from loko.baselines import Epsilon, QJump
 from loko.control_traffic import AS_PRINTED, interference
 from loko.controller.messages import session_segments
 from loko.device import Profile, deterministic, load_device, load_profile, profile_text
@@ -40,9 +41,8 @@ from loko.packets import PacketAdmission, frame_server
 from loko.planning import plan
 from loko.port_queues.device import port_device
 from loko.quantity import Count
-from loko.rivals import Epsilon, QJump
-from loko.scenario import EVALUATION, of_lokos_tables
-from loko.schemes import CHOICES, SchemeName, admission_of, choice_named
+from loko.scenario import EVALUATION, loko_scenario
+from loko.schemes import VARIANTS, SchemeName, admission_of, variant_named
 from loko.service_curve import service_curve
 from loko.tolerance import Tolerance
 
@@ -81,9 +81,9 @@ def test_a_profile_says_how_far_clocks_may_be_off_or_the_usual_is_assumed(tmp_pa
             ppm(0, wrong)
 
 
-@pytest.mark.parametrize("name", list(CHOICES))
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_every_scheme_promises_less_rate_by_what_clocks_may_be_off(name) -> None:
-    choice = choice_named(name)
+    choice = variant_named(name)
     chips = load_lab("chip-ring")
 
     def most(empty: Admission) -> float:
@@ -150,9 +150,9 @@ def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp
     """This fails if clocks are assumed to be exact: the excess accumulates over two minutes."""
     slow = tmp_path / "slow.toml"
     slow.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
-    lost, worst = carried(admitted_of(filled(choice_named(name), LAB, flows)), slow, seconds=120)
+    lost, worst = carried(admitted_of(filled(variant_named(name), LAB, flows)), slow, seconds=120)
     assert (lost, worst <= 1) == (0, True)
-    lost, worst = carried(admitted_of(filled(choice_named(name), EXACT, flows)), slow, seconds=120)
+    lost, worst = carried(admitted_of(filled(variant_named(name), EXACT, flows)), slow, seconds=120)
     assert lost or worst > 1
 
 
@@ -161,7 +161,7 @@ def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
     """The figure's controller, which admits the flows again, must know this: real clocks leave less rate."""
     figure = experiments()[name]
     assert isinstance(figure, Sweep)
-    setting, choice = prepare(figure), choice_named(figure.allocation)
+    setting, choice = prepare(figure), variant_named(figure.allocation)
     assert setting.lab.is_as_printed
     flows = [admitted.flow for admitted in setting.admitted()]
     for lab, fits in ((setting.lab, True), (LAB, False)):
@@ -262,7 +262,7 @@ def test_cables_are_no_jitter() -> None:
 @pytest.mark.parametrize("size", [64, 306, 1518])
 def test_lokos_own_bound_has_room_for_a_cable_beside_the_link(size, entries) -> None:
     """Section 14 of docs/model.md: of l/R, the link takes l + 8 bytes; at least 1040 ns remain."""
-    service = service_curve(ZODIAC, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)))
+    service = service_curve(ZODIAC, loko_scenario(entries=entries, packet_sizes_bytes=(size,)))
     wire_ns = ZODIAC.wire_ns(ZODIAC.ports.preamble_bytes.value + size)
     assert service.packetisation_ns - wire_ns >= 1040 - 1e-6 > ZODIAC.tolerance.cable_ns.value
 

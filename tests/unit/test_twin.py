@@ -17,7 +17,7 @@ from evaluation.live.twin import Names, SharedQueue, port_commands, queue_comman
 from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.document import InputError
-from loko.scenario import EVALUATION, Action, of_lokos_tables
+from loko.scenario import EVALUATION, ActionType, loko_scenario
 from loko.service_curve import service_curve
 
 PROFILE = load_profile("zodiac-fx")
@@ -33,7 +33,7 @@ def test_the_paper_s_scenario() -> None:
 
 @given(size=st.integers(64, 1518), entries=st.integers(1, 128))
 def test_one_frame_and_never_two_fit_into_the_bucket(size: int, entries: int) -> None:
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=(size,))
     queue = SharedQueue.of(PROFILE, scenario)
     seen = size - 4
     rounded = queue.bucket.burst_bytes - 1 - queue.bucket.rate_bytes_per_s // 1_000_000
@@ -46,8 +46,8 @@ def test_one_frame_and_never_two_fit_into_the_bucket(size: int, entries: int) ->
 
 
 def test_of_several_sizes_the_slowest_rate_and_the_largest_frame() -> None:
-    both = SharedQueue.of(PROFILE, of_lokos_tables(entries=17, packet_sizes_bytes=(64, 1518)))
-    small = SharedQueue.of(PROFILE, of_lokos_tables(entries=17, packet_sizes_bytes=(64,)))
+    both = SharedQueue.of(PROFILE, loko_scenario(entries=17, packet_sizes_bytes=(64, 1518)))
+    small = SharedQueue.of(PROFILE, loko_scenario(entries=17, packet_sizes_bytes=(64,)))
     assert both.places == 1 + 24 // 12
     assert both.bucket.burst_bytes > 1514
     assert both.bucket.rate_bytes_per_s / 1514 * 1518 == pytest.approx(
@@ -55,11 +55,11 @@ def test_of_several_sizes_the_slowest_rate_and_the_largest_frame() -> None:
     )
 
 
-@given(size=st.integers(64, 1518), entries=st.integers(1, 128), action=st.sampled_from(Action))
+@given(size=st.integers(64, 1518), entries=st.integers(1, 128), action=st.sampled_from(ActionType))
 def test_the_timed_twin_has_the_board_s_times_for_every_length(
-    size: int, entries: int, action: Action
+    size: int, entries: int, action: ActionType
 ) -> None:
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(306,), action=action)
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=(306,), action=action)
     device = DelayTerms.of(PROFILE, scenario)
     case, *_ = replace(scenario, packet_sizes_bytes=(size,)).cases()
     board = expected.ExpectedDevice.of(PROFILE, case)
@@ -76,9 +76,9 @@ def test_the_timed_twin_is_between_the_network_and_open_vswitch() -> None:
 
 def test_a_scenario_that_the_device_does_not_hold_is_refused() -> None:
     with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
-        DelayTerms.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
+        DelayTerms.of(PROFILE, loko_scenario(entries=129, packet_sizes_bytes=(306,)))
     with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
-        SharedQueue.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
+        SharedQueue.of(PROFILE, loko_scenario(entries=129, packet_sizes_bytes=(306,)))
 
 
 def test_the_commands_of_a_queue() -> None:

@@ -15,7 +15,7 @@ from loko.controller.messages13 import PROTOCOL, session_segments
 from loko.device import load_profile
 from loko.entries import switch_entries
 from loko.lab import load_lab
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 from loko.service_curve import service_curve
 
 
@@ -54,7 +54,7 @@ def test_both_versions_keep_a_guarantee_of_their_own(tmp_path: Path) -> None:
     assert findings["guarantee_in_1_3_ms"] != findings["guarantee_in_1_0_ms"]
     profile = load_profile("zodiac-fx").with_exact_clocks()
     for version in OpenFlow:
-        scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(306,), openflow=version)
+        scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,), openflow=version)
         name = version.value.replace(".", "_")
         computed_us = service_curve(profile, scenario).processing_ns / 1e3
         assert findings[f"processing_at_17_entries_in_{name}_us"] == computed_us

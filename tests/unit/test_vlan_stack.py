@@ -185,7 +185,7 @@ def test_in_openflow_1_0_the_board_takes_each_tag_for_any_other() -> None:
 @pytest.mark.parametrize("lab", [LAB, RING], ids=["two-switch", "ring"])
 def test_tables_have_an_entry_for_each_port_whatever_flows_there_are(lab: Lab) -> None:
     for name, table in stack_entries(lab).items():
-        assert [entry.output_port for entry in table] == [port for port, _ in lab.ways(name)]
+        assert [entry.output_port for entry in table] == [port for port, _ in lab.outgoing_cables(name)]
         assert len({entry.match for entry in table}) == len(table)
         refuse_unsafe_entries(lab.switches[name], OpenFlow.V1_3, table)
         with pytest.raises(InputError, match=rf"^{name}: in OpenFlow 1.0 it takes each VLAN tag"):

@@ -15,7 +15,7 @@ from evaluation.cli import app, main
 from evaluation.worst_case.port_frames import whole_path_trial
 from evaluation.worst_case.port_trial import port_trial
 from loko.admission import Admitted, Refusal
-from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow
+from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
 from loko.calculus.whole_path import whole_path_ns
 from loko.document import InputError
 from loko.flow import Flow
@@ -23,8 +23,8 @@ from loko.lab import lab_of
 from loko.planning import plan
 from loko.port_queues import whole_paths
 from loko.port_queues.whole_paths import WholePathAdmission
-from loko.scenario import of_lokos_tables
-from loko.schemes import CHOICES, admission_of
+from loko.scenario import loko_scenario
+from loko.schemes import VARIANTS, admission_of
 from loko.solvers.linear import LinearProgram
 
 FRAME_BYTES = 1518
@@ -32,9 +32,9 @@ FRAME_BYTES = 1518
 
 def tandem(hops: int, *, line_rate_bps: float, latency_ns: float = 0.0, rate_bps: float = 1e6):
     service = RateLatency(rate_bps=1e9, latency_ns=latency_ns)
-    server = Server(service=service, line_rate_bps=line_rate_bps, frame_bytes=1000)
+    server = PortServer(service=service, line_rate_bps=line_rate_bps, frame_bytes=1000)
     network = TotalFlow({str(place): server for place in range(hops)})
-    path = [Step(str(place)) for place in range(hops)]
+    path = [PathStep(str(place)) for place in range(hops)]
     bucket = TokenBucket(rate_bps=rate_bps, burst_bytes=10_000)
     network.add(path, bucket)
     bounds = network.settle(network.servers)
@@ -65,12 +65,12 @@ def test_no_frame_of_random_networks_exceeds_the_bound_of_its_path() -> None:
 
 def test_the_bound_does_not_depend_on_the_order_of_the_flows() -> None:
     service = RateLatency(rate_bps=1e9, latency_ns=100.0)
-    server = Server(service=service, line_rate_bps=1e9, frame_bytes=1542)
+    server = PortServer(service=service, line_rate_bps=1e9, frame_bytes=1542)
     rng = Random(1)
     flows = []
     for _ in range(9):
         first = rng.randrange(6)
-        path = [Step(f"s{(first + hop) % 6}") for hop in range(rng.randint(1, 4))]
+        path = [PathStep(f"s{(first + hop) % 6}") for hop in range(rng.randint(1, 4))]
         flows.append((path, TokenBucket(rate_bps=rng.uniform(1e6, 8e7), burst_bytes=rng.uniform(84, 5000))))
     found = set()
     for _ in range(4):
@@ -137,7 +137,7 @@ FLOWS = [
     )
     for number in range(36)
 ]  # fmt: skip
-SCENARIO = of_lokos_tables(entries=60, packet_sizes_bytes=(FRAME_BYTES,))
+SCENARIO = loko_scenario(entries=60, packet_sizes_bytes=(FRAME_BYTES,))
 
 
 def admission(deadline_ns: float) -> WholePathAdmission:
@@ -147,7 +147,7 @@ def admission(deadline_ns: float) -> WholePathAdmission:
 
 def fitting(scheme: str, deadline_ns: float, target_ns: float | None = None) -> int:
     deadlines_ns = {flow.id: deadline_ns for flow in FLOWS}
-    empty = admission_of(LINE, CHOICES[scheme], SCENARIO, target_ns=target_ns, deadlines_ns=deadlines_ns)
+    empty = admission_of(LINE, VARIANTS[scheme], SCENARIO, target_ns=target_ns, deadlines_ns=deadlines_ns)
     planned = plan(LINE, FLOWS, empty, deadlines_ns=deadlines_ns)
     assert all(admitted.guarantee_ns <= deadline_ns for admitted in planned.accepted)
     return len(planned.accepted)

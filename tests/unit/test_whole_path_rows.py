@@ -17,21 +17,21 @@ from evaluation.worst_case.port_frames import (
     random_network,
     simulate_visits,
 )
-from loko.calculus import Server, TotalFlow
-from loko.calculus.whole_path import _Group, _Load, _load, _Place, _Search, _stretches
+from loko.calculus import PortServer, TotalFlow
+from loko.calculus.whole_path import _FlowGroup, _load, _PathLoad, _PathProgram, _QueuePosition, _stretches
 
 Queue = Sequence[ServerVisit]
 _ROUNDING = 1e-6
 """Of times in microseconds and sizes in kilobytes."""
 
 
-class Witness(_Search):
+class Witness(_PathProgram):
     """The program of a path, with the value that one frame of a run gives to each variable."""
 
     def __init__(
         self,
-        load: _Load,
-        groups: Mapping[tuple[str, int], _Group],
+        load: _PathLoad,
+        groups: Mapping[tuple[str, int], _FlowGroup],
         queues: Sequence[Queue],
         sizes_bytes: Mapping[str, int],
     ) -> None:
@@ -41,7 +41,7 @@ class Witness(_Search):
         self._of_flow = groups
         self._queues = queues
         self._sizes_bytes = sizes_bytes
-        self._made: list[_Place] = []
+        self._made: list[_QueuePosition] = []
         self._after: list[int] = []
         """The frames in the next queue that its places are."""
 
@@ -64,19 +64,19 @@ class Witness(_Search):
             self.values[leaves] = self._micros(queue[-1].leaves_ns)
         return last
 
-    def _overtake(self, at: int) -> dict[_Group, int]:
+    def _overtake(self, at: int) -> dict[_FlowGroup, int]:
         overtaking, queue = super()._overtake(at), self._queues[at]
         behind = [passage for passage in queue if passage.arrives_ns > queue[-1].arrives_ns]
         for group, variable in overtaking.items():
             self.values[variable] = self._kilobytes(at, behind, group)
         return overtaking
 
-    def _place(self, at: int) -> _Place:
+    def _place(self, at: int) -> _QueuePosition:
         place = super()._place(at)
         self._made.append(place)
         return place
 
-    def _queue(self, at: int, after: Sequence[_Place]) -> list[_Place]:
+    def _queue(self, at: int, after: Sequence[_QueuePosition]) -> list[_QueuePosition]:
         first, queue = len(self._made), self._queues[at]
         places = super()._queue(at, after)
         frames = [busy_since(queue, len(queue) - 1)]
@@ -100,7 +100,7 @@ class Witness(_Search):
     def _micros(self, at_ns: float) -> float:
         return (at_ns - self._queues[0][-1].arrives_ns) / 1e3
 
-    def _kilobytes(self, at: int, frames: Queue, group: _Group) -> float:
+    def _kilobytes(self, at: int, frames: Queue, group: _FlowGroup) -> float:
         return (
             sum(self._sizes_bytes[frame.flow] for frame in frames if self._of_flow[frame.flow, at] == group)
             / 1e3
@@ -113,7 +113,7 @@ def busy_since(queue: Queue, frame: int) -> int:
 
 
 def run(
-    servers: Mapping[str, Server], flows: Mapping[str, FrameFlow], rng: Random
+    servers: Mapping[str, PortServer], flows: Mapping[str, FrameFlow], rng: Random
 ) -> dict[str, list[ServerVisit]]:
     """Return the queue of each server in one run, in which many bursts meet."""
     begins_ns = {name: 0.0 if rng.random() < 0.5 else rng.uniform(0, 150_000.0) for name in flows}

@@ -32,7 +32,7 @@ from loko.allocation import FULL_RATE
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import EVALUATION
-from loko.schemes import choice_named
+from loko.schemes import variant_named
 
 PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
 SEEDS = st.integers(0, 10**9)
@@ -168,7 +168,7 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
 @given(seed=SEEDS)
 def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
     drawn = random_case(seed)
-    assume(choice_named(drawn.case.scheme).lets_flows_go)
+    assume(variant_named(drawn.case.scheme).supports_release)
     history, duration_ns = random_history(
         drawn.admission,
         drawn.case.lab,

@@ -12,7 +12,7 @@ from evaluation.bench.cases import TableCase, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.part import Combinations, MeasurementPart, MeasurementSize, Procedure, counts
 from evaluation.instruments.numbered_frame import frame
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 
 ENTRIES: Final = (1, 128)
 SIZES: Final = (64, 1516)
@@ -21,7 +21,7 @@ BURST_FRAMES: Final = 60
 
 def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     for entries in ENTRIES:
-        table = TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        table = TableCase(entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
         yield MeasurementPart(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
 
 

@@ -8,7 +8,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
-from loko.flow import DoubleFlowError, FiveTuple, Flow
+from loko.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.lab import Lab
 from loko.network import Hop, ShortestPaths, visits
 
@@ -75,7 +75,7 @@ class AdmittedFlows(Generic[Route]):
         """Return the given path, or the shortest, as the scheme has prepared it.
 
         Raises `InputError` if it does not lead from the flow's source to its destination, or visits a switch
-        as it may not; `DoubleFlowError` if the flow's id or its hosts and ports are in use.
+        as it may not; `DuplicateFlowError` if the flow's id or its hosts and ports are in use.
         """
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._duplicate(flow)
@@ -105,7 +105,7 @@ class AdmittedFlows(Generic[Route]):
     def rename(self, flow_id: str, flow: Flow) -> Admitted:
         """Give a flow another id and other ports, and return it.
 
-        Raises `InputError` if it was not admitted, `DoubleFlowError` if these are in use.
+        Raises `InputError` if it was not admitted, `DuplicateFlowError` if these are in use.
         """
         admitted = self.remove(flow_id)
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
@@ -135,11 +135,13 @@ class AdmittedFlows(Generic[Route]):
         self._shortest[ends] = known
         return known
 
-    def _duplicate(self, flow: Flow) -> DoubleFlowError:
+    def _duplicate(self, flow: Flow) -> DuplicateFlowError:
         if flow.id in self._admitted:
-            return DoubleFlowError(f"flow id '{flow.id}' is admitted already; choose another or release it")
+            return DuplicateFlowError(
+                f"flow id '{flow.id}' is admitted already; choose another or release it"
+            )
         other = self._five_tuples[flow[1:5]]
-        return DoubleFlowError(
+        return DuplicateFlowError(
             f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port"
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from loko.admission.answer import Admitted, Refusal
 from loko.conditions import SchemeConditions
 from loko.flow import Flow
-from loko.margin import Falls
+from loko.margin import LimitTest
 from loko.network import Hop
 
 
@@ -138,7 +138,7 @@ class Admission(Protocol):
         depends on the scheme: with sums of rates and bursts they do; packet-granular counts more than this.
         """
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """Return what tells which promise to the flows of now falls if switches are slower (`loko.margin`).
 
         None if nothing is promised, or while released flows still count.

@@ -24,9 +24,9 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import SplitsOf
-from loko.margin import Fall, Falls, Promise
+from loko.lazy_mapping import LazyMapping
+from loko.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.network import Hop
-from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 from loko.units import BITS_NS_PER_BYTE_S
 
@@ -92,7 +92,7 @@ class LokoAdmission:
         alike = {id(allocation): allocation for allocation in allocations.values()}
         self._limits_of_all = self._limits_of(*alike.values()) if len(alike) == 1 else None
         """The limits of every switch, if all have the same."""
-        self._switches: OnDemand[str, _SwitchState] = OnDemand(
+        self._switches: LazyMapping[str, _SwitchState] = LazyMapping(
             lambda name: _SwitchState(name, self._limits_of(allocations[name]), self._clock)
         )
 
@@ -213,7 +213,7 @@ class LokoAdmission:
             if self._entry_per_flow:
                 yield ResourceDemand(name, "entries", 1.0, float(limits.max_entries))
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """See `Admission.falls_if_slower`. Also None without `splits_of`."""
         splits_of = self._splits_of
         if splits_of is None or not self.admitted:
@@ -224,15 +224,15 @@ class LokoAdmission:
         lab = self._register.lab
         delays_ns = {name: allocation.delay_ns for name, allocation in self.allocations.items()}
 
-        def falls(slower_ppm: int) -> Fall | None:
+        def falls(slower_ppm: int) -> MarginLimit | None:
             try:
                 splits = splits_of(lab.slowed(slower_ppm), delays_ns)
             except InputError:  # what is reserved beside flows takes all
-                return Fall(next(iter(used)), Promise.LOSS)
+                return MarginLimit(next(iter(used)), GuaranteeKind.LOSS)
             for name, (rate_bps, burst_bytes) in used.items():
                 promise = splits[name].falls(rate_bps, burst_bytes, delay_ns=delays_ns[name], slack=ROUNDING)
                 if promise is not None:
-                    return Fall(name, promise)
+                    return MarginLimit(name, promise)
             return None
 
         return falls
@@ -402,7 +402,7 @@ class _Limits:
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         """The allowed rate and burst, less the most that rounding errors can add up to in a full table."""
         self.delay_ns = delay_ns = allocation.delay_ns
-        self.delays_ns: OnDemand[int, tuple[float, ...]] = OnDemand(lambda count: (delay_ns,) * count)
+        self.delays_ns: LazyMapping[int, tuple[float, ...]] = LazyMapping(lambda count: (delay_ns,) * count)
         """By length of a path across such switches only, the bound of each."""
         self.sizes = sizes
         """Frame sizes for which the service curve was made; no guarantee would hold for others."""

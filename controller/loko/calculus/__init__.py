@@ -12,14 +12,14 @@ from loko.calculus.token_buckets import (
     output_curve,
     time_ns,
 )
-from loko.calculus.total_flow import Server, Step, TotalFlow, UnsettledError
+from loko.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
 
 __all__ = [
     "NOTHING",
     "Arriving",
+    "PathStep",
+    "PortServer",
     "RateLatency",
-    "Server",
-    "Step",
     "TokenBucket",
     "TotalFlow",
     "UnsettledError",

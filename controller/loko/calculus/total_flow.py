@@ -21,7 +21,7 @@ from loko.calculus.ports import (
     longest_busy_ns,
 )
 from loko.calculus.token_buckets import RateLatency, TokenBucket, aggregate, bytes_in
-from loko.exact import ExactSum
+from loko.exact_sum import ExactSum
 
 _ROUNDING: Final = 1e-9
 """Relative slack for rounding errors of binary fractions; bounds are rounded up to whole nanoseconds."""
@@ -30,7 +30,7 @@ _MOST_STEPS: Final = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class PortServer:
     """A queue of a port, in the order of arrival, and the way to it."""
 
     service: RateLatency
@@ -49,7 +49,7 @@ class Server:
     """The largest frame of flows that a cable brings, all included."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A server on a flow's path."""
 
     server: str
@@ -67,7 +67,7 @@ class UnsettledError(Exception):
 
 
 @dataclass(slots=True)
-class _Load:
+class _CableLoad:
     """What comes to a server by one cable: b + r (t + J), with J = sum over servers before of (d - least)."""
 
     rate: ExactSum = field(default_factory=ExactSum)
@@ -85,7 +85,7 @@ class TotalFlow:
     vector d with F(d) <= d, or empty.
     """
 
-    def __init__(self, servers: Mapping[str, Server]) -> None:
+    def __init__(self, servers: Mapping[str, PortServer]) -> None:
         """Start without flows."""
         self.servers = servers
         self._below: dict[str, list[str]] = {}
@@ -93,18 +93,18 @@ class TotalFlow:
         for name, server in servers.items():
             for higher in server.above:
                 self._below.setdefault(higher, []).append(name)
-        self._loads: dict[str, dict[str, _Load]] = {}
+        self._loads: dict[str, dict[str, _CableLoad]] = {}
         """By server, then by the server that its frames come from (empty: a source of its own)."""
         self._after: dict[str, dict[str, int]] = {}
         """By server: those whose bounds depend on its bound, with the number of flows that make it so."""
         self.bounds: dict[str, int] = {}
         """By server that has flows: a bound on the time from arrival there to arrival at the next one."""
 
-    def add(self, steps: Sequence[Step], bucket: TokenBucket) -> None:
+    def add(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
         """Note a flow. Bounds stay as they are: call `settle`."""
         self._change(steps, bucket, 1)
 
-    def remove(self, steps: Sequence[Step], bucket: TokenBucket) -> None:
+    def remove(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
         """Forget a flow that was added. Bounds stay as they are, and hold: F falls with the flows."""
         self._change(steps, bucket, -1)
 
@@ -193,7 +193,9 @@ class TotalFlow:
             self._by_cable(origin, load, bounds, spec) for origin, load in self._loads.get(server, {}).items()
         ]
 
-    def _by_cable(self, origin: str, load: _Load, bounds: Mapping[str, float], spec: Server) -> Arriving:
+    def _by_cable(
+        self, origin: str, load: _CableLoad, bounds: Mapping[str, float], spec: PortServer
+    ) -> Arriving:
         bucket, spread_ns = self._bucket(load, bounds), spec.spread_ns
         # On the way to the queue frames come closer together by the spread.
         spread = TokenBucket(
@@ -210,7 +212,7 @@ class TotalFlow:
         )
 
     @staticmethod
-    def _bucket(load: _Load, bounds: Mapping[str, float]) -> TokenBucket:
+    def _bucket(load: _CableLoad, bounds: Mapping[str, float]) -> TokenBucket:
         grown = (
             bytes_in(rate_bps=rate.value, duration_ns=bounds.get(server, 0))
             for server, rate in load.passed.items()
@@ -219,12 +221,12 @@ class TotalFlow:
             rate_bps=max(0.0, load.rate.value), burst_bytes=max(0.0, math.fsum([load.burst.value, *grown]))
         )
 
-    def _change(self, steps: Sequence[Step], bucket: TokenBucket, sign: int) -> None:
+    def _change(self, steps: Sequence[PathStep], bucket: TokenBucket, sign: int) -> None:
         rate_bps = sign * bucket.rate_bps
         burst_bytes = sign * bucket.burst_bytes
         for place, (server, origin) in enumerate(_with_origins(steps)):
             cables = self._loads.setdefault(server, {})
-            load = cables.setdefault(origin, _Load())
+            load = cables.setdefault(origin, _CableLoad())
             load.rate.add(rate_bps)
             load.burst.add(burst_bytes)
             load.flows += sign
@@ -247,7 +249,7 @@ class TotalFlow:
                 del dependants[name]
 
 
-def _with_origins(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+def _with_origins(steps: Sequence[PathStep]) -> Iterator[tuple[str, str]]:
     origin = ""
     for step in steps:
         yield step.server, origin

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from loko.calculus.token_buckets import TokenBucket
-from loko.calculus.total_flow import Step, TotalFlow
+from loko.calculus.total_flow import PathStep, TotalFlow
 from loko.solvers.linear import LinearProgram
 
 _NS: Final = 1e-3
@@ -27,8 +27,8 @@ _BPS: Final = _BYTE / 8e9 / _NS
 
 def whole_path_ns(
     network: TotalFlow,
-    path: Sequence[Step],
-    flows: Iterable[tuple[Sequence[Step], TokenBucket]],
+    path: Sequence[PathStep],
+    flows: Iterable[tuple[Sequence[PathStep], TokenBucket]],
     bounds: Mapping[str, int],
 ) -> int:
     """Return a bound on the time from a frame's arrival at the first server until it has left the last one.
@@ -43,7 +43,7 @@ def whole_path_ns(
     return math.ceil(found) if found < together_ns else together_ns
 
 
-class _Group(NamedTuple):
+class _FlowGroup(NamedTuple):
     """Flows that pass the same stretch of the path and come to it by the same cable."""
 
     first: int
@@ -54,7 +54,7 @@ class _Group(NamedTuple):
     """Of its cable, in the units of the program; infinite if nothing is known of it."""
 
 
-class _Line(NamedTuple):
+class _ArrivalLine(NamedTuple):
     """The arrival curve burst + rate t, in the units of the program."""
 
     rate: float
@@ -62,7 +62,7 @@ class _Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Port:
+class _PathPort:
     """A server of the path, in the units of the program."""
 
     rate: float
@@ -78,28 +78,28 @@ class _Port:
     """Of its cable to the next server."""
 
 
-class _Load(NamedTuple):
+class _PathLoad(NamedTuple):
     """All that the bound of a path depends on."""
 
     frame: float
     """The largest frame that a cable brings."""
-    ports: tuple[_Port, ...]
-    groups: tuple[tuple[_Group, _Line], ...]
+    ports: tuple[_PathPort, ...]
+    groups: tuple[tuple[_FlowGroup, _ArrivalLine], ...]
 
 
-class _Place(NamedTuple):
+class _QueuePosition(NamedTuple):
     """A frame in a queue, not behind the observed one: variables of the program."""
 
     entry: int
     """When it comes to the queue."""
-    ahead: Mapping[_Group, int]
+    ahead: Mapping[_FlowGroup, int]
     """By group, the bytes from this frame to the observed one, both included."""
 
 
-class _Search:
+class _PathProgram:
     """The linear program for one path. Its rows are numbered as in theorem 4."""
 
-    def __init__(self, load: _Load) -> None:
+    def __init__(self, load: _PathLoad) -> None:
         self._frame, self._ports, groups = load
         self._groups = dict(groups)
         self._through = [
@@ -120,7 +120,7 @@ class _Search:
         """Return the program, and the variable that it maximises: when the observed frame has left."""
         self._program = LinearProgram()
         last = self._observe()
-        places: list[_Place] = []
+        places: list[_QueuePosition] = []
         for at in reversed(range(len(self._ports))):
             places = self._queue(at, places)
         return self._program, last
@@ -130,7 +130,7 @@ class _Search:
         program = self._program
         self._entries = [program.variable(0.0, self._together) for _ in self._ports]
         self._exits = [program.variable(0.0, self._together) for _ in self._ports]
-        self._overtaking: list[dict[_Group, int]] = []
+        self._overtaking: list[dict[_FlowGroup, int]] = []
         before: list[tuple[int, float]] = []  # it arrives at the first server at 0
         for at, (port, entry, leaves) in enumerate(zip(self._ports, self._entries, self._exits, strict=True)):
             arrival = [(variable, -1.0) for variable, _ in before]
@@ -144,7 +144,7 @@ class _Search:
             self._overtaking.append(self._overtake(at))
         return self._exits[-1]
 
-    def _overtake(self, at: int) -> dict[_Group, int]:
+    def _overtake(self, at: int) -> dict[_FlowGroup, int]:
         """Add what may overtake the observed frame between the server before and the queue (row 3)."""
         port = self._ports[at]
         if at == 0 or port.spread == 0:
@@ -158,7 +158,7 @@ class _Search:
         self._program.row([(variable, 1.0) for variable in overtaking.values()], most)
         return overtaking
 
-    def _queue(self, at: int, after: Sequence[_Place]) -> list[_Place]:
+    def _queue(self, at: int, after: Sequence[_QueuePosition]) -> list[_QueuePosition]:
         """Add the places in one queue that those in the next one lead to; return them, the frontmost first.
 
         Two busy periods count: that of the observed frame, and that of the image of the frontmost place in
@@ -179,21 +179,23 @@ class _Search:
         self._limit_arrivals(at, places)
         return places
 
-    def _served(self, port: _Port, begin: _Place, left: list[tuple[int, float]], more: float) -> None:
+    def _served(
+        self, port: _PathPort, begin: _QueuePosition, left: list[tuple[int, float]], more: float
+    ) -> None:
         """Limit when a frame leaves, by what comes from the begin of its busy period on (row 4)."""
         come = [(begin.entry, -port.rate), *((variable, -1.0) for variable in begin.ahead.values())]
         self._program.row([*left, *come], port.rate * port.latency + more)
 
-    def _place(self, at: int) -> _Place:
+    def _place(self, at: int) -> _QueuePosition:
         most = self._most_bytes()
-        place = _Place(
+        place = _QueuePosition(
             self._program.variable(self._earliest, self._together),
             {group: self._program.variable(0.0, most) for group in self._through[at]},
         )
         self._program.row([(place.entry, 1.0), (self._entries[at], -1.0)], 0.0)
         return place
 
-    def _image(self, at: int, place: _Place) -> _Place:
+    def _image(self, at: int, place: _QueuePosition) -> _QueuePosition:
         """Add the first frame that leaves a server when frames of a place in the next queue may (row 2)."""
         image, after = self._place(at), self._ports[at + 1]
         limit = after.most_before + self._ports[at].waits
@@ -207,12 +209,12 @@ class _Search:
                 self._program.row(terms, 0.0)
         return image
 
-    def _in_order(self, one: _Place, other: _Place) -> None:
+    def _in_order(self, one: _QueuePosition, other: _QueuePosition) -> None:
         self._program.row([(one.entry, 1.0), (other.entry, -1.0)], 0.0)
         for group, variable in other.ahead.items():
             self._program.row([(variable, 1.0), (one.ahead[group], -1.0)], 0.0)
 
-    def _limit_arrivals(self, at: int, places: Sequence[_Place]) -> None:
+    def _limit_arrivals(self, at: int, places: Sequence[_QueuePosition]) -> None:
         """Limit what comes from a place to the observed frame, and from the front to a place (row 1)."""
         spread, front = self._ports[at].spread, places[0]
         for curve, groups in self._curves(at):
@@ -227,9 +229,9 @@ class _Search:
                 since = [(place.entry, -curve.rate), (front.entry, curve.rate)]
                 self._program.row([*terms, *since], limit)
 
-    def _curves(self, at: int) -> Iterator[tuple[_Line, list[_Group]]]:
+    def _curves(self, at: int) -> Iterator[tuple[_ArrivalLine, list[_FlowGroup]]]:
         """Yield the arrival curves at a queue, each with the groups that it limits together."""
-        cables: dict[tuple[str, float], list[_Group]] = {}
+        cables: dict[tuple[str, float], list[_FlowGroup]] = {}
         for group in self._through[at]:
             if group.first == at:
                 yield self._groups[group], [group]
@@ -238,7 +240,7 @@ class _Search:
                 cables.setdefault(("", self._ports[at - 1].line_rate), []).append(group)
         for (_, rate), groups in cables.items():
             if math.isfinite(rate):
-                yield _Line(rate, self._frame), groups
+                yield _ArrivalLine(rate, self._frame), groups
 
     def _busy(self, at: int) -> float:
         """Return the longest time from the begin of a busy period until a frame of it comes to the queue."""
@@ -255,28 +257,28 @@ class _Search:
 
 
 @lru_cache(maxsize=4096)
-def _most_ns(load: _Load) -> float:
+def _most_ns(load: _PathLoad) -> float:
     """Return the bound of a path: of many admission decisions, few change what comes to it."""
-    return _Search(load).most_ns()
+    return _PathProgram(load).most_ns()
 
 
 def _load(
     network: TotalFlow,
-    path: Sequence[Step],
-    flows: Iterable[tuple[Sequence[Step], TokenBucket]],
+    path: Sequence[PathStep],
+    flows: Iterable[tuple[Sequence[PathStep], TokenBucket]],
     bounds: Mapping[str, int],
-) -> _Load:
+) -> _PathLoad:
     names = [step.server for step in path]
-    return _Load(
+    return _PathLoad(
         frame=max(network.servers[name].frame_bytes for name in names) * _BYTE,
         ports=tuple(_port(network, step, bounds) for step in path),
         groups=tuple(_groups(network, names, flows, bounds)),
     )
 
 
-def _port(network: TotalFlow, step: Step, bounds: Mapping[str, int]) -> _Port:
+def _port(network: TotalFlow, step: PathStep, bounds: Mapping[str, int]) -> _PathPort:
     server, service = network.servers[step.server], network.service(step.server, bounds)
-    return _Port(
+    return _PathPort(
         rate=service.rate_bps * _BPS,
         latency=service.latency_ns * _NS,
         most_before=server.before_ns * _NS,
@@ -290,25 +292,25 @@ def _port(network: TotalFlow, step: Step, bounds: Mapping[str, int]) -> _Port:
 def _groups(
     network: TotalFlow,
     names: Sequence[str],
-    flows: Iterable[tuple[Sequence[Step], TokenBucket]],
+    flows: Iterable[tuple[Sequence[PathStep], TokenBucket]],
     bounds: Mapping[str, int],
-) -> Iterator[tuple[_Group, _Line]]:
+) -> Iterator[tuple[_FlowGroup, _ArrivalLine]]:
     """Yield the arrival curve of each group where it comes to the path, grown by the jitter until there."""
-    lines: dict[_Group, list[_Line]] = {}
+    lines: dict[_FlowGroup, list[_ArrivalLine]] = {}
     for steps, bucket in flows:
         for first, last, origin, jitter_ns in _stretches(names, steps, bounds):
             line_bps = network.servers[origin].line_rate_bps if origin else math.inf
             grown = bucket.delayed(max(0.0, jitter_ns))
-            line = _Line(grown.rate_bps * _BPS, grown.burst_bytes * _BYTE)
-            lines.setdefault(_Group(first, last, origin, line_bps * _BPS), []).append(line)
+            line = _ArrivalLine(grown.rate_bps * _BPS, grown.burst_bytes * _BYTE)
+            lines.setdefault(_FlowGroup(first, last, origin, line_bps * _BPS), []).append(line)
     # Exact sums in a fixed order: so the bound does not depend on the order of the flows.
     for group in sorted(lines):
         rates, bursts = zip(*lines[group], strict=True)
-        yield group, _Line(math.fsum(rates), math.fsum(bursts))
+        yield group, _ArrivalLine(math.fsum(rates), math.fsum(bursts))
 
 
 def _stretches(
-    names: Sequence[str], steps: Sequence[Step], bounds: Mapping[str, int]
+    names: Sequence[str], steps: Sequence[PathStep], bounds: Mapping[str, int]
 ) -> Iterator[tuple[int, int, str, float]]:
     """Yield each stretch of the path that a flow passes: its ends, the server before it, the jitter there."""
     at = 0

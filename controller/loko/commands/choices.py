@@ -15,7 +15,7 @@ from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, expected_mix, takes_target
+from loko.schemes import SchemeVariant, expected_mix, takes_target
 
 ControlOption = Annotated[
     list[str] | None,
@@ -62,7 +62,7 @@ RobustOption = Annotated[
 ]
 
 
-def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
+def mix_of(lab: Lab, choice: SchemeVariant, path: str | None) -> Mix | None:
     """Return the mix that the scheme is optimised for, from a file or the lab; None if it needs none."""
     if choice.is_optimised:
         return expected_mix(lab, None if path is None else load_mix(path))
@@ -77,7 +77,7 @@ def refuse_together(options: Mapping[str, bool]) -> None:
         raise InputError(f"{', '.join(options)}: give one of them")
 
 
-def refuse_idle_target(lab: Lab, target_ms: float | None, choices: Iterable[Choice]) -> None:
+def refuse_idle_target(lab: Lab, target_ms: float | None, choices: Iterable[SchemeVariant]) -> None:
     """Refuse a delay target that none of the schemes keeps on the lab's switches. Raises `InputError`."""
     if target_ms is None or any(takes_target(lab, choice) for choice in choices):
         return

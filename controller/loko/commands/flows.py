@@ -14,7 +14,7 @@ from loko.commands.choices import wrong_input_ends
 from loko.document import InputError
 from loko.lab import Lab, load_lab
 from loko.network import ShortestPaths
-from loko.new_lab.written import refuse_existing
+from loko.new_lab.lab_files import refuse_existing
 from loko.schemas import SCHEMA_FOLDER, schema_line
 
 _FIRST_PORT: Final = 5000

@@ -18,14 +18,14 @@ from loko.lab import Lab
 from loko.lab_allocation import allocations_of, splits_for
 from loko.planning import Plan
 from loko.scenario import OpenFlow, Unknown
-from loko.schemes import Choice, SchemeName, schemes_of
+from loko.schemes import SchemeName, SchemeVariant, schemes_of
 from loko.split import echo_traffic
-from loko.vlan_stack import Forwarding, StackAdmission, stack_entries, stack_scenario
+from loko.vlan_stack import ForwardingMode, StackAdmission, stack_entries, stack_scenario
 
 
-def refuse_stacks(choice: Choice, **chosen: object) -> None:
+def refuse_stacks(choice: SchemeVariant, **chosen: object) -> None:
     """Raise `InputError` for options that do not go with stacks of tags."""
-    said = f"--forwarding {Forwarding.VLAN_STACK.value}"
+    said = f"--forwarding {ForwardingMode.VLAN_STACK.value}"
     if choice.scheme is not SchemeName.LOKO:
         raise InputError(f"{said}: scheme {choice.scheme.value} does not know of tags; use loko")
     if choice.is_optimised:
@@ -37,7 +37,7 @@ def refuse_stacks(choice: Choice, **chosen: object) -> None:
 
 def stack_admission(
     lab: Lab,
-    choice: Choice,
+    choice: SchemeVariant,
     flows: Sequence[Flow],
     *,
     openflow: OpenFlow,
@@ -74,7 +74,7 @@ def entries_of_plan(result: Plan) -> dict[str, int]:
 def forwarding_values(by_stacks: Plan, by_flows: Plan) -> dict[str, Any]:
     """Return, for JSON, the entries of each switch both ways, and the plan with an entry for each flow."""
     return {
-        "forwarding": Forwarding.VLAN_STACK.value,
+        "forwarding": ForwardingMode.VLAN_STACK.value,
         "entries": _stack_counts(by_stacks.lab),
         "assumptions": assumptions_of(by_stacks.lab),
         "per_flow": {**by_flows.as_values(), "entries": entries_of_plan(by_flows)},

@@ -18,7 +18,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.planning import Plan
 from loko.requests import STDIN
-from loko.schemes import Choice
+from loko.schemes import SchemeVariant
 from loko.units import in_ms
 
 _TEMPLATE: Final = "guarantee_sheet.html.j2"
@@ -26,7 +26,7 @@ _PDF: Final = ".pdf"
 _SUFFIXES: Final = (".html", ".htm", _PDF)
 
 
-class _Input(NamedTuple):
+class _InputFile(NamedTuple):
     """A file that the plan was made from."""
 
     what: str
@@ -34,7 +34,7 @@ class _Input(NamedTuple):
     sha256: str
 
 
-class _Line(NamedTuple):
+class _FlowRow(NamedTuple):
     """A flow with its guarantee, in words."""
 
     flow: Flow
@@ -44,7 +44,7 @@ class _Line(NamedTuple):
     slack_ms: str
 
 
-def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
+def refuse_sheet(out: Path, choices: Sequence[SchemeVariant]) -> None:
     """Raise `InputError` if no sheet can be written there, or none for these schemes."""
     if out.suffix.lower() not in _SUFFIXES:
         raise InputError(
@@ -53,10 +53,10 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
         )
     if len(choices) > 1:
         raise InputError("--sheet: a sheet is for one scheme; give one --scheme")
-    if choices[0].is_rival:
-        rival = choices[0].scheme.value
+    if choices[0].is_baseline:
+        baseline = choices[0].scheme.value
         raise InputError(
-            f"--sheet: switches with one CPU for all ports do not keep what {rival} promises;"
+            f"--sheet: switches with one CPU for all ports do not keep what {baseline} promises;"
             " give --scheme loko or packets"
         )
 
@@ -86,7 +86,7 @@ def _as_pdf(text: str, lab: Lab) -> bytes:
 
 
 def sheet_text(
-    result: Plan, conditions: Sequence[StatedCondition], inputs: Sequence[_Input], tool: str
+    result: Plan, conditions: Sequence[StatedCondition], inputs: Sequence[_InputFile], tool: str
 ) -> str:
     """Return the sheet as HTML."""
     from loko.html_templates import html_templates  # noqa: PLC0415 - few want a sheet
@@ -118,10 +118,10 @@ def tool_of(context: typer.Context) -> str:
         return "loko"
 
 
-def _line(result: Plan, admitted: Admitted) -> _Line:
+def _line(result: Plan, admitted: Admitted) -> _FlowRow:
     flow = admitted.flow
     nodes = [flow.source, *(hop.switch for hop in admitted.path), flow.destination]
-    return _Line(
+    return _FlowRow(
         flow=flow,
         path=" → ".join(nodes),
         guarantee_ms=in_ms(admitted.guarantee_ns, math.ceil),
@@ -130,17 +130,17 @@ def _line(result: Plan, admitted: Admitted) -> _Line:
     )
 
 
-def _profiles(lab: Lab) -> list[_Input]:
+def _profiles(lab: Lab) -> list[_InputFile]:
     files = dict.fromkeys(switch.profile_file for switch in lab.switches.values() if switch.profile_file)
     return [_input("profile", str(file)) for file in files]
 
 
-def _input(what: str, name: str) -> _Input:
+def _input(what: str, name: str) -> _InputFile:
     if name == STDIN:
-        return _Input(what, "standard input", "not kept; the flows are those of this sheet")
+        return _InputFile(what, "standard input", "not kept; the flows are those of this sheet")
     path = Path(name)
     try:
-        return _Input(what, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+        return _InputFile(what, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror}") from None
 

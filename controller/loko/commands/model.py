@@ -16,7 +16,16 @@ from loko.control_traffic import parse_control
 from loko.description import describe_model
 from loko.device import bounded, load_device
 from loko.document import InputError
-from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Priorities, Scenario, Unknown, UsedEntry
+from loko.scenario import (
+    UNKNOWN,
+    ActionType,
+    MatchType,
+    OpenFlow,
+    PriorityOrder,
+    Scenario,
+    Unknown,
+    UsedEntry,
+)
 from loko.service_curve import Rounding
 from loko.units import NS_PER_MS, NS_PER_US
 
@@ -43,9 +52,9 @@ def model(
         list[int] | None, typer.Option(help="Size in bytes, with FCS; repeat it if several may pass.")
     ] = None,
     entries: Annotated[int | None, typer.Option(help="Entries in the flow table.")] = None,
-    match: Annotated[Match | None, typer.Option(help="What the entries match on.")] = None,
-    action: Annotated[Action | None, typer.Option(help="Action of the used entry.")] = None,
-    priorities: Annotated[Priorities | None, typer.Option(help="Order of priorities.")] = None,
+    match: Annotated[MatchType | None, typer.Option(help="What the entries match on.")] = None,
+    action: Annotated[ActionType | None, typer.Option(help="Action of the used entry.")] = None,
+    priorities: Annotated[PriorityOrder | None, typer.Option(help="Order of priorities.")] = None,
     used_entry: Annotated[UsedEntry | None, typer.Option(help="Which entry matches.")] = None,
     openflow: Annotated[
         OpenFlow | None, typer.Option(help="OpenFlow version of the board's session. Default: 1.0.")

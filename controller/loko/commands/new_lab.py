@@ -19,8 +19,7 @@ from loko.device import load_device
 from loko.document import InputError
 from loko.generic_switch import GenericSwitch
 from loko.new_lab.imported import imported
-from loko.new_lab.network import Drawing, Shape, drawn, refuse_hosts, with_hosts
-from loko.new_lab.written import (
+from loko.new_lab.lab_files import (
     lab_text,
     profile_in,
     refuse_existing,
@@ -28,6 +27,7 @@ from loko.new_lab.written import (
     simple_device,
     write_lab,
 )
+from loko.new_lab.network import Drawing, Shape, drawn, refuse_hosts, with_hosts
 
 _ZODIAC: Final = "zodiac-fx"
 _DEVICE_FILE: Final = "device.toml"

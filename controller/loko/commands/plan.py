@@ -14,6 +14,7 @@ from rich.console import Console
 
 from loko.admission import Admission, StatedCondition, Terms
 from loko.allocation import WHOLE_PATHS
+from loko.baselines import Epsilon
 from loko.commands.choices import (
     AllocationOption,
     ControlOption,
@@ -50,29 +51,28 @@ from loko.deadline_targets import followed_target_ns, follows_deadlines
 from loko.document import InputError
 from loko.entries import default_entries, match_of, planned_entries
 from loko.lab import Lab, load_lab, stays_loaded
-from loko.largest import Largest, largest
-from loko.margin import Falls, Margin, margin
+from loko.largest import LargestSet, largest
+from loko.margin import LimitTest, Margin, margin
 from loko.mix import Mix
 from loko.planning import Plan, scenario_of
 from loko.planning import plan as make_plan
 from loko.requests import STDIN, Request, deadlines_of, load_requests
-from loko.rivals import Epsilon
 from loko.scenario import OpenFlow, Unknown
 from loko.schemes import (
-    Choice,
     SchemeName,
+    SchemeVariant,
     admission_of,
-    choice_of,
     conditions_of,
     default_scheme,
     reserved_of,
     takes_target,
+    variant_of,
 )
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock
+from loko.solvers.program import TimeBudget
 from loko.split import echo_traffic
 from loko.units import NS_PER_MS
-from loko.vlan_stack import Forwarding
+from loko.vlan_stack import ForwardingMode
 from loko.what_if import Changes, changed, changes
 
 _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
@@ -96,7 +96,7 @@ def plan(
         list[SchemeName] | None,
         typer.Option(
             help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default"
-            " where all switches have them), or a rival's. Repeat it to see several side by side."
+            " where all switches have them), or a baseline's. Repeat it to see several side by side."
         ),
     ] = None,
     epsilon: Annotated[
@@ -121,12 +121,12 @@ def plan(
     openflow: OpenFlowOption = OpenFlow.V1_0,
     robust: RobustOption = False,
     forwarding: Annotated[
-        Forwarding,
+        ForwardingMode,
         typer.Option(
             help="How switches forward: by an entry for each flow, or by a stack of VLAN tags that the"
             " sending host puts in front of each frame; then both are shown."
         ),
-    ] = Forwarding.PER_FLOW,
+    ] = ForwardingMode.PER_FLOW,
     control: ControlOption = None,
     changes_per_s: Annotated[
         float | None,
@@ -191,7 +191,7 @@ def plan(
                 f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one"
             )
         added = [request for file in add or [] for request in load_requests(file, planned)]
-        asked = _Asked(
+        asked = _PlanRequest(
             lab=planned,
             before=before,
             requests=changed(before, added=added, without=without or ()),
@@ -213,7 +213,7 @@ def plan(
         stays_loaded()
         for name in schemes:
             asked.refuse_control(name)
-        choices = [choice_of(asked.lab, name, allocation, epsilon) for name in schemes]
+        choices = [variant_of(asked.lab, name, allocation, epsilon) for name in schemes]
         refuse_idle_target(asked.lab, target_ms, choices)
         asked.refuse_forwarding(choices, sheet)
         if sheet is not None:
@@ -238,16 +238,16 @@ def plan(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Answer:
+class _SchemePlan:
     """The plan of one scheme."""
 
     plan: Plan
-    choice: Choice
+    choice: SchemeVariant
     terms: Terms
     """Terms of the scheme's conditions, but for the margin."""
-    falls: Falls | None
+    falls: LimitTest | None
     """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
-    largest: Largest | None
+    largest: LargestSet | None
     """The largest set, if it was asked for."""
     changes: Changes | None
     """In a what-if, what differs from the plan of the flows as they are."""
@@ -283,7 +283,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _PlanRequest:
     """What the command line asks of every scheme."""
 
     lab: Lab
@@ -299,7 +299,7 @@ class _Asked:
     compare_s: float
     fillers: int | None
     openflow: OpenFlow
-    forwarding: Forwarding
+    forwarding: ForwardingMode
     target_ms: float | None
     limit_s: float | None
     """How long to search for the largest set; None: not at all."""
@@ -326,15 +326,15 @@ class _Asked:
         if not knows and any(option is not None for option in told):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
 
-    def refuse_forwarding(self, choices: Sequence[Choice], sheet: Path | None) -> None:
+    def refuse_forwarding(self, choices: Sequence[SchemeVariant], sheet: Path | None) -> None:
         """Raise `InputError` for options that do not go with the forwarding."""
-        if self.forwarding is Forwarding.VLAN_STACK:
+        if self.forwarding is ForwardingMode.VLAN_STACK:
             for choice in choices:
                 refuse_stacks(choice, sheet=sheet, fillers=self.fillers)
 
-    def answer(self, choice: Choice) -> _Answer:
+    def answer(self, choice: SchemeVariant) -> _SchemePlan:
         """Plan by one scheme. Raises `InputError`."""
-        if self.limit_s is not None and not choice.parts_fit:
+        if self.limit_s is not None and not choice.is_monotone:
             raise InputError(
                 f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
                 " also fits; leave one of them out"
@@ -342,37 +342,37 @@ class _Asked:
         target_ns = self._target_ns(choice, self.requests)
         admission = self._admission(choice, self.requests, target_ns)
         answer = self._found(admission, self.requests, target_ns)
-        result = answer.plan if isinstance(answer, Largest) else answer
-        return _Answer(
+        result = answer.plan if isinstance(answer, LargestSet) else answer
+        return _SchemePlan(
             plan=result,
             choice=choice,
             terms=self._terms(choice),
             falls=_falls_of(admission, result),
-            largest=answer if isinstance(answer, Largest) else None,
+            largest=answer if isinstance(answer, LargestSet) else None,
             changes=self._changes(choice, result),
             per_flow=None
-            if self.forwarding is Forwarding.PER_FLOW
-            else replace(self, forwarding=Forwarding.PER_FLOW).answer(choice).plan,
+            if self.forwarding is ForwardingMode.PER_FLOW
+            else replace(self, forwarding=ForwardingMode.PER_FLOW).answer(choice).plan,
         )
 
-    def _terms(self, choice: Choice) -> Terms:
+    def _terms(self, choice: SchemeVariant) -> Terms:
         return Terms(
             lab=self.lab,
             reserved=reserved_of(self.lab, choice, self.traffic),
             entries=planned_entries(self.lab, self.entries),
             fillers=self._fillers,
             openflow=self.openflow,
-            entry_per_flow=self.forwarding is Forwarding.PER_FLOW,
+            entry_per_flow=self.forwarding is ForwardingMode.PER_FLOW,
         )
 
     def by_packets(self) -> Plan | None:
         """Plan the same flows by whole packets; None if that scheme cannot plan them."""
         try:
-            return self._plan(Choice(scheme=SchemeName.PACKETS), self.requests)
+            return self._plan(SchemeVariant(scheme=SchemeName.PACKETS), self.requests)
         except InputError:
             return None
 
-    def unserved(self, answer: _Answer) -> list[str]:
+    def unserved(self, answer: _SchemePlan) -> list[str]:
         """Return the flows with a deadline that fit here, but not beside what `loko serve` reserves."""
         accepted = {admitted.flow.id for admitted in answer.plan.accepted}
         in_time = accepted & deadlines_of(self.requests).keys()
@@ -388,7 +388,7 @@ class _Asked:
             return []
         return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
 
-    def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
+    def _plan(self, choice: SchemeVariant, requests: Sequence[Request]) -> Plan:
         target_ns = self._target_ns(choice, requests)
         return self._planned(self._admission(choice, requests, target_ns), requests, target_ns)
 
@@ -399,7 +399,7 @@ class _Asked:
 
     def _found(
         self, admission: Admission, requests: Sequence[Request], target_ns: float | None
-    ) -> Plan | Largest:
+    ) -> Plan | LargestSet:
         if self.limit_s is None:
             return self._planned(admission, requests, target_ns)
         begin_ns = time.monotonic_ns()
@@ -408,19 +408,19 @@ class _Asked:
             [request.flow for request in requests],
             admission,
             solve=solver_named(Solver.HIGHS),
-            clock=Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
+            clock=TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
             deadlines_ns=deadlines_of(requests),
         )
 
-    def _changes(self, choice: Choice, result: Plan) -> Changes | None:
+    def _changes(self, choice: SchemeVariant, result: Plan) -> Changes | None:
         """Compare with the plan of the flows as they are; None if this is no what-if."""
         if self.requests == self.before:
             return None
         target_ns = self._target_ns(choice, self.before)
         before = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
-        return changes(before.plan if isinstance(before, Largest) else before, result)
+        return changes(before.plan if isinstance(before, LargestSet) else before, result)
 
-    def _target_ns(self, choice: Choice, requests: Sequence[Request]) -> float | None:
+    def _target_ns(self, choice: SchemeVariant, requests: Sequence[Request]) -> float | None:
         """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
 
         A service does not know the deadlines to come, so `--changes-per-s` plans with what is given.
@@ -430,15 +430,17 @@ class _Asked:
             if choice.scheme is SchemeName.LOKO:
                 target_ns = round(target_ns)  # what a plan advises is in whole nanoseconds
             return target_ns if takes_target(self.lab, choice) else None
-        is_followed = self.changes_per_s is None and self.forwarding is Forwarding.PER_FLOW
+        is_followed = self.changes_per_s is None and self.forwarding is ForwardingMode.PER_FLOW
         if not is_followed or not follows_deadlines(self.lab, choice, requests):
             return None
         return followed_target_ns(
             self.lab, requests, lambda target_ns: self._admission(choice, requests, target_ns)
         )
 
-    def _admission(self, choice: Choice, requests: Sequence[Request], target_ns: float | None) -> Admission:
-        if self.forwarding is Forwarding.VLAN_STACK:
+    def _admission(
+        self, choice: SchemeVariant, requests: Sequence[Request], target_ns: float | None
+    ) -> Admission:
+        if self.forwarding is ForwardingMode.VLAN_STACK:
             return stack_admission(
                 self.lab,
                 choice,
@@ -464,7 +466,7 @@ class _Asked:
             mix=expected,
             traffic=self.traffic,
             control=echo_traffic(self.echoes_per_s or 0.0),
-            fillers=self._fillers,
+            padding=self._fillers,
             target_ns=target_ns,
             deadlines_ns=deadlines_of(requests),
         )
@@ -475,7 +477,7 @@ class _Asked:
         return self.lab.fillers if self.fillers is None and self.changes_per_s is not None else self.fillers
 
 
-def _falls_of(admission: Admission, result: Plan) -> Falls | None:
+def _falls_of(admission: Admission, result: Plan) -> LimitTest | None:
     """Return what tells what falls of a plan if switches are slower, if the scheme can, and soon."""
     if len(result.accepted) > _HINTED:
         return None
@@ -486,7 +488,7 @@ def _falls_of(admission: Admission, result: Plan) -> Falls | None:
     return admission.falls_if_slower()
 
 
-def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
+def _print(answers: Sequence[_SchemePlan], asked: _PlanRequest) -> None:
     console = Console()
     first = answers[0]
     ids = [request.flow.id for request in asked.requests]
@@ -508,21 +510,25 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
         for answer in answers:
             _print_terms(answer, f"{answer.plan.scheme}: ", asked)
         return
-    if len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW:
+    if (
+        len(asked.requests) <= _HINTED
+        and asked.limit_s is None
+        and asked.forwarding is ForwardingMode.PER_FLOW
+    ):
         _print_hints(first, asked)
     _print_terms(first, "", asked)
     if asked.openflow is not OpenFlow.V1_0:
         tell(f"for sessions of OpenFlow {asked.openflow.value} alone")
 
 
-def _print_hints(answer: _Answer, asked: _Asked) -> None:
+def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
     """Print what another scheme would admit, and what the service would refuse."""
     is_lokos = answer.choice.scheme is SchemeName.LOKO and asked.echoes_per_s is None
     if answer.plan.refused and is_lokos:
         more = asked.by_packets()
         if more is not None and len(more.accepted) > len(answer.plan.accepted):
             tell(f"with --scheme packets: {more.fit} fit")
-    is_by_ports = answer.choice == Choice(scheme=SchemeName.PORTS)
+    is_by_ports = answer.choice == SchemeVariant(scheme=SchemeName.PORTS)
     if is_by_ports and any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused):
         tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
     if unserved := asked.unserved(answer):
@@ -533,7 +539,7 @@ def _print_hints(answer: _Answer, asked: _Asked) -> None:
         )
 
 
-def _print_terms(answer: _Answer, said: str, asked: _Asked) -> None:
+def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
     """Print on which terms a plan holds; of conditions their ids, which `--json` and `--sheet` explain."""
     lab = answer.plan.lab
     if answer.plan.baseline:
@@ -543,7 +549,7 @@ def _print_terms(answer: _Answer, said: str, asked: _Asked) -> None:
         tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
     tell(f"{said}reserved of each switch: {answer.terms.reserved}")
     if answer.margin is not None:
-        tell(f"{said}slower switches: {answer.margin.told(is_robust=lab.is_robust)}")
+        tell(f"{said}slower switches: {answer.margin.describe(is_robust=lab.is_robust)}")
     if lab.is_robust and not answer.plan.baseline:
         tell(f"{said}for every device within the ranges of the profiles")
     ids = ", ".join(condition.id for condition in answer.conditions)

@@ -43,7 +43,7 @@ class _Block:
 
 
 @dataclass
-class _Table:
+class _TableBlock:
     """Rows of cells; the first one is the heading."""
 
     rows: list[list[str]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class _Table:
     """Whether each column is one of numbers."""
 
 
-class _Sheet(FPDF):
+class _NumberedPdf(FPDF):
     """Sheets of paper, numbered."""
 
     def footer(self) -> None:
@@ -61,12 +61,12 @@ class _Sheet(FPDF):
         self.cell(0, _TABLE_PT * _MM_PER_PT, f"{self.page_no()} / {{nb}}", align="R")
 
 
-class _Page(HTMLParser):
+class _SheetParser(HTMLParser):
     """Reads the sheet's own page, which is made of few elements."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.parts: list[_Block | _Table] = []
+        self.parts: list[_Block | _TableBlock] = []
         self._cell: str | None = None
         self._block: _Block | None = None
         self._is_body = False
@@ -78,7 +78,7 @@ class _Page(HTMLParser):
             self._block = _Block(tag=tag, is_soft="lead" in classes)
             self.parts.append(self._block)
         elif tag == "table":
-            self.parts.append(_Table())
+            self.parts.append(_TableBlock())
         elif tag == "tr":
             self._table.rows.append([])
         elif tag in {"th", "td"}:
@@ -104,16 +104,16 @@ class _Page(HTMLParser):
             self._block.text += data
 
     @property
-    def _table(self) -> _Table:
-        return next(part for part in reversed(self.parts) if isinstance(part, _Table))
+    def _table(self) -> _TableBlock:
+        return next(part for part in reversed(self.parts) if isinstance(part, _TableBlock))
 
 
 def as_pdf(page: str, title: str) -> bytes:
     """Set a guarantee sheet, given as its HTML page. The same page gives the same bytes."""
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table that it leaves out
-    read = _Page()
+    read = _SheetParser()
     read.feed(page)
-    pdf = _Sheet(format="A4")
+    pdf = _NumberedPdf(format="A4")
     pdf.set_creation_date(_EPOCH)
     pdf.set_title(title)
     pdf.set_margin(_MARGIN_MM)
@@ -124,7 +124,7 @@ def as_pdf(page: str, title: str) -> bytes:
     pdf.add_page()
     number = 0
     for part in read.parts:
-        if isinstance(part, _Table):
+        if isinstance(part, _TableBlock):
             _set_table(pdf, part)
         else:
             number += part.tag == "li"
@@ -144,7 +144,7 @@ def _set_block(pdf: FPDF, block: _Block, sign: str) -> None:
     pdf.ln(height_mm / 4)
 
 
-def _set_table(pdf: FPDF, table: _Table) -> None:
+def _set_table(pdf: FPDF, table: _TableBlock) -> None:
     pdf.set_font(_FONT, "", _TABLE_PT)
     pdf.set_text_color(0, 0, 0)
     with pdf.table(
@@ -163,7 +163,7 @@ def _set_table(pdf: FPDF, table: _Table) -> None:
     pdf.ln(_TEXT_PT * _MM_PER_PT / 2)
 
 
-def _widths(pdf: FPDF, table: _Table) -> tuple[float, ...]:
+def _widths(pdf: FPDF, table: _TableBlock) -> tuple[float, ...]:
     """Width of each column by its widest cell; those of words give way if a line would be too long."""
     wanted = [
         max(map(pdf.get_string_width, cells)) + 3 * _PADDING_MM for cells in zip(*table.rows, strict=True)
@@ -177,7 +177,7 @@ def _widths(pdf: FPDF, table: _Table) -> tuple[float, ...]:
     )
 
 
-def _has_long_word(pdf: FPDF, table: _Table) -> bool:
+def _has_long_word(pdf: FPDF, table: _TableBlock) -> bool:
     """Whether a word, such as a checksum, might be wider than its column."""
     words = [word for cells in table.rows for cell in cells for word in cell.split()]
     return max(map(pdf.get_string_width, words), default=0.0) > pdf.epw / (len(table.numbers) + 1)

@@ -14,7 +14,7 @@ from loko.commands.for_programs import print_csv, print_json
 from loko.document import InputError
 from loko.slices.description import describe_slices
 from loko.slices.document import load_slices
-from loko.slices.order import MOST_BYTES, Message, Way, ways
+from loko.slices.order import MOST_BYTES, SliceMessage, TransferPlan, transfer_plans
 
 _COLUMNS = (
     *("queue", "scheduler", "configured_bps", "frame_bytes", "goodput_udp_bps", "goodput_tcp_bps"),
@@ -113,7 +113,7 @@ def print_order(
     if queue_name is not None and queue_name not in names:
         raise InputError(f"model order: '{file}' has no queue '{queue_name}'; it has {', '.join(names)}")
     queue = port.queues[0 if queue_name is None else names.index(queue_name)]
-    best_first = ways(port, queue, [_message(text) for text in texts])
+    best_first = transfer_plans(port, queue, [_message(text) for text in texts])
     if as_json:
         print_json([_described(way) for way in best_first])
         return
@@ -133,23 +133,23 @@ def print_order(
         typer.echo(f"the best {_SHOWN} of {len(best_first)} ways; --json and --csv print all")
 
 
-def _message(text: str) -> Message:
+def _message(text: str) -> SliceMessage:
     written = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
     if written is None or not 0 < int(written[2]) <= MOST_BYTES:
         raise InputError(
             f"--message '{text}' is not NAME=BYTES or NAME=BYTES:NEEDED, such as data=21000, with 1 to"
             f" {MOST_BYTES} bytes"
         )
-    return Message(name=written[1], size_bytes=int(written[2]), needs=written[3])
+    return SliceMessage(name=written[1], size_bytes=int(written[2]), needs=written[3])
 
 
-def _row_of(way: Way) -> dict[str, Any]:
+def _row_of(way: TransferPlan) -> dict[str, Any]:
     """Return a way as a line of CSV; a message that is dropped has no time."""
     described = _described(way)
     return {**described, **{f"{name}_us": time for name, time in described.pop("arrived_us").items()}}
 
 
-def _described(way: Way) -> dict[str, Any]:
+def _described(way: TransferPlan) -> dict[str, Any]:
     arrived = {name: None if time is None else round(time, 3) for name, time in way.arrived_us.items()}
     return {
         "frame_bytes": way.frame_bytes,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from loko.commands.choices import wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
-from loko.document import InputError, problems, read_text
+from loko.document import InputError, document_errors, read_text
 from loko.serve.salvage import salvage
 from loko.serve.store_document import StoredFlowDocument, StoreDocument
 from loko.serve.store_file import copy, create_store, one_line, reading
@@ -138,7 +138,7 @@ def import_(
         try:
             values = StoreDocument.model_validate_json(read_text(document))
         except ValidationError as error:
-            problem = problems(error)[0]
+            problem = document_errors(error)[0]
             raise InputError(f"{document}: {problem.name}: {problem.message}") from None
         create_store(store, values)
         tell(f"{store}: {len(values.flows)} flows")

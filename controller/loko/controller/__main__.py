@@ -35,8 +35,8 @@ from loko.network import Hop, load_paths
 from loko.planning import plan, scenario_of
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
-from loko.schemes import admission_of, choice_named
-from loko.vlan_stack import Forwarding, stack_entries
+from loko.schemes import admission_of, variant_named
+from loko.vlan_stack import ForwardingMode, stack_entries
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.controller")
@@ -53,7 +53,7 @@ def main(
     allocation: Annotated[
         str | None,
         typer.Option(
-            help="full-rate, fifth-rate, optimised (for the lab's mix), packet-granular, or a rival: silo,"
+            help="full-rate, fifth-rate, optimised (for the lab's mix), packet-granular, or a baseline: silo,"
             " qjump. Default: as the lab says, else fifth-rate."
         ),
     ] = None,
@@ -78,12 +78,12 @@ def main(
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     forwarding: Annotated[
-        Forwarding,
+        ForwardingMode,
         typer.Option(
             help="By an entry for each flow, or by stacks of VLAN tags: then the tables are the same whatever"
             " flows there are, and hosts tag their frames."
         ),
-    ] = Forwarding.PER_FLOW,
+    ] = ForwardingMode.PER_FLOW,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -235,17 +235,17 @@ def admitted_tables(
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
     *,
     openflow: OpenFlow = OpenFlow.V1_0,
-    forwarding: Forwarding = Forwarding.PER_FLOW,
+    forwarding: ForwardingMode = ForwardingMode.PER_FLOW,
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """Return the tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
     planned = default_entries(lab) if entries is None else entries
-    choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
+    choice = variant_named(allocation or lab.allocation or FIFTH_RATE.name)
     reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
     control: Admission
-    if forwarding is Forwarding.VLAN_STACK:
+    if forwarding is ForwardingMode.VLAN_STACK:
         refuse_stacks(choice)
         control = stack_admission(lab, choice, requested, openflow=openflow, traffic=reserved)
     else:
@@ -265,7 +265,7 @@ def admitted_tables(
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)
         raise typer.Exit(1)
-    if forwarding is Forwarding.VLAN_STACK:
+    if forwarding is ForwardingMode.VLAN_STACK:
         return stack_entries(lab)
     return switch_entries(lab, result.accepted, entries=planned)
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from loko.allocation import allocation_name
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.lab.structure import Backend
 from loko.mix import Mix
 from loko.ring import Ring, Setting
 
 
-class SwitchFile(Strict):
+class SwitchFile(StrictModel):
     """A switch."""
 
     datapath_id: str
@@ -68,7 +68,7 @@ def _of_a_host(text: str) -> str:
     return text
 
 
-class HostFile(Strict):
+class HostFile(StrictModel):
     """A host, or one interface of a host with several."""
 
     mac: str
@@ -94,7 +94,7 @@ def is_interface_name(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", text) is not None
 
 
-class SeveralFile(Strict):
+class MultihomedHostFile(StrictModel):
     """A host with several interfaces."""
 
     interfaces: dict[str, HostFile] = Field(min_length=1)
@@ -111,10 +111,10 @@ class SeveralFile(Strict):
 def _one_or_several(values: object) -> object:
     """Read a host in the form that its keys show, so that errors are about that form only."""
     several = isinstance(values, dict) and "interfaces" in values
-    return (SeveralFile if several else HostFile).model_validate(values)
+    return (MultihomedHostFile if several else HostFile).model_validate(values)
 
 
-class LinkFile(Strict):
+class LinkFile(StrictModel):
     """A cable, with its ends as text."""
 
     a: str
@@ -122,14 +122,14 @@ class LinkFile(Strict):
     one_way: bool = False
 
 
-class LabFile(Strict):
+class LabFile(StrictModel):
     """A whole file."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
     ring: Ring | None = None
     switches: dict[str, SwitchFile] = Field(min_length=1)
-    hosts: dict[str, Annotated[HostFile | SeveralFile, BeforeValidator(_one_or_several)]] = Field(
+    hosts: dict[str, Annotated[HostFile | MultihomedHostFile, BeforeValidator(_one_or_several)]] = Field(
         min_length=1
     )
     links: list[LinkFile] = Field(min_length=1)

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from loko.cabling import disagreement, load_cabling
 from loko.device import Profile, load_device, profile_file
 from loko.document import LABS, InputError, error_at, find, read
-from loko.lab.file import HostFile, LabFile, SeveralFile
+from loko.lab.file import HostFile, LabFile, MultihomedHostFile
 from loko.lab.structure import OF_MACHINE, Backend, Endpoint, Host, Lab, Link, Switch
-from loko.on_demand import OnDemand
+from loko.lazy_mapping import LazyMapping
 from loko.ring import Ring
 
 
@@ -78,9 +78,9 @@ class _Checker:
         self._path = path
         self._file = file
         self._cabling = cabling
-        self._files = OnDemand(self._profile_file)
+        self._files = LazyMapping(self._profile_file)
         """Where the profiles are, by how the file names them."""
-        self._devices = OnDemand(load_device)
+        self._devices = LazyMapping(load_device)
         self._hosts = {host.name: (place, host) for place, host in self._placed_hosts()}
         """By name, with the place in the file."""
         self._names = {name: name for name in (*self._hosts, *file.switches)}
@@ -248,7 +248,7 @@ class _Checker:
             return Endpoint(node=self._names[text], port=1)
         node, _, port_text = text.partition(":")
         node = self._names.get(node, node)
-        if isinstance(host := self._file.hosts.get(node), SeveralFile):
+        if isinstance(host := self._file.hosts.get(node), MultihomedHostFile):
             names = " or ".join(f"{node}{OF_MACHINE}{label}" for label in host.interfaces)
             raise self._error(where, f"'{text}' is no interface; write {names}")
         if host is not None:

@@ -274,7 +274,7 @@ class Lab:
         return self.far_end(end.node, end.port)
 
     @property
-    def laces(self) -> tuple[Link, ...]:
+    def loop_cables(self) -> tuple[Link, ...]:
         """The cables that lead from a switch back to itself: paths may visit it again by them."""
         return tuple(link for link in self.links if link.a.node == link.b.node)
 
@@ -288,7 +288,7 @@ class Lab:
             yield link.a, link.b
             yield link.b, link.a
 
-    def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
+    def outgoing_cables(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
         if self.is_two_way:
             return self.neighbours(node)

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, Field, model_validator
 
 from loko.document import read
-from loko.new_lab.found import FoundNetwork, FoundNode, says_host
+from loko.new_lab.parsed_network import ParsedNetwork, ParsedNode, says_host
 
 _OUTSIDE: Final = frozenset({"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"})
 """Ends and types of links that lead out of the lab, or nowhere."""
@@ -38,7 +38,7 @@ class _End(BaseModel):
         return written
 
 
-class _Link(BaseModel):
+class _TopologyLink(BaseModel):
     type: str = "veth"
     endpoints: list[_End] = Field(default_factory=list)
     endpoint: _End | None = None
@@ -63,7 +63,7 @@ _None = _Definition()
 
 class _Topology(BaseModel):
     nodes: dict[str, _Definition | None]
-    links: list[_Link] = Field(default_factory=list)
+    links: list[_TopologyLink] = Field(default_factory=list)
     defaults: _Definition | None = None
     kinds: dict[str, _Definition | None] = Field(default_factory=dict)
     groups: dict[str, _Definition | None] = Field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Topology(BaseModel):
         return merged
 
 
-class _File(BaseModel):
+class _TopologyFile(BaseModel):
     topology: _Topology
 
     @model_validator(mode="before")
@@ -107,12 +107,12 @@ class _File(BaseModel):
         return data
 
 
-def read_containerlab(path: Path, environment: Mapping[str, str]) -> FoundNetwork:
+def read_containerlab(path: Path, environment: Mapping[str, str]) -> ParsedNetwork:
     """Read the nodes and links of a file. Raises `InputError` in one line.
 
     Variables such as ``${IMAGE:=alpine}`` are replaced from the environment.
     """
-    topology = read(path, _File, edit=lambda text: expanded(text, environment)).topology
+    topology = read(path, _TopologyFile, edit=lambda text: expanded(text, environment)).topology
     outside = _OUTSIDE | {name for name in topology.nodes if topology.kind(name) == "host"}
     cables: list[tuple[str, str]] = []
     interfaces: list[tuple[str, str]] = []
@@ -128,14 +128,14 @@ def read_containerlab(path: Path, environment: Mapping[str, str]) -> FoundNetwor
         interfaces.append((a.interface, b.interface))
     degree = Counter(node for cable in cables for node in cable)
     nodes = {
-        name: FoundNode(
+        name: ParsedNode(
             name,
             says_host(topology.labels(name)) or (topology.kind(name) == "linux" and degree[name] == 1),
         )
         for name in topology.nodes
         if degree[name] or not cables
     }
-    return FoundNetwork(nodes=nodes, cables=cables, interfaces=interfaces, notes=tuple(notes))
+    return ParsedNetwork(nodes=nodes, cables=cables, interfaces=interfaces, notes=tuple(notes))
 
 
 def expanded(text: str, environment: Mapping[str, str]) -> str:

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 import networkx as nx
 
 from loko.document import InputError, read_text
-from loko.new_lab.found import FoundNetwork, FoundNode, cables_of_arcs, says_host
+from loko.new_lab.parsed_network import ParsedNetwork, ParsedNode, cables_of_arcs, says_host
 
 _XML: Final = "{http://graphml.graphdrawing.org/xmlns}"
 
 
-def read_graphml(path: Path) -> FoundNetwork:
+def read_graphml(path: Path) -> ParsedNetwork:
     """Read the nodes and edges of a file. Raises `InputError` in one line.
 
     A node that contains a graph is a group (yEd: a folder), and no switch. In a directed graph, arcs to and
@@ -28,7 +28,7 @@ def read_graphml(path: Path) -> FoundNetwork:
         why = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path}: is not GraphML: {why}") from None
     nodes = {
-        str(key): FoundNode(str(values.get("label") or ""), says_host(values))
+        str(key): ParsedNode(str(values.get("label") or ""), says_host(values))
         for key, values in graph.nodes(data=True)
         if str(key) not in groups
     }
@@ -37,7 +37,7 @@ def read_graphml(path: Path) -> FoundNetwork:
         if group := next((end for end in arc if end in groups), None):
             raise InputError(f"{path}: a cable leads to the group '{group}'; lead it to a node of the group")
     cables, notes = cables_of_arcs(arcs) if graph.is_directed() else (arcs, ())
-    return FoundNetwork(nodes=nodes, cables=cables, notes=notes)
+    return ParsedNetwork(nodes=nodes, cables=cables, notes=notes)
 
 
 def _groups(text: str) -> frozenset[str]:

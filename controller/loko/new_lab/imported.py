@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from loko.document import InputError
 from loko.new_lab.containerlab import read_containerlab
-from loko.new_lab.found import FoundNetwork, names_of
 from loko.new_lab.graphml import read_graphml
 from loko.new_lab.netjson import read_netjson
 from loko.new_lab.network import Drawing
+from loko.new_lab.parsed_network import ParsedNetwork, names_of
 
 _SUFFIXES: Final = "GraphML (.graphml), NetJSON (.json), containerlab (.clab.yml)"
 
@@ -64,7 +64,7 @@ def imported(path: Path, *, name: str, environment: Mapping[str, str]) -> Import
     return Imported(drawing, renamed, tuple(notes))
 
 
-def _found(path: Path, environment: Mapping[str, str]) -> FoundNetwork:
+def _found(path: Path, environment: Mapping[str, str]) -> ParsedNetwork:
     match path.suffix.lower():
         case ".graphml" | ".xml":
             return read_graphml(path)

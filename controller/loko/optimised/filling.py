@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from loko.allocation import Frontier
 from loko.calculus import NOTHING, TokenBucket
-from loko.optimised.streams import Stream
+from loko.optimised.streams import MixStream
 
 Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -30,7 +30,7 @@ _ROUNDING_BYTES: Final = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class FluidLoad:
     """What flows ask of every switch. It is linear in the flows."""
 
     rate_bps: Vector
@@ -40,17 +40,17 @@ class Load:
     """[k, j]: rate in bytes per ns of flows that reach k after j; times D_j it is their bursts' growth."""
     entries: Vector
 
-    def __add__(self, other: Load) -> Load:
-        return Load(
+    def __add__(self, other: FluidLoad) -> FluidLoad:
+        return FluidLoad(
             rate_bps=self.rate_bps + other.rate_bps,
             burst_bytes=self.burst_bytes + other.burst_bytes,
             growth=self.growth + other.growth,
             entries=self.entries + other.entries,
         )
 
-    def times(self, factor: float) -> Load:
+    def times(self, factor: float) -> FluidLoad:
         """Return the load of `factor` times as many flows."""
-        return Load(
+        return FluidLoad(
             rate_bps=factor * self.rate_bps,
             burst_bytes=factor * self.burst_bytes,
             growth=factor * self.growth,
@@ -58,13 +58,13 @@ class Load:
         )
 
 
-class Network:
+class FluidNetwork:
     """The switches of a lab with their frontiers, and what the streams of a mix ask of them."""
 
     def __init__(
         self,
         frontiers: Mapping[str, Frontier],
-        streams: Sequence[Stream],
+        streams: Sequence[MixStream],
         *,
         entries: int,
         control: TokenBucket = NOTHING,
@@ -92,7 +92,7 @@ class Network:
         self._empty_ns = np.array([each.empty_delay_ns for each in self.frontiers])
         self._service_bps = np.array([each.service_rate_bps for each in self.frontiers])
 
-    def load(self, flows: Vector) -> Load:
+    def load(self, flows: Vector) -> FluidLoad:
         """Return the load of these numbers of flows, one number per stream."""
         count = len(self.names)
         rate, burst, entries = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -109,7 +109,7 @@ class Network:
             entries[path] += many[group]
             for after in range(1, len(path)):
                 growth[path[after], path[:after]] += rates[group] / 8e9
-        return Load(rate_bps=rate, burst_bytes=burst, growth=growth, entries=entries)
+        return FluidLoad(rate_bps=rate, burst_bytes=burst, growth=growth, entries=entries)
 
     def delays_ns(self, bursts: Vector) -> Vector:
         """Return D of each switch if the switches give away these bursts."""
@@ -121,13 +121,13 @@ class Network:
         rates: Vector = np.minimum(self._max_rate_bps, (self._room_bytes - bursts) * 8e9 / self._latency_ns)
         return rates
 
-    def spent_bursts(self, loads: Sequence[Load]) -> Vector:
+    def spent_bursts(self, loads: Sequence[FluidLoad]) -> Vector:
         """Return the largest bursts beside the rates that loads ask for, so that both are exhausted."""
         rates = np.maximum(self._asked_bps(loads), _LEAST_RATE * self._max_rate_bps)
         bursts: Vector = np.floor(self._room_bytes - rates * self._latency_ns / 8e9 + _ROUNDING_BYTES)
         return bursts
 
-    def least_bursts(self, loads: Sequence[Load]) -> tuple[Vector, Flags]:
+    def least_bursts(self, loads: Sequence[FluidLoad]) -> tuple[Vector, Flags]:
         """Return the least bursts, in whole bytes, that carry each load, and the switches that cannot.
 
         If some cannot, the bursts are no solution, but a lower bound of it.
@@ -148,7 +148,7 @@ class Network:
                 return following, stuck
             bursts = following
 
-    def _asked_bps(self, loads: Sequence[Load]) -> Vector:
+    def _asked_bps(self, loads: Sequence[FluidLoad]) -> Vector:
         asked: Vector = np.max([load.rate_bps for load in loads], axis=0) + self._control.rate_bps
         return asked
 
@@ -171,7 +171,7 @@ class Network:
         return crossed
 
 
-def fill(network: Network, wanted: Flags) -> Vector:
+def fill(network: FluidNetwork, wanted: Flags) -> Vector:
     """Return how many flows of each wanted stream fit, raised together by their weights: max-min fair.
 
     Streams that share an exhausted switch stay where they are; the others are raised further. No splits at
@@ -192,7 +192,7 @@ def fill(network: Network, wanted: Flags) -> Vector:
     return flows
 
 
-def _raise(network: Network, fixed: Load, unit: Load, used: Flags) -> tuple[int, Flags]:
+def _raise(network: FluidNetwork, fixed: FluidLoad, unit: FluidLoad, used: Flags) -> tuple[int, Flags]:
     """Return the highest level of the free streams, in `STEPS` of a flow, and the switches that limit it."""
 
     def blocked_at(level: int) -> Flags:
@@ -216,7 +216,7 @@ def _raise(network: Network, fixed: Load, unit: Load, used: Flags) -> tuple[int,
     return low, blocked
 
 
-def _upstream(load: Load, switches: Flags) -> Flags:
+def _upstream(load: FluidLoad, switches: Flags) -> Flags:
     """Return these switches and all whose delay makes a burst in them grow, directly or indirectly."""
     reached = switches.copy()
     while True:

@@ -16,11 +16,11 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
+from loko.lazy_mapping import LazyMapping
 from loko.mix import Mix
 from loko.network import Hop
-from loko.on_demand import OnDemand
-from loko.optimised.filling import Flags, Network, Vector, fill
-from loko.optimised.streams import Stream, expected_requests, streams_of
+from loko.optimised.filling import Flags, FluidNetwork, Vector, fill
+from loko.optimised.streams import MixStream, expected_requests, streams_of
 from loko.scenario import Scenario, Unknown
 
 SAMPLES: Final = tuple(range(8))
@@ -44,7 +44,7 @@ _Rules = tuple[AllocationRule, ...]
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
-class Judged:
+class SplitScore:
     """How good splits are: larger is better."""
 
     value: float
@@ -53,7 +53,7 @@ class Judged:
     """The negative sum of all switches' delays, which decides between equal values."""
 
 
-class Judge:
+class SplitEvaluator:
     """Evaluates splits: requests an expected mix from Loko's admission control under each of them."""
 
     def __init__(
@@ -77,15 +77,15 @@ class Judge:
         self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
         self._values = np.array([stream.kind.value for stream in self.streams])
         self._known: dict[tuple[int, _Rules], Vector] = {}
-        self._samples: OnDemand[int, list[tuple[Flow, int]]] = OnDemand(
+        self._samples: LazyMapping[int, list[tuple[Flow, int]]] = LazyMapping(
             lambda sample: expected_requests(self.streams, self._count, sample)
         )
 
-    def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
+    def score(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> SplitScore:
         """Return how much is accepted under these splits."""
         value = sum(float(self._values @ self.accepted(splits, sample)) for sample in samples)
         delays_ns = _delays_ns(self._admission(self._rules(splits)))
-        return Judged(value=value, strictness_ns=-sum(delays_ns.values()))
+        return SplitScore(value=value, strictness_ns=-sum(delays_ns.values()))
 
     def accepted(self, splits: Splits, sample: int) -> Vector:
         """Return how many flows of each stream in a sample are accepted."""
@@ -143,30 +143,30 @@ def optimised_splits(
     `traffic` and `control` are reserved as in `Allocator` and `LokoAdmission`. Raises `InputError` if nothing
     of the mix fits, or for hosts that the lab does not have.
     """
-    judge = Judge(lab, scenario, mix, traffic=traffic, control=control)
+    judge = SplitEvaluator(lab, scenario, mix, traffic=traffic, control=control)
     frontiers = judge.allocator.frontiers()
-    network = Network(frontiers, judge.streams, entries=judge.entries, control=control)
+    network = FluidNetwork(frontiers, judge.streams, entries=judge.entries, control=control)
     fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in ALLOCATION_RULES.values()]
-    best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.judged)
+    best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.score)
     for _ in range(_MOST_ROUNDS):
         # Fit to other samples than the judging ones, so that no split wins by fitting just these.
         whole = _carrying(network, [judge.accepted(best, sample) for sample in _FITTING])
-        before, best = best, max([best, *_promising(judge, whole)], key=judge.judged)
+        before, best = best, max([best, *_promising(judge, whole)], key=judge.score)
         if best is before:
             break
-    if judge.judged(best).value <= 0:
+    if judge.score(best).value <= 0:
         raise InputError(
             "mix: no flow of it fits, whatever the splits are; ask for less, or for smaller tables"
         )
     return {name: _named(scheme, frontiers[name]) for name, scheme in best.items()}
 
 
-def _promising(judge: Judge, candidates: Iterable[Splits]) -> list[Splits]:
+def _promising(judge: SplitEvaluator, candidates: Iterable[Splits]) -> list[Splits]:
     """Return the best candidates by two of the samples."""
-    return sorted(candidates, key=lambda splits: judge.judged(splits, SAMPLES[:2]), reverse=True)[:_FINALISTS]
+    return sorted(candidates, key=lambda splits: judge.score(splits, SAMPLES[:2]), reverse=True)[:_FINALISTS]
 
 
-def _fluid(network: Network) -> Iterator[Splits]:
+def _fluid(network: FluidNetwork) -> Iterator[Splits]:
     """Yield splits near the fluid optimum: of all streams, and without those with the tightest deadlines."""
     for wanted in _subsets(network.streams):
         flows = fill(network, wanted)
@@ -175,7 +175,7 @@ def _fluid(network: Network) -> Iterator[Splits]:
                 yield from _carrying(network, [part * flows])
 
 
-def _subsets(streams: Sequence[Stream]) -> Iterator[Flags]:
+def _subsets(streams: Sequence[MixStream]) -> Iterator[Flags]:
     tightness = np.array([stream.deadline_ns / len(stream.path) for stream in streams])
     yield np.ones(len(streams), dtype=np.bool_)
     levels = np.unique(tightness[np.isfinite(tightness)])
@@ -183,7 +183,7 @@ def _subsets(streams: Sequence[Stream]) -> Iterator[Flags]:
         yield tightness > limit
 
 
-def _carrying(network: Network, sets: Sequence[Vector]) -> Iterator[Splits]:
+def _carrying(network: FluidNetwork, sets: Sequence[Vector]) -> Iterator[Splits]:
     """Yield splits that carry each of these sets of flows: from the least to the largest possible bursts."""
     loads = [network.load(flows) for flows in sets]
     least, stuck = network.least_bursts(loads)

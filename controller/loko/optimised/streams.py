@@ -21,7 +21,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream:
+class MixStream:
     """The requests of one kind between two hosts."""
 
     kind: FlowKind
@@ -42,7 +42,7 @@ class Stream:
         return self.kind.value if guarantee_ns <= self.deadline_ns else 0.0
 
 
-def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
+def streams_of(lab: Lab, mix: Mix) -> tuple[MixStream, ...]:
     """Return every stream of a mix, in an order that does not depend on the mix's; weights add up to 1.
 
     Raises `InputError` for hosts or path lengths that the lab does not have.
@@ -50,7 +50,7 @@ def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
     total = math.fsum(kind.weight for kind in mix.kinds)
     paths = _Paths(lab)
     streams = [
-        Stream(
+        MixStream(
             kind=kind,
             source=source,
             destination=destination,
@@ -63,7 +63,7 @@ def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
     return tuple(sorted(streams, key=_order))
 
 
-def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) -> list[tuple[Flow, int]]:
+def expected_requests(streams: Sequence[MixStream], count: int, sample: int = 0) -> list[tuple[Flow, int]]:
     """Draw independent requests by the weights of the streams, each with the index of its stream.
 
     `sample` selects one of many samples; each is the same on every machine.
@@ -88,7 +88,7 @@ def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) ->
     return requests
 
 
-def _order(stream: Stream) -> tuple[str, str, str, float]:
+def _order(stream: MixStream) -> tuple[str, str, str, float]:
     values = stream.kind.model_copy(update={"name": ""}).model_dump_json()
     return values, stream.source, stream.destination, stream.weight
 

@@ -30,9 +30,9 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
-from loko.margin import Fall, Falls, Promise
+from loko.lazy_mapping import LazyMapping
+from loko.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.network import Hop
-from loko.on_demand import OnDemand
 from loko.packets.conditions import CONDITIONS
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid, Staircase
@@ -188,9 +188,9 @@ class PacketAdmission:
         self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
         self._grid = grid or Grid.standard()
         self._servers: dict[tuple[object, ...], FrameServer] = {}
-        self._switches = OnDemand(self._switch)
-        self._arrivals = OnDemand(self._arrival)
-        self._kinds: OnDemand[tuple[ServerKey, ...], _PathClass] = OnDemand(
+        self._switches = LazyMapping(self._switch)
+        self._arrivals = LazyMapping(self._arrival)
+        self._kinds: LazyMapping[tuple[ServerKey, ...], _PathClass] = LazyMapping(
             lambda _: _PathClass(jitter_grows=self._jitter_grows)
         )
         # Make one switch of each kind now: it shows whether such a switch can forward anything.
@@ -310,7 +310,7 @@ class PacketAdmission:
         for switch, load in route.loads(flow):
             yield from switch.demands(load)
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """See `Admission.falls_if_slower`."""
         flows = tuple(self.admitted.values())
         if not flows or (self._owes and any(switch.has_backlog() for switch in self._switches.values())):
@@ -326,14 +326,14 @@ class PacketAdmission:
 
     def _fall(
         self, flows: Sequence[Admitted], granted_ns: Mapping[str, Mapping[int, int]], slower_ppm: int
-    ) -> Fall | None:
+    ) -> MarginLimit | None:
         """Return what falls if every switch is slower but must keep the delays granted, by frame size."""
         lab = self._lab.slowed(slower_ppm)
         first = flows[0].path[0].switch
-        kinds: dict[tuple[int, int], tuple[int, Promise]] = {}
+        kinds: dict[tuple[int, int], tuple[int, GuaranteeKind]] = {}
         """By profile and granted delays: the target that keeps them, and what a refusal means."""
         targets: dict[str, float] = {}
-        promises: dict[str, Promise] = {}
+        promises: dict[str, GuaranteeKind] = {}
         try:
             for name, delays_ns in granted_ns.items():
                 kind = id(lab.switches[name].profile), id(delays_ns)
@@ -344,16 +344,16 @@ class PacketAdmission:
                     work_ns = min(delays_ns[size] - idle_ns[size] for size in delays_ns)
                     is_full = server.largest_work_ns < work_ns
                     target = work_ns + max(idle_ns.values())
-                    kinds[kind] = target, Promise.LOSS if is_full else Promise.LATENESS
+                    kinds[kind] = target, GuaranteeKind.LOSS if is_full else GuaranteeKind.LATENESS
                 targets[name], promises[name] = kinds[kind]
             slower = type(self)(lab, self._scenario, targets, traffic=self._traffic, fillers=self._fillers)
         except InputError:  # not even one frame
-            return Fall(first, promises.get(first, Promise.LOSS))
+            return MarginLimit(first, promises.get(first, GuaranteeKind.LOSS))
         for admitted in flows:
             answer = slower.request(admitted.flow, admitted.path)
             if isinstance(answer, Refusal):
-                promise = promises[answer.switch] if answer.quantity == "delay" else Promise.LOSS
-                return Fall(answer.switch, promise)
+                promise = promises[answer.switch] if answer.quantity == "delay" else GuaranteeKind.LOSS
+                return MarginLimit(answer.switch, promise)
         return None
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:

@@ -21,7 +21,7 @@ from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.margin import Falls
+from loko.margin import LimitTest
 from loko.network import Hop
 from loko.packets.admission import PacketAdmission, PacketRoute
 from loko.packets.conditions import JOINT_CONDITIONS
@@ -119,7 +119,7 @@ class JointAdmission(PacketAdmission):
         for flows in self._passing.values():
             flows.clear()
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """None: to find out takes many times as long as the plan."""
         return None
 

@@ -15,7 +15,7 @@ import numpy as np
 from loko.admission import Refusal, ResourceDemand, ResourceShare, Usage
 from loko.admission.residual_backlog import NONE, AdmissionClock, ResidualBacklog
 from loko.document import InputError
-from loko.exact import ExactSum
+from loko.exact_sum import ExactSum
 from loko.flow import Flow
 from loko.packets.server import FrameServer
 from loko.packets.staircase import Curve, Grid, Staircase

@@ -28,13 +28,21 @@ from loko.admission import (
     suggest_on_path,
 )
 from loko.admission.residual_backlog import AdmissionClock, wait_advice
-from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, UnsettledError, longest_busy_ns
+from loko.calculus import (
+    PathStep,
+    PortServer,
+    RateLatency,
+    TokenBucket,
+    TotalFlow,
+    UnsettledError,
+    longest_busy_ns,
+)
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.margin import Fall, Falls, Promise
+from loko.lazy_mapping import LazyMapping
+from loko.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.network import Hop
-from loko.on_demand import OnDemand
 from loko.port_queues.conditions import CONDITIONS
 from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device, table_entries
 from loko.scenario import Scenario, Unknown
@@ -50,7 +58,7 @@ class _CountedFlow(NamedTuple):
 
     flow_id: str
     path: tuple[Hop, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     bucket: TokenBucket
     """With preamble and gap."""
     cables_ns: float
@@ -68,7 +76,7 @@ class _DrainingFlow(NamedTuple):
 class _PortState:
     """The flows that count, the bounds that hold for them, and what time changes in both."""
 
-    def __init__(self, servers: Mapping[str, Server]) -> None:
+    def __init__(self, servers: Mapping[str, PortServer]) -> None:
         self.network = TotalFlow(servers)
         self.flows: dict[str, _CountedFlow] = {}
         self.leavers: list[_DrainingFlow] = []
@@ -137,7 +145,7 @@ class _PortState:
     def _ways_ns(self) -> Mapping[str, float]:
         """Return, by server, the longest way to its queue and busy period there together."""
         servers = self.network.servers
-        return OnDemand(lambda name: servers[name].before_ns + self.network.busy_ns(name))
+        return LazyMapping(lambda name: servers[name].before_ns + self.network.busy_ns(name))
 
     def _clear_ns(self, counted: _CountedFlow, ways_ns: Mapping[str, float]) -> float:
         """Return the time after which a frame is not in the network, nor in a busy period that goes on.
@@ -183,7 +191,7 @@ class PortAdmission:
         Without, it is what the room in the buffer allows.
         Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
         """
-        self._sizes = OnDemand(self._sizes_at)
+        self._sizes = LazyMapping(self._sizes_at)
         self._register = AdmittedFlows(
             lab,
             BarePath.prepare,
@@ -394,13 +402,13 @@ class PortAdmission:
             )
             yield ResourceDemand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """See `Admission.falls_if_slower`."""
         self._settle()
         flows = tuple(self.admitted.values())
         return None if not flows or self._books.has_backlog or self._is_held else partial(self._fall, flows)
 
-    def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> Fall | None:
+    def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> MarginLimit | None:
         """Return what falls if every switch is slower but must keep its targets."""
         lab = self._lab.slowed(slower_ppm)
         targets = {
@@ -411,12 +419,12 @@ class PortAdmission:
         try:
             slower = PortAdmission(lab, self._scenario, target_ns=targets, fillers=self._fillers)
         except InputError:  # some target is less than a lone frame takes
-            return Fall(flows[0].path[0].switch, Promise.LATENESS)
+            return MarginLimit(flows[0].path[0].switch, GuaranteeKind.LATENESS)
         for admitted in flows:
             answer = slower.request(admitted.flow, admitted.path)
             if isinstance(answer, Refusal):
                 is_late = answer.quantity.startswith("delay")
-                return Fall(answer.switch, Promise.LATENESS if is_late else Promise.LOSS)
+                return MarginLimit(answer.switch, GuaranteeKind.LATENESS if is_late else GuaranteeKind.LOSS)
         return None
 
     # How requests are decided.
@@ -541,9 +549,11 @@ class PortAdmission:
 
     def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _CountedFlow:
         rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
-        steps = [Step(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
+        steps = [PathStep(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
         steps += [
-            Step(_server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes))
+            PathStep(
+                _server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes)
+            )
             for hop in path
         ]
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
@@ -563,13 +573,13 @@ class PortAdmission:
     def _is_held(self) -> bool:
         return self._clock.now_ns < self._held_ns
 
-    def _sender(self, host: str) -> Server:
+    def _sender(self, host: str) -> PortServer:
         """Return a host's cable: it sends its flows' frames in the order in which they come."""
         end = self._lab.far_end(host, 1)
         switch = end.node if end is not None and end.node in self._devices else next(iter(self._devices))
         profile = self._devices[switch].profile
         rate_bps, stretch = profile.ports.link_rate_bps.value, profile.tolerance.stretch
-        return Server(
+        return PortServer(
             service=RateLatency(rate_bps=rate_bps / stretch, latency_ns=0.0),
             line_rate_bps=rate_bps * stretch,
         )

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from loko.calculus import RateLatency, Server
+from loko.calculus import PortServer, RateLatency
 from loko.device import Device
 from loko.document import InputError
-from loko.generic_switch import ActionKind, Buffer, GenericSwitch, Knot, MatchKind, Pipeline, TableRule
+from loko.generic_switch import ActionKind, GenericSwitch, Knot, MatchKind, Pipeline, SharedBuffer, TableRule
 
 BESIDE_BYTES: Final = 8 + 12
 """Of a frame on a wire: preamble and gap."""
@@ -84,7 +84,7 @@ class PortDevice:
     """The device at its slowest."""
     fastest: GenericSwitch
     """Server of the device at its fastest."""
-    server: Server
+    server: PortServer
     """The highest queue of a port."""
     room_bytes: float
     """What that queue holds at least, in bytes of frames with preamble and gap, however full others are."""
@@ -134,7 +134,7 @@ def port_device(
     return PortDevice(
         profile=device,
         fastest=fastest,
-        server=Server(
+        server=PortServer(
             service=RateLatency(
                 rate_bps=rate_bps / stretch, latency_ns=device.priorities.check_ns.value * stretch
             ),
@@ -148,7 +148,7 @@ def port_device(
     )
 
 
-def worst_room_bytes(buffer: Buffer, *, others: int) -> int:
+def worst_room_bytes(buffer: SharedBuffer, *, others: int) -> int:
     """Return what a queue can certainly hold while `others` queues hold whatever they may.
 
     A queue may hold f times what is free. Queues that fill one after another take more than queues that fill

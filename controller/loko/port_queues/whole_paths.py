@@ -12,19 +12,19 @@ from typing import ClassVar
 
 from loko.admission import Admitted, Refusal, SchemeConditions, suggest_on_path
 from loko.allocation import WHOLE_PATHS
-from loko.calculus import Step
+from loko.calculus import PathStep
 from loko.calculus.whole_path import whole_path_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.margin import Falls
+from loko.lazy_mapping import LazyMapping
+from loko.margin import LimitTest
 from loko.network import Hop
-from loko.on_demand import OnDemand
 from loko.port_queues.admission import PortAdmission, _CountedFlow
 from loko.port_queues.conditions import WHOLE_PATH_CONDITIONS
 from loko.scenario import Scenario
 
-Ports = tuple[Step, ...]
+Ports = tuple[PathStep, ...]
 """The ports of a flow's path, without its host's cable."""
 
 
@@ -67,7 +67,7 @@ class WholePathAdmission(PortAdmission):
         bound_ns = self._beside_ns(admitted) + whole_ns(books.flows[flow_id].steps[1:])
         return admitted._replace(whole_path_ns=min(bound_ns, admitted.guarantee_ns))
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """None: to find out takes many times as long as the plan."""
         return None
 
@@ -128,7 +128,7 @@ class WholePathAdmission(PortAdmission):
     ) -> Callable[[Ports], int]:
         """Return what bounds whole paths while these flows send; it finds the bound of each path once."""
         network, sent = self._books.network, [(flow.steps, flow.bucket) for flow in flows]
-        return OnDemand[Ports, int](lambda ports: whole_path_ns(network, ports, sent, bounds)).__getitem__
+        return LazyMapping[Ports, int](lambda ports: whole_path_ns(network, ports, sent, bounds)).__getitem__
 
     def _beside_ns(self, admitted: Admitted) -> float:
         """Return what is part of a guarantee beside the ports: the first wire, and all cables."""

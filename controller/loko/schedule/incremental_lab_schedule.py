@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loko.document import InputError
-from loko.flow import DoubleFlowError, FiveTuple
+from loko.flow import DuplicateFlowError, FiveTuple
 from loko.lab import Lab
 from loko.network import Hop
 from loko.scenario import OpenFlow
@@ -118,7 +118,7 @@ class IncrementalLabSchedule:
         """The first slot that is free on a path of a further flow, or why it gets none.
 
         Raises `InputError` for hosts, frames or a period that the schedule does not know, or if no path leads
-        there; `DoubleFlowError` if the id, or hosts and ports, are in use.
+        there; `DuplicateFlowError` if the id, or hosts and ports, are in use.
         """
         self._refuse(flow)
         assignment = self._standing.add(_demand(flow), self._draw(flow.id))
@@ -169,10 +169,10 @@ class IncrementalLabSchedule:
         """Refuse a flow that is wrong by itself, or whose id or ports another flow has."""
         refuse_unknown_hosts(self.lab, [flow])
         if flow.id in self._scheduled:
-            raise DoubleFlowError(f"flow id '{flow.id}' is used twice; rename one")
+            raise DuplicateFlowError(f"flow id '{flow.id}' is used twice; rename one")
         other = self._five_tuples.get(flow[1:5])
         if other is not None:
-            raise DoubleFlowError(
+            raise DuplicateFlowError(
                 f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port"
             )
         if flow.frame_bytes not in self.sizes:

@@ -15,7 +15,7 @@ from loko.entries import EVALUATION_ENTRIES, FlowEntry, path_entries
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.network import Hop, RoutedFlow, refuse_ends
-from loko.scenario import OpenFlow, of_lokos_tables
+from loko.scenario import OpenFlow, loko_scenario
 from loko.schedule.graph import DirectedLink, Graph, Path
 from loko.schedule.packing import Paths, pack, solve_time_indexed
 from loko.schedule.problem import (
@@ -37,7 +37,7 @@ from loko.schedule.timing import (
     slot_ns,
     switches_with_small_buffers,
 )
-from loko.solvers.program import Clock, Solve
+from loko.solvers.program import Solve, TimeBudget
 
 _INSIDE: Final = " (inside)"
 """After the name of a switch: where its frames are once its CPU has handled them. No name has a space."""
@@ -49,7 +49,7 @@ def lab_graph(lab: Lab, exclusive: Exclusive) -> Graph:
     splits = exclusive is Exclusive.SWITCHES
     for node in (*lab.hosts, *lab.switches):
         tail = node + _INSIDE if splits and node in lab.switches else node
-        links += [DirectedLink(tail, far.node, port) for port, far in lab.ways(node)]
+        links += [DirectedLink(tail, far.node, port) for port, far in lab.outgoing_cables(node)]
         if tail != node:
             links.append(DirectedLink(node, tail))
     return Graph(hosts=tuple(lab.hosts), links=tuple(links))
@@ -175,7 +175,7 @@ class NoSlotError(InputError):
 
 
 def schedule(
-    lab: Lab, flows: Sequence[TimedFlow], options: SchedulingOptions, solve: Solve, clock: Clock
+    lab: Lab, flows: Sequence[TimedFlow], options: SchedulingOptions, solve: Solve, clock: TimeBudget
 ) -> LabSchedule:
     """Schedule flows on a lab.
 
@@ -250,7 +250,7 @@ def frontiers_of(
     Its own work is reserved, and what the driver sends: so many changes of its table, or a heartbeat alone.
     """
     sizes = tuple(sorted(set(frame_bytes)))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     return Allocator(lab, scenario, driver_traffic(changes_per_s)).frontiers()
 
 

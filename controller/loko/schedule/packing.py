@@ -24,7 +24,7 @@ from loko.schedule.graph import Path
 from loko.schedule.problem import Assignment, ScheduleSolution, SchedulingProblem, refuse_unreachable
 from loko.schedule.time_indexed import TimeIndexedProgram, fixed_paths, path_sets, unconstrained
 from loko.schedule.timetable import Timetable
-from loko.solvers.program import Answer, Clock, Program, Solve
+from loko.solvers.program import IntegerProgram, Solve, SolverResult, TimeBudget
 
 Paths = Sequence[Sequence[Path]]
 """Of each flow, those that it may use."""
@@ -40,7 +40,7 @@ class LpRelaxation:
     """
 
     def __init__(self, problem: SchedulingProblem, paths: Paths | None) -> None:
-        self.program = Program()
+        self.program = IntegerProgram()
         self._problem = problem
         self._flows = [self.program.variable(1) for _ in problem.demands]
         """By flow, the variable that says whether it is carried."""
@@ -178,7 +178,7 @@ def pack(
     problem: SchedulingProblem,
     paths: Paths | None,
     solve: Solve,
-    clock: Clock,
+    clock: TimeBudget,
     *,
     seed: int = 0,
     start: Mapping[str, Assignment] = MappingProxyType({}),
@@ -201,17 +201,17 @@ def pack(
     if len(search.best) == count:
         return _solution(problem, search, count, "every flow has a slot")
     loads = LpRelaxation(problem, paths)
-    answer = solve(loads.program, time_limit_s=max(clock.left_s * _SHARE, 0.1))
+    answer = solve(loads.program, time_limit_s=max(clock.remaining_s * _SHARE, 0.1))
     bound, why = _most(problem, answer), _NO_LINK
     chance = np.random.default_rng(seed)
     for attempt in range(_ROUNDS):
-        if len(search.best) == bound or answer.values is None or not clock.left_s:
+        if len(search.best) == bound or answer.values is None or not clock.remaining_s:
             break
         _around(search, loads.routes(answer.values), bound, clock, seed=attempt)
         if len(search.best) < bound:
             loads.prefer([int(gain) for gain in chance.integers(0, 4, count)])
-            answer = solve(loads.program, time_limit_s=max(clock.left_s * _SHARE, 0.1))
-    if is_thorough and len(search.best) < bound and clock.left_s:
+            answer = solve(loads.program, time_limit_s=max(clock.remaining_s * _SHARE, 0.1))
+    if is_thorough and len(search.best) < bound and clock.remaining_s:
         proven = _straight(search, solve, clock)
         if proven < bound:
             bound, why = proven, "the time-indexed program"
@@ -219,15 +219,15 @@ def pack(
 
 
 def most_flows(
-    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
 ) -> tuple[int, str]:
     """How many flows a schedule can have at most, and why. Raises `InputError` as the solver."""
     return _most(
-        problem, solve(LpRelaxation(problem, paths).program, time_limit_s=max(clock.left_s, 0.1))
+        problem, solve(LpRelaxation(problem, paths).program, time_limit_s=max(clock.remaining_s, 0.1))
     ), _NO_LINK
 
 
-def _most(problem: SchedulingProblem, answer: Answer) -> int:
+def _most(problem: SchedulingProblem, answer: SolverResult) -> int:
     return math.floor(min(len(problem.demands), answer.bound + _ROUNDING))
 
 
@@ -241,19 +241,19 @@ def time_indexed_program(problem: SchedulingProblem, paths: Paths | None) -> Tim
 
 
 def solve_time_indexed(
-    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
 ) -> ScheduleSolution:
     """The paper's program alone: what `pack` is compared with. Raises `InputError` as `pack`."""
     refuse_unreachable(problem)
     time_indexed = time_indexed_program(problem, paths)
-    answer = solve(time_indexed.program, time_limit_s=clock.left_s)
+    answer = solve(time_indexed.program, time_limit_s=clock.remaining_s)
     assignments = {} if answer.values is None else time_indexed.assignments(answer.values)
     return ScheduleSolution(
         assignments=assignments, bound=time_indexed.flows(answer.bound), why="the time-indexed program"
     )
 
 
-def _around(search: SlotSearch, routes: dict[int, Path], bound: int, clock: Clock, *, seed: int) -> None:
+def _around(search: SlotSearch, routes: dict[int, Path], bound: int, clock: TimeBudget, *, seed: int) -> None:
     """Find slots for the flows that the relaxation carries, on its paths; then for all others beside them.
 
     If that is not enough, find slots for those that it carries on any of their paths: where links are full,
@@ -280,14 +280,14 @@ def _of_routes(problem: SchedulingProblem, ways: Mapping[int, Sequence[Path]]) -
     return [ways.get(flow, ()) for flow in range(len(problem.demands))]
 
 
-def _straight(search: SlotSearch, solve: Solve, clock: Clock) -> int:
+def _straight(search: SlotSearch, solve: Solve, clock: TimeBudget) -> int:
     """Let the time-indexed program find what is left to find, or prove that nothing is: its bound."""
     problem, paths = search.problem, search.paths
     count = len(problem.demands) if paths is None else sum(len(own) for own in paths)
     if count * problem.slots * (len(problem.graph.links) if paths is None else 1) > _MOST_VARIABLES:
         return len(problem.demands)
     time_indexed = time_indexed_program(problem, paths)
-    answer = solve(time_indexed.program, time_limit_s=clock.left_s)
+    answer = solve(time_indexed.program, time_limit_s=clock.remaining_s)
     if answer.values is not None:
         numbers = {demand.id: number for number, demand in enumerate(problem.demands)}
         assignments = time_indexed.assignments(answer.values)
@@ -334,11 +334,11 @@ class SlotSearch:
             self._table.put(flow, assignment)
         self.fill([flow for flow in range(len(self.problem.demands)) if flow not in assignments])
 
-    def improve(self, target: int, clock: Clock) -> None:
+    def improve(self, target: int, clock: TimeBudget) -> None:
         """Move flows until so many have slots, no progress is made in many moves, or time is out."""
         idle, moves = 0, max(_PATIENCE, _PATIENCE_A_FLOW * len(self.problem.demands))
         while len(self.best) < target and self._left and idle < moves:
-            if idle % _MOVES_AT_ONCE == 0 and not clock.left_s:
+            if idle % _MOVES_AT_ONCE == 0 and not clock.remaining_s:
                 return
             idle += 1
             self._step()

@@ -44,7 +44,7 @@ from loko.schedule.problem import (
 )
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import CycleTiming, Exclusive, crossing_times, slot_ns
-from loko.solvers.program import Clock, Solve
+from loko.solvers.program import Solve, TimeBudget
 from loko.units import NS_PER_US
 
 _ANEW: Final = "schedule anew, without --keep"
@@ -120,7 +120,7 @@ def extend(
     flows: Sequence[TimedFlow],
     saved: SavedSchedule,
     solve: Solve,
-    clock: Clock,
+    clock: TimeBudget,
     *,
     seed: int = 0,
 ) -> ExtendedSchedule:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from loko.schedule.graph import Path
 from loko.schedule.problem import Assignment, SchedulingProblem
-from loko.solvers.program import Program
+from loko.solvers.program import IntegerProgram
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimeIndexedProgram:
     """A program, with what its variables mean."""
 
-    program: Program
+    program: IntegerProgram
     problem: SchedulingProblem
     slot_of: Sequence[Mapping[int, tuple[int, Path | None]]]
     """By flow: the variables that give it a slot, with this, and with the path if that is fixed too."""
@@ -54,7 +54,7 @@ class TimeIndexedProgram:
 def unconstrained(problem: SchedulingProblem) -> TimeIndexedProgram:
     """S/UR (section 3.2). The objective is multiplied by |TS| |E| + 1, so that all numbers are whole."""
     graph, slots = problem.graph, range(problem.slots)
-    program = Program()
+    program = IntegerProgram()
     weight = len(problem.demands) * len(graph.links) + 1
     on: list[dict[int, int]] = []  # f[i,j], by link
     at: list[list[int]] = []  # t[i,k], by slot
@@ -97,7 +97,7 @@ def path_sets(problem: SchedulingProblem, paths: Sequence[Sequence[Path]]) -> Ti
     The paths are spr_paths (`loko.schedule.problem.candidates`). The last constraint has pl[l,j]; the paper
     prints pl[i,j].
     """
-    program = Program()
+    program = IntegerProgram()
     slot_of: list[dict[int, tuple[int, Path | None]]] = []
     carried: dict[tuple[int, int], list[int]] = {}
     for own in paths:
@@ -120,7 +120,7 @@ def path_sets(problem: SchedulingProblem, paths: Sequence[Sequence[Path]]) -> Ti
 
 def fixed_paths(problem: SchedulingProblem, paths: Sequence[Path]) -> TimeIndexedProgram:
     """S/FR (section 3.4) on this path of each flow."""
-    program = Program()
+    program = IntegerProgram()
     slot_of: list[dict[int, tuple[int, Path | None]]] = []
     carried: dict[tuple[int, int], list[int]] = {}
     for path in paths:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from loko.admission import Admission, Admitted, Refusal, SchemeConditions, Usage
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.margin import Falls
+from loko.margin import LimitTest
 from loko.network import Hop, Routed
 from loko.routing import Ends, admit
 from loko.serve.outcome import SendSlot, StoredFlow
@@ -115,7 +115,7 @@ class SchemeAdmitter:
         """Whether guarantees hold for every device within the ranges of the profiles."""
         return self._lab.is_robust
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """See `loko.admission.Admission`."""
         return self._admission.falls_if_slower()
 

@@ -21,7 +21,7 @@ from loko.controller.versions import CODECS
 from loko.controller.wire import WireEntry, WireReply
 from loko.document import InputError
 from loko.entries import FlowEntry, left_entries, path_entries
-from loko.flow import DoubleFlowError, FiveTuple, Flow
+from loko.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.lab import Lab
 from loko.network import Hop, RoutedFlow
 from loko.routing import Ends
@@ -199,7 +199,7 @@ class FlowManager:
 
         It is not known how long ago they were stored, so the `debts` of released flows count as if no time
         had passed. `fillers` are put into every table before any flow's entry, and stay there
-        (`loko.entries.filler_entries`). After a flow is released, its host may go on sending for `grace_ns`.
+        (`loko.entries.padding_entries`). After a flow is released, its host may go on sending for `grace_ns`.
         The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
         added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on the
         `conditions` with these ids. A flow moves to another path if a cable of its own has been dead for
@@ -484,7 +484,7 @@ class FlowManager:
         """Grant a flow, or say why not."""
         try:
             answer = decide()
-        except DoubleFlowError as error:
+        except DuplicateFlowError as error:
             return Conflict(flow.id, str(error))
         except InputError as error:
             return InvalidRequest(str(error))

@@ -37,7 +37,7 @@ class Margins:
         told = await asyncio.shield(self._running)  # a client that goes away does not end it
         if told is None:
             return {"slower_ppm": None, "limited_by": None, "text": _NONE}
-        return {**told.as_values(), "text": told.told(is_robust=self._admitter.is_robust)}
+        return {**told.as_values(), "text": told.describe(is_robust=self._admitter.is_robust)}
 
     async def _computed(self) -> Margin | None:
         flows = self._admitter.admitted

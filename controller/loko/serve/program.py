@@ -28,9 +28,8 @@ from loko.controller.lab_access import access_list, is_loopback
 from loko.controller.relay import Listening, interpreter
 from loko.controller.tls_files import TlsFiles
 from loko.document import InputError
-from loko.entries import filler_entries
+from loko.entries import padding_entries
 from loko.lab import Lab, stays_loaded
-from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.scenario import OpenFlow
 from loko.serve.admitter import SchemeAdmitter
 from loko.serve.call_protocol import RestSettings
@@ -53,6 +52,7 @@ from loko.serve.store_file import reading
 from loko.serve.systemd import Systemd
 from loko.serve.views import ServiceInfo
 from loko.units import NS_PER_MS, NS_PER_S
+from loko.user_error import ENVIRONMENT_FAULT, EnvironmentFaultError
 
 _LOG: Final = logging.getLogger("loko.serve")
 _GRACE_NS: Final = 250_000_000
@@ -228,7 +228,7 @@ def _manager(settings: ServiceSettings, store: Store) -> FlowManager:
         stored=store.load(),
         backlogs=store.backlogs(),
         last_number=store.last_number(),
-        fillers=filler_entries(lab, settings.fillers),
+        fillers=padding_entries(lab, settings.fillers),
         grace_ns=_GRACE_NS if settings.sidecar is not None else 0,
         openflow=settings.openflow,
         conditions=settings.conditions,
@@ -325,7 +325,7 @@ def _listening(option: str, address: Address) -> socket.socket:
         return socket.create_server(address, family=family, backlog=1024)
     except OSError as error:
         text = error.strerror or str(error)
-        if error.errno in OF_ENVIRONMENT:
+        if error.errno in ENVIRONMENT_FAULT:
             raise EnvironmentFaultError(f"{option}: cannot listen on {address} now: {text}") from None
         raise InputError(
             f"{option}: cannot listen on {address}: {text}; end what uses it or choose another"

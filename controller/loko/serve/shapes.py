@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from loko.flow import FLOW_ID, AddressedDocument, FlowDocument, UdpPort
-from loko.margin import Promise
+from loko.margin import GuaranteeKind
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.breaks import ViolationCause
@@ -223,7 +223,7 @@ class LimitingSwitchView(_ResponseModel):
     """What falls first beyond a margin."""
 
     switch: str
-    promise: Promise
+    promise: GuaranteeKind
 
 
 class MarginView(_ResponseModel):

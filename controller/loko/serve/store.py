@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 from loko.document import InputError
-from loko.one_line_error import EnvironmentFaultError, OneLineError
 from loko.serve.history import CAPACITY
 from loko.serve.migration import Migration
 from loko.serve.outcome import (
@@ -26,6 +25,7 @@ from loko.serve.store_document import BEGUN, StoreDocument, flow_row, note_row
 from loko.serve.store_file import Lock, one_line, open_for_writing, refuse_memory
 from loko.serve.store_reading import LAST_NUMBER, content, is_of_environment
 from loko.serve.store_schema import checksum, insert
+from loko.user_error import EnvironmentFaultError, UserError
 
 
 class StoreError(Exception):
@@ -36,7 +36,7 @@ class StoreUnavailableError(StoreError):
     """It did not, but may do so later: it is full, read-only, or has failed. Nothing of it was stored."""
 
 
-def _in_one_line(error: StoreError) -> OneLineError:
+def _in_one_line(error: StoreError) -> UserError:
     """Return the error that ends a start at which the disk took nothing."""
     kind = EnvironmentFaultError if isinstance(error, StoreUnavailableError) else InputError
     return kind(f"store {error}")
@@ -72,7 +72,7 @@ class Store:
                 if migration is not None:
                     self._migrate(migration)
                 self._compare({"lab": lab, **options})
-        except OneLineError:
+        except UserError:
             self.close()
             raise
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.flow import FlowDocument
 from loko.network import HopDocument
 from loko.serve.breaks import StoredViolation, ViolationCause
@@ -21,14 +21,14 @@ BEGUN: Final = "begun-with"
 """The circumstance that names the document whose flows were taken up at the beginning."""
 
 
-class TurnDocument(Strict):
+class TurnDocument(StrictModel):
     """When a flow with a slot sends."""
 
     slot: int = Field(ge=0)
     period_ns: int = Field(gt=0)
 
 
-class PromiseDocument(Strict):
+class PromiseDocument(StrictModel):
     """See `loko.serve.outcome.PromisedGuarantee`."""
 
     guarantee_ns: float = Field(gt=0, allow_inf_nan=False)
@@ -42,7 +42,7 @@ class PromiseDocument(Strict):
         return PromisedGuarantee(**{**dict(self), "conditions": tuple(self.conditions)})
 
 
-class BrokenDocument(Strict):
+class BrokenDocument(StrictModel):
     """See `loko.serve.breaks.StoredViolation`."""
 
     cause: ViolationCause = Field(strict=False)
@@ -51,7 +51,7 @@ class BrokenDocument(Strict):
     since_ms: int
 
 
-class StoredFlowDocument(Strict):
+class StoredFlowDocument(StrictModel):
     """A flow as it is stored."""
 
     number: int = Field(ge=1, lt=MOST_FLOWS)
@@ -77,7 +77,7 @@ class StoredFlowDocument(Strict):
         )
 
 
-class NoteDocument(Strict):
+class NoteDocument(StrictModel):
     """Something that has happened."""
 
     number: int
@@ -94,7 +94,7 @@ class NoteDocument(Strict):
         return LoggedEvent(self.number, self.at_ms, what)
 
 
-class StoreDocument(Strict):
+class StoreDocument(StrictModel):
     """All that a store holds."""
 
     version: Literal[1]

@@ -13,7 +13,6 @@ from typing import Final
 from urllib.parse import quote
 
 from loko.document import InputError
-from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.serve.store_document import StoreDocument, flow_row, note_row
 from loko.serve.store_reading import (
     LAST_NUMBER,
@@ -26,6 +25,7 @@ from loko.serve.store_reading import (
 )
 from loko.serve.store_schema import create, insert
 from loko.serve.write_ahead_log import log_damage
+from loko.user_error import ENVIRONMENT_FAULT, EnvironmentFaultError
 
 _WAIT_S: Final = 2.0
 """How long to wait for a store that is in use: another command may be looking at it."""
@@ -239,7 +239,7 @@ def one_line(path: Path) -> Iterator[None]:
             ) from None
         raise damaged(path, str(error)) from None
     except OSError as error:
-        kind = EnvironmentFaultError if error.errno in OF_ENVIRONMENT else InputError
+        kind = EnvironmentFaultError if error.errno in ENVIRONMENT_FAULT else InputError
         raise kind(f"store {path}: {error.strerror or error}") from None
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from loko.document import problems
+from loko.document import document_errors
 from loko.serve.store_document import StoreDocument
 from loko.serve.store_schema import (
     APPLICATION,
@@ -107,7 +107,7 @@ def _document(
     try:
         return StoreDocument.model_validate(values_of(database))
     except ValidationError as error:
-        problem = problems(error)[0]
+        problem = document_errors(error)[0]
         raise DamagedError(f"{problem.name}: {problem.message}") from None
     except sqlite3.Error as error:
         if is_of_environment(error):

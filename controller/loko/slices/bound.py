@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from loko.slices.document import (
     CodelDrops,
-    Flow,
     HtbPort,
     HtbQueue,
     LateDrops,
     Port,
+    SliceFlow,
     TrtcmPort,
     TrtcmQueue,
 )
@@ -24,7 +24,7 @@ from loko.units import NS_PER_S, NS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class SliceBound:
     """A bound on the delay: no frame of the queue's flow is later."""
 
     delay_us: float
@@ -33,13 +33,13 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class NoBound:
+class NoSliceBound:
     """Why there is no bound, and how to get one, in one line."""
 
     because: str
 
 
-def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
+def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> SliceBound | NoSliceBound:
     """Return the bound on the delay of a queue's flow, or why there is none."""
     if isinstance(port, HtbPort):
         assert isinstance(queue, HtbQueue)  # a port of one kind has queues of that kind
@@ -48,19 +48,21 @@ def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
     return _trtcm(port, queue)
 
 
-def _with_drops(port: HtbPort, queue: HtbQueue, proved: Bound | NoBound) -> Bound | NoBound:
+def _with_drops(
+    port: HtbPort, queue: HtbQueue, proved: SliceBound | NoSliceBound
+) -> SliceBound | NoSliceBound:
     """Return theorem 3's bound: how a class's bound changes if its queue also drops while it has room."""
-    waits_us = proved.delay_us - port.latency_us if isinstance(proved, Bound) else None
+    waits_us = proved.delay_us - port.latency_us if isinstance(proved, SliceBound) else None
     if isinstance(queue.drops, LateDrops):
         if waits_us is not None and waits_us <= queue.drops.after_us:
             return proved
-        because = proved.because if isinstance(proved, NoBound) else f"it may wait {waits_us:.0f} us"
-        return Bound(
+        because = proved.because if isinstance(proved, NoSliceBound) else f"it may wait {waits_us:.0f} us"
+        return SliceBound(
             port.latency_us + queue.drops.after_us,
             lossy_because=f"nothing says that all of its flow comes in time: {because}",
         )
     if isinstance(queue.drops, CodelDrops) and waits_us is not None and waits_us > queue.drops.target_us:
-        return NoBound(
+        return NoSliceBound(
             "CoDel may drop what waits longer than its target; raise target_us, or leave out drops"
         )
     return proved
@@ -74,30 +76,30 @@ class _Htb:
         self._rate = _per_ns(queue.rate_bps)
         self._late_ns = port.dequeue.timer_us * NS_PER_US
 
-    def bound(self) -> Bound | NoBound:
+    def bound(self) -> SliceBound | NoSliceBound:
         """Return the theorem's bound, or why it gives none."""
         queue, flow, wait_ns = self._queue, self._queue.flow, self._wait_ns(self._port.queues)
         if flow is None:
-            return NoBound("nothing is said of what is sent; give the queue a flow")
+            return NoSliceBound("nothing is said of what is sent; give the queue a flow")
         if wait_ns is None:
-            return NoBound(
+            return NoSliceBound(
                 "the rates of all queues take the whole link, preambles and gaps counted; leave some free"
             )
         if (why := self._unproved() or self._too_little(flow)) is not None:
-            return NoBound(why)
+            return NoSliceBound(why)
         length = counted(Scheduler.HTB, flow.frame_bytes)
         rate, burst = _of(flow, Scheduler.HTB)
         unpaid = burst + self._rate * wait_ns - queue.burst_bytes + self._group(length) - length
         delay_ns = wait_ns + (self._late_ns + unpaid / self._rate if unpaid > 0 else 0.0)
         if (burst + rate * delay_ns) / length + 1 > queue.limit_frames:
-            return NoBound("its queue can overflow; raise limit_frames, or lower the flow's burst_bytes")
-        return Bound(self._port.latency_us + delay_ns / NS_PER_US)
+            return NoSliceBound("its queue can overflow; raise limit_frames, or lower the flow's burst_bytes")
+        return SliceBound(self._port.latency_us + delay_ns / NS_PER_US)
 
     def _group(self, length: int) -> int:
         """Return the level in bytes at which a class wakes, for frames of this length."""
         return (self._port.dequeue.group_frames - 1) * length
 
-    def _too_little(self, flow: Flow) -> str | None:
+    def _too_little(self, flow: SliceFlow) -> str | None:
         """Return why the class may serve less than its flow needs; None if it always serves enough."""
         if _of(flow, Scheduler.HTB)[0] > self._rate * (1 + 1e-12):
             return "its flow sends more than the class is assured; raise rate_bps, or lower the flow's"
@@ -147,25 +149,25 @@ class _Htb:
         return on_wire(frame_bytes) * 8 * NS_PER_S / self._port.link_rate_bps
 
 
-def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
+def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> SliceBound | NoSliceBound:
     """Return the bound by theorem 2, or why there is none."""
     flows = _flows(port.queues)
-    if isinstance(flows, NoBound) or queue.flow is None:
-        return flows if isinstance(flows, NoBound) else NoBound("it has no flow")
+    if isinstance(flows, NoSliceBound) or queue.flow is None:
+        return flows if isinstance(flows, NoSliceBound) else NoSliceBound("it has no flow")
     poll_ns, group = port.dequeue.poll_us * NS_PER_US, port.dequeue.group_frames
     frames = sum(flow.burst_bytes // flow.frame_bytes for flow in flows)
     per_ns = sum(_per_ns(flow.rate_bps) / flow.frame_bytes for flow in flows)
     if per_ns * poll_ns > group:
-        return NoBound("the flows send more frames than the polls take; lower their rates")
+        return NoSliceBound("the flows send more frames than the polls take; lower their rates")
     polled_ns = poll_ns * (1 + frames / group)
     rate, burst = _of(queue.flow, Scheduler.TRTCM)
     if rate > _per_ns(queue.cir_bps) * (1 + 1e-12):
-        return NoBound(
+        return NoSliceBound(
             "its flow sends more than the committed rate; raise cir_bps, or lower the flow's rate_bps"
         )
     needed = burst + rate * polled_ns
     if queue.cbs_bytes < needed:
-        return NoBound(
+        return NoSliceBound(
             "a poll can take more at once than the committed bucket holds, so that conforming packets are"
             f" dropped; raise cbs_bytes to {int(needed) + 1}"
         )
@@ -176,16 +178,16 @@ def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
         load += _per_ns(flow.rate_bps) * share_ns
         work_ns += (flow.burst_bytes + _per_ns(flow.rate_bps) * polled_ns) * share_ns
     if load > 1:
-        return NoBound("the flows send more than the link carries; lower their rates")
-    return Bound(port.latency_us + (polled_ns + work_ns) / NS_PER_US)
+        return NoSliceBound("the flows send more than the link carries; lower their rates")
+    return SliceBound(port.latency_us + (polled_ns + work_ns) / NS_PER_US)
 
 
-def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
+def _flows(queues: Sequence[TrtcmQueue]) -> list[SliceFlow] | NoSliceBound:
     """Return the flows of all queues of the port, which wait together for the poll."""
     flows = []
     for queue in queues:
         if queue.flow is None:
-            return NoBound(
+            return NoSliceBound(
                 f"all queues wait together for the poll, and nothing is said of what is sent to"
                 f" '{queue.name}'; give each queue a flow"
             )
@@ -193,7 +195,7 @@ def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
     return flows
 
 
-def _of(flow: Flow, scheduler: Scheduler) -> tuple[float, float]:
+def _of(flow: SliceFlow, scheduler: Scheduler) -> tuple[float, float]:
     """Return the flow's rate (bytes/ns) and burst (bytes, of whole frames) as the scheduler counts them."""
     share = counted(scheduler, flow.frame_bytes) / flow.frame_bytes
     return _per_ns(flow.rate_bps) * share, flow.burst_bytes * share

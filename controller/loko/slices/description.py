@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from loko.slices.bound import Bound, delay_bound
+from loko.slices.bound import SliceBound, delay_bound
 from loko.slices.document import HtbQueue, Port, TrtcmQueue
 from loko.slices.goodput import goodput_bps
 from loko.slices.latency import mean_latency
@@ -32,7 +32,7 @@ def _describe(port: Port, queue: HtbQueue | TrtcmQueue) -> dict[str, Any]:
     }
     latency: dict[str, Any] = {
         "mean": None if mean is None else _finite(mean.mean_us),
-        "bound": round(bound.delay_us, 3) if isinstance(bound, Bound) else None,
+        "bound": round(bound.delay_us, 3) if isinstance(bound, SliceBound) else None,
         "mean_at_half_percent_more": None if mean is None else _finite(mean.mean_us_at_more),
     }
     return {
@@ -46,8 +46,8 @@ def _describe(port: Port, queue: HtbQueue | TrtcmQueue) -> dict[str, Any]:
         "groups_per_s": None if mean is None else round(mean.groups_per_s, 3),
         "utilisation": None if mean is None else round(mean.utilisation, 6),
         "no_mean_because": _no_mean(queue, latency["mean"]),
-        "no_bound_because": None if isinstance(bound, Bound) else bound.because,
-        "lossy_because": bound.lossy_because if isinstance(bound, Bound) else None,
+        "no_bound_because": None if isinstance(bound, SliceBound) else bound.because,
+        "lossy_because": bound.lossy_because if isinstance(bound, SliceBound) else None,
     }
 
 

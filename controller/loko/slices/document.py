@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from loko.document import LABS, Strict, find, read
+from loko.document import LABS, StrictModel, find, read
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted
 
 Rate = Annotated[int, Field(ge=1, le=10**12)]
@@ -23,7 +23,7 @@ _MOST_QUANTUM: Final = 200_000
 """HTB's `r2q`, and the limits of the quantum that it computes (net/sched/sch_htb.c)."""
 
 
-class Flow(Strict):
+class SliceFlow(StrictModel):
     """What is sent through a slice: a token bucket. Rate and burst count l, the frame with its FCS."""
 
     rate_bps: Rate
@@ -41,20 +41,20 @@ class Flow(Strict):
         return self
 
 
-class _Queue(Strict):
+class _SliceQueue(StrictModel):
     name: str = Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$")
-    flow: Flow | None = None
+    flow: SliceFlow | None = None
     """What is sent through the queue, if that is known; latency depends on it."""
 
 
-class LateDrops(Strict):
+class LateDrops(StrictModel):
     """The queue drops what would leave later than this after it came (docs/slicing.md, section 10)."""
 
     kind: Literal["late"]
     after_us: float = Field(ge=0.001, le=10**6)
 
 
-class CodelDrops(Strict):
+class CodelDrops(StrictModel):
     """The queue drops by controlled delay (RFC 8289), as `fq_codel` does in each of its flows."""
 
     kind: Literal["codel"]
@@ -62,7 +62,7 @@ class CodelDrops(Strict):
     interval_us: float = Field(default=100_000, ge=0.001, le=10**6)
 
 
-class HtbQueue(_Queue):
+class HtbQueue(_SliceQueue):
     """A leaf class. Rates and bursts count from the Ethernet header on, without FCS."""
 
     rate_bps: Rate
@@ -109,7 +109,7 @@ class HtbQueue(_Queue):
         return self
 
 
-class TrtcmQueue(_Queue):
+class TrtcmQueue(_SliceQueue):
     """A policer. Rates and bursts count IP packets."""
 
     cir_bps: Rate
@@ -122,7 +122,7 @@ class TrtcmQueue(_Queue):
     """Excess burst size."""
 
 
-class HtbDequeue(Strict):
+class HtbDequeue(StrictModel):
     """How the machine's HTB dequeues, which is measured, not configured."""
 
     group_frames: int = Field(default=1, ge=1, le=10**4)
@@ -131,7 +131,7 @@ class HtbDequeue(Strict):
     """How late the timer wakes a class that waits."""
 
 
-class TrtcmDequeue(Strict):
+class TrtcmDequeue(StrictModel):
     """How the machine's OVS-DPDK polls, which is measured, not configured."""
 
     group_frames: int = Field(default=1, ge=1, le=10**4)
@@ -140,13 +140,13 @@ class TrtcmDequeue(Strict):
     """Time from the first waiting frame to the poll, and from one poll to the next while more wait."""
 
 
-class _Port(Strict):
+class _SlicedPort(StrictModel):
     link_rate_bps: Rate
     latency_us: float = Field(default=0, ge=0, le=10**6)
     """The longest time that the machine takes from a frame's last bit in until it is in its queue."""
 
 
-class HtbPort(_Port):
+class HtbPort(_SlicedPort):
     """A port behind `htb`: a root class, with a leaf below it for each queue."""
 
     scheduler: Literal["htb"]
@@ -183,7 +183,7 @@ class HtbPort(_Port):
         return self
 
 
-class TrtcmPort(_Port):
+class TrtcmPort(_SlicedPort):
     """A port behind `trtcm-policer`: a policer for each queue."""
 
     scheduler: Literal["trtcm"]
@@ -215,7 +215,7 @@ def _distinct(queues: list[HtbQueue] | list[TrtcmQueue]) -> None:
         raise ValueError(f"two queues are named '{double}'; rename one")
 
 
-class _Head(BaseModel):
+class _PortHead(BaseModel):
     """The key that gives the kind of port."""
 
     scheduler: Scheduler
@@ -224,6 +224,6 @@ class _Head(BaseModel):
 def load_slices(name_or_path: str | Path) -> Port:
     """Load a sliced port by name (`htb`, in `labs/slicing/slices`) or path. Raises `InputError`."""
     path = find(name_or_path, _FOLDER, ".yml", "slices")
-    if read(path, _Head).scheduler is Scheduler.HTB:
+    if read(path, _PortHead).scheduler is Scheduler.HTB:
         return read(path, HtbPort)
     return read(path, TrtcmPort)

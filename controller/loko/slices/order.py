@@ -30,7 +30,7 @@ MOST_BYTES: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SliceMessage:
     """A message, by its bytes of payload."""
 
     name: str
@@ -40,7 +40,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class TransferPlan:
     """One way to send the messages, and when each has arrived."""
 
     frame_bytes: int
@@ -56,7 +56,9 @@ class Way:
         return max(math.inf if time is None else time for time in self.arrived_us.values())
 
 
-def ways(port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[Message]) -> list[Way]:
+def transfer_plans(
+    port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[SliceMessage]
+) -> list[TransferPlan]:
     """Return every way, the best first: the smallest mean, then the earliest last message.
 
     The ways are each length of packets with each order of whole messages, with the messages in turns of one
@@ -90,8 +92,8 @@ def ways(port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[Message]) 
 
 
 def _with_packets(
-    port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[Message], frame: int
-) -> list[Way]:
+    port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[SliceMessage], frame: int
+) -> list[TransferPlan]:
     each = payload(Protocol.UDP, frame)
     packets = {message.name: -(-message.size_bytes // each) for message in messages}
     total = sum(packets.values())
@@ -108,7 +110,9 @@ def _with_packets(
     for order, places in orders.items():
         arrived_us = {message.name: _arrived_us(places[message.name], came_ns) for message in messages}
         mean_us = _mean_us(messages, arrived_us)
-        candidates.append(Way(frame_bytes=frame, order=order, arrived_us=arrived_us, mean_us=mean_us))
+        candidates.append(
+            TransferPlan(frame_bytes=frame, order=order, arrived_us=arrived_us, mean_us=mean_us)
+        )
     return candidates
 
 
@@ -118,7 +122,7 @@ def _arrived_us(places: Sequence[int], came_ns: Sequence[float | None]) -> float
     return None if None in times_ns else max(time_ns or 0.0 for time_ns in times_ns) / NS_PER_US
 
 
-def _mean_us(messages: Sequence[Message], arrived_us: Mapping[str, float | None]) -> float:
+def _mean_us(messages: Sequence[SliceMessage], arrived_us: Mapping[str, float | None]) -> float:
     times_us = {name: math.inf if time is None else time for name, time in arrived_us.items()}
     uses_us = [max(times_us[message.name], times_us[message.needs or message.name]) for message in messages]
     return sum(uses_us) / len(uses_us)

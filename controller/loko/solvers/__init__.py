@@ -16,9 +16,17 @@ from importlib.util import find_spec
 from typing import Final
 
 from loko.document import InputError
-from loko.solvers.program import GAVE_UP, OUT_OF_MEMORY, Answer, Program, Solve, gave_up, out_of_memory
+from loko.solvers.program import (
+    GAVE_UP,
+    OUT_OF_MEMORY,
+    IntegerProgram,
+    Solve,
+    SolverResult,
+    gave_up,
+    out_of_memory,
+)
 
-__all__ = ["Answer", "Program", "Solve", "Solver", "solver_named"]
+__all__ = ["IntegerProgram", "Solve", "Solver", "SolverResult", "solver_named"]
 
 _SPARE_S: Final = 20.0
 """How much longer than its limit a solver's process may take, to start and to end, on a busy machine."""
@@ -56,11 +64,11 @@ def solver_named(solver: Solver) -> Solve:
 
 def _elsewhere(
     solver: Solver,
-    program: Program,
+    program: IntegerProgram,
     *,
     time_limit_s: float,
     start: Sequence[int] | None = None,
-) -> Answer:
+) -> SolverResult:
     """Solve in a separate process (`loko.solvers.or_tools`). The program's tolerance is not used."""
     question = {"solver": solver, "time_limit_s": time_limit_s, "start": start, "program": vars(program)}
     try:
@@ -73,7 +81,7 @@ def _elsewhere(
             timeout=time_limit_s + _SPARE_S,
         )
     except subprocess.TimeoutExpired:  # not every solver checks its time limit all the time
-        return Answer(values=None, bound=program.ceiling, is_optimal=False)
+        return SolverResult(values=None, bound=program.trivial_bound, is_optimal=False)
     if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
         raise out_of_memory(solver, program)
     if done.returncode == GAVE_UP:
@@ -86,4 +94,4 @@ def _elsewhere(
             f"--solver {solver}: its process ended with {done.returncode} ({last}); choose another"
         )
     answer = json.loads(done.stdout)
-    return Answer(**answer | {"bound": min(answer["bound"], float(program.ceiling))})
+    return SolverResult(**answer | {"bound": min(answer["bound"], float(program.trivial_bound))})

@@ -9,22 +9,22 @@ from typing import Final
 import highspy
 import numpy as np
 
-from loko.solvers.program import UNLIMITED, Answer, Program, gave_up, out_of_memory
+from loko.solvers.program import UNLIMITED, IntegerProgram, SolverResult, gave_up, out_of_memory
 
 _WITH_BOUND: Final = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 """After these, HiGHS's bound is proven; after an error it is a number that means nothing."""
 
 
 def by_highs(
-    program: Program,
+    program: IntegerProgram,
     *,
     time_limit_s: float,
     start: Sequence[int] | None = None,
-) -> Answer:
+) -> SolverResult:
     """See `Solve`. Raises `InputError` if HiGHS runs out of memory."""
     count = len(program.gains)
     if count == 0:
-        return Answer(values=[], bound=0.0, is_optimal=True)
+        return SolverResult(values=[], bound=0.0, is_optimal=True)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in (
         ("output_flag", False),
@@ -47,19 +47,19 @@ def by_highs(
     if status == highspy.HighsModelStatus.kMemoryLimit:
         raise out_of_memory("highs", program)
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Answer(values=None, bound=-math.inf, is_optimal=False)
+        return SolverResult(values=None, bound=-math.inf, is_optimal=False)
     if status not in _WITH_BOUND:
         raise gave_up("highs", program)
     is_found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     bound = info.mip_dual_bound
-    return Answer(
+    return SolverResult(
         values=[round(value) for value in solver.getSolution().col_value] if is_found else None,
-        bound=bound if math.isfinite(bound) else float(program.ceiling),
+        bound=bound if math.isfinite(bound) else float(program.trivial_bound),
         is_optimal=status == highspy.HighsModelStatus.kOptimal,
     )
 
 
-def _as_lp(program: Program) -> highspy.HighsLp:
+def _as_lp(program: IntegerProgram) -> highspy.HighsLp:
     lp = highspy.HighsLp()
     count = len(program.gains)
     lp.sense_ = highspy.ObjSense.kMaximize

@@ -16,7 +16,7 @@ GAVE_UP: Final = 87
 """Exit status of a solver's process whose solver ended long before its time, without an answer or a proof."""
 
 
-class Program:
+class IntegerProgram:
     """Maximise a sum over variables from 0 to `tops`, under rows low <= sum <= high. All are integers."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Program:
         self.highs.append(high)
 
     @property
-    def ceiling(self) -> int:
+    def trivial_bound(self) -> int:
         """An upper bound of the objective, whatever the rows say."""
         return sum(gain * top for gain, top in zip(self.gains, self.tops, strict=True) if gain > 0)
 
@@ -71,7 +71,7 @@ class Program:
         """Return the objective at these values."""
         return sum(gain * value for gain, value in zip(self.gains, values, strict=True))
 
-    def broken(self, values: Sequence[int]) -> str | None:
+    def violated_row(self, values: Sequence[int]) -> str | None:
         """Return the name of an equation that these values violate; None if they satisfy all."""
         for row, equation in enumerate(self.equations):
             total = sum(
@@ -84,7 +84,7 @@ class Program:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SolverResult:
     """What a solver found in its time."""
 
     values: list[int] | None
@@ -99,11 +99,11 @@ class Solve(Protocol):
 
     def __call__(
         self,
-        program: Program,
+        program: IntegerProgram,
         *,
         time_limit_s: float,
         start: Sequence[int] | None = None,
-    ) -> Answer:
+    ) -> SolverResult:
         """Return the best values, or the best that were found in time.
 
         `start` are values to begin with.
@@ -111,19 +111,19 @@ class Solve(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clock:
+class TimeBudget:
     """The present time and the deadline of a search."""
 
     now_ns: Callable[[], int]
     end_ns: int
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until the end; 0 after it."""
         return max(0.0, (self.end_ns - self.now_ns()) / 1e9)
 
 
-def out_of_memory(solver: str, program: Program) -> InputError:
+def out_of_memory(solver: str, program: IntegerProgram) -> InputError:
     """Return the error for a program that needs too much memory."""
     return InputError(
         f"--solver {solver}: out of memory for {len(program.gains)} variables and"
@@ -131,7 +131,7 @@ def out_of_memory(solver: str, program: Program) -> InputError:
     )
 
 
-def gave_up(solver: str, program: Program) -> InputError:
+def gave_up(solver: str, program: IntegerProgram) -> InputError:
     """Return the error for a solver that ended without an answer or a proof, though it had time."""
     return InputError(
         f"--solver {solver}: gave up on {len(program.gains)} variables and {len(program.equations)} rows, as"

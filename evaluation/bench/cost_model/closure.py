@@ -27,7 +27,7 @@ from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.bench.store import SampleStore
 from loko.allocation import ALLOCATION_RULES, allocate
 from loko.device import Profile
-from loko.scenario import Action, Match, Scenario
+from loko.scenario import ActionType, MatchType, Scenario
 from loko.service_curve import service_curve
 
 VIRTUAL_TOLERANCE: Final = 0.01
@@ -133,7 +133,9 @@ def model_errors(profile: Profile, true: Profile) -> dict[str, float]:
 
 
 def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
-    scenario = Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
+    scenario = Scenario(
+        entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT, packet_sizes_bytes=(306,)
+    )
     service = service_curve(profile, scenario)
     yield "R", service.rate_bps
     yield "T", service.curve.latency_ns

@@ -9,17 +9,17 @@ from evaluation.bench.cases import TableCase
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.procedures.dp_time13 import CostCase
 from evaluation.bench.procedures.interference import ENTRIES, Leader
-from loko.scenario import Action
+from loko.scenario import ActionType
 from loko.units import PS_PER_NS
 
 _ACTION: Final = {
-    Action.SET_VLAN_ID: "set_vlan",
-    Action.SET_VLAN_PCP: "set_vlan",
-    Action.STRIP_VLAN: "strip_vlan_untagged",
-    Action.SET_DL_SRC: "set_dl",
-    Action.SET_NW_SRC: "set_checksummed",
-    Action.SET_NW_TOS: "set_checksummed",
-    Action.SET_TP_SRC: "set_checksummed",
+    ActionType.SET_VLAN_ID: "set_vlan",
+    ActionType.SET_VLAN_PCP: "set_vlan",
+    ActionType.STRIP_VLAN: "strip_vlan_untagged",
+    ActionType.SET_DL_SRC: "set_dl",
+    ActionType.SET_NW_SRC: "set_checksummed",
+    ActionType.SET_NW_TOS: "set_checksummed",
+    ActionType.SET_TP_SRC: "set_checksummed",
 }
 
 

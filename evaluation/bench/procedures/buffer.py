@@ -28,7 +28,7 @@ from evaluation.bench.part import (
 )
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
-from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, ActionType, MatchType
 
 _BURST_FRAMES: Final = 96
 _BURSTS: Final = 5
@@ -43,7 +43,7 @@ _MOST_UNIT_BYTES: Final = 1600
 _COMPARED: Final = 4_000
 """How many of the remaining triples are used to choose the next length."""
 
-SLOWEST: Final = TableCase(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+SLOWEST: Final = TableCase(entries=TABLE_1_ENTRIES[-1], match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
 """The paper's table. The slower the switch, the clearer its backlog."""
 
 

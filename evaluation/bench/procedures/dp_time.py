@@ -32,9 +32,9 @@ from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
     TABLE_1_MATCHES,
-    Action,
-    Match,
-    Priorities,
+    ActionType,
+    MatchType,
+    PriorityOrder,
     UsedEntry,
 )
 
@@ -160,18 +160,18 @@ def identification_tables() -> Iterator[TableCase]:
     """Yield tables beyond Table 1 that separate costs which its match types only show as sums."""
     for match in (SingleFieldMatch(), *map(SingleFieldMatch, SINGLE_FIELDS)):
         for entries in (1, TABLE_1_ENTRIES[-1]):
-            yield TableCase(entries=entries, match=match, action=Action.OUTPUT)
+            yield TableCase(entries=entries, match=match, action=ActionType.OUTPUT)
 
 
 def action_tables() -> Iterator[TableCase]:
     """Yield tables that show what the cheapest actions cost: one entry, so that little else takes time."""
     # Three rewrites show what costs less than the taps' noise. A tagged frame has only one tag to strip.
     for action, rewrites, tagged in (
-        (Action.OUTPUT, 1, False),
-        (Action.SET_DL_SRC, 3, False),
-        (Action.STRIP_VLAN, 3, False),
-        (Action.SET_VLAN_ID, 3, False),
-        (Action.STRIP_VLAN, 1, True),
+        (ActionType.OUTPUT, 1, False),
+        (ActionType.SET_DL_SRC, 3, False),
+        (ActionType.STRIP_VLAN, 3, False),
+        (ActionType.SET_VLAN_ID, 3, False),
+        (ActionType.STRIP_VLAN, 1, True),
     ):
         yield TableCase(
             entries=1,
@@ -194,18 +194,18 @@ def chosen_tables(design: Design) -> list[Chosen]:
 
 def _one_factor_at_a_time() -> Iterator[Chosen]:
     short, middle, long = (TABLE_1_ENTRIES[place] for place in (0, len(TABLE_1_ENTRIES) // 2, -1))
-    five = Match.FIVE_TUPLE
+    five = MatchType.FIVE_TUPLE
     # The cost of an action shows best where little else takes time.
-    yield from ((TableCase(entries=short, match=five, action=action), SIZES) for action in Action)
+    yield from ((TableCase(entries=short, match=five, action=action), SIZES) for action in ActionType)
     for entries in (middle, long):
-        yield TableCase(entries=entries, match=five, action=Action.OUTPUT), SIZES
+        yield TableCase(entries=entries, match=five, action=ActionType.OUTPUT), SIZES
     for match in TABLE_1_MATCHES:
         if match is not five:
-            yield TableCase(entries=long, match=match, action=Action.OUTPUT), _ENDS
-    for used, priorities in product(UsedEntry, Priorities):
-        if (used, priorities) != (UsedEntry.LAST, Priorities.INCREASING):
+            yield TableCase(entries=long, match=match, action=ActionType.OUTPUT), _ENDS
+    for used, priorities in product(UsedEntry, PriorityOrder):
+        if (used, priorities) != (UsedEntry.LAST, PriorityOrder.INCREASING):
             order = TableCase(
-                entries=long, match=five, action=Action.OUTPUT, used_entry=used, priorities=priorities
+                entries=long, match=five, action=ActionType.OUTPUT, used_entry=used, priorities=priorities
             )
             yield order, _ENDS
 
@@ -214,7 +214,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     samples = extent.samples
     wanted = chosen_tables(extent.design) if extent.scenario is None else tables(extent.scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(wanted, key=lambda part_and_key: part_and_key[0].action is not Action.OUTPUT)
+    chosen = sorted(wanted, key=lambda part_and_key: part_and_key[0].action is not ActionType.OUTPUT)
     if extent.scenario is None:
         # In turns, so that a drift of the bench does not look like one of the costs.
         for turn, table in product(range(ROUNDS), action_tables()):
@@ -243,7 +243,7 @@ def _simulated_parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     # The simulator's hosts only recognise frames that come out unchanged, so its switches rewrite none.
     for part in _parts(extent):
         (table,) = part.key.subject
-        if isinstance(table, TableCase) and table.action is Action.OUTPUT:
+        if isinstance(table, TableCase) and table.action is ActionType.OUTPUT:
             yield part
 
 

@@ -26,7 +26,7 @@ from evaluation.bench.part import (
 )
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
-from loko.scenario import Action, Match
+from loko.scenario import ActionType, MatchType
 from loko.units import PS_PER_NS
 
 SIZE: Final = 64
@@ -38,7 +38,7 @@ _STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
 _PASSES: Final = "passes"
-FASTEST: Final = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
+FASTEST: Final = TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)
 
 
 def measure(device: Device, *, samples: int, seed: int) -> SampleSet:

@@ -15,7 +15,14 @@ from evaluation.bench.part import Combinations, Design, MeasurementPart, Measure
 from evaluation.bench.procedures import dp_time
 from evaluation.instruments import numbered_frame
 from evaluation.runner import RunError
-from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
+from loko.scenario import (
+    TABLE_1_ENTRIES,
+    TABLE_1_FRAME_BYTES,
+    ActionType,
+    MatchType,
+    PriorityOrder,
+    UsedEntry,
+)
 
 PAPER_PRECISION_BPS: Final = 650_000
 FINE_PRECISION: Final = 0.005
@@ -180,14 +187,18 @@ def _line_gap_ns(device: Device, size: int) -> int:
 def throughput_tables() -> Iterator[TableCase]:
     """Yield the tables of section 3.4.2."""
     orders = (
-        (Priorities.INCREASING, UsedEntry.LAST),
-        (Priorities.DECREASING, UsedEntry.FIRST),
+        (PriorityOrder.INCREASING, UsedEntry.LAST),
+        (PriorityOrder.DECREASING, UsedEntry.FIRST),
     )
-    for match in (Match.FIVE_TUPLE, Match.PORT):
+    for match in (MatchType.FIVE_TUPLE, MatchType.PORT):
         for priorities, used in orders:
             for entries in TABLE_1_ENTRIES:
                 yield TableCase(
-                    entries=entries, match=match, action=Action.OUTPUT, priorities=priorities, used_entry=used
+                    entries=entries,
+                    match=match,
+                    action=ActionType.OUTPUT,
+                    priorities=priorities,
+                    used_entry=used,
                 )
 
 
@@ -195,7 +206,7 @@ def chosen_sizes(design: Design, table: TableCase) -> tuple[int, ...]:
     """Return the frame lengths that a design measures on this table of section 3.4.2; perhaps none."""
     if design is Design.FULL:
         return TABLE_1_FRAME_BYTES
-    usual = table.match is Match.FIVE_TUPLE and table.used_entry is UsedEntry.LAST
+    usual = table.match is MatchType.FIVE_TUPLE and table.used_entry is UsedEntry.LAST
     ends = (TABLE_1_ENTRIES[0], TABLE_1_ENTRIES[-1])
     return (*dp_time.SIZES[:2], dp_time.SIZES[-1]) if usual and table.entries in ends else ()
 
@@ -218,7 +229,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
 
 def forwarding_rate(sizes: tuple[int, ...]) -> MeasurementPart:
     """Return the part that floods a switch whose losses say more about its host than about itself."""
-    table = TableCase(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=TABLE_1_ENTRIES[0], match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
 
     def measure(device: Device, _: int) -> Combinations:
         return {size: counts(flooded(device, table, size).output_bps) for size in sizes}

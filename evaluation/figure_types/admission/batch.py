@@ -19,7 +19,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.mix import FlowKind, Mix, PathLength
-from loko.scenario import Scenario, of_lokos_tables
+from loko.scenario import Scenario, loko_scenario
 
 _MAIN_LIMITS: Final = ("burst", "delay")
 """Names that the schemes give to the quantity of a switch that fills up beside its rate."""
@@ -225,4 +225,4 @@ def _made(batch: RunBatch) -> Admission:
 
 
 def _scenario(batch: RunBatch) -> Scenario:
-    return of_lokos_tables(entries=batch.entries, packet_sizes_bytes=(batch.frame_bytes,))
+    return loko_scenario(entries=batch.entries, packet_sizes_bytes=(batch.frame_bytes,))

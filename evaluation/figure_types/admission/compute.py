@@ -21,7 +21,7 @@ from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, TableResult
 from loko.allocation import OPTIMISED, PACKET_GRANULAR
 from loko.device import deterministic
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 from loko.service_curve import SwitchService, service_curve
 
 _RUNS_PER_TASK: Final = 125
@@ -165,7 +165,7 @@ def _mean(rows: Rows, column: str) -> float:
 
 def _service(figure: AdmissionFigure) -> SwitchService:
     lab = lab_of(figure)
-    scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
+    scenario = loko_scenario(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     return service_curve(deterministic(next(iter(lab.switches.values())).profile), scenario)
 
 

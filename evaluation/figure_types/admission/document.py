@@ -11,9 +11,9 @@ from evaluation.figure_types.admission.ceilings import CEILINGS
 from evaluation.figure_types.admission.reservations import PRINTED, RESERVATIONS
 from evaluation.finding_checks import FindingFigure
 from evaluation.options import Options
-from loko.document import Strict
-from loko.schemes import Choice, choice_named
+from loko.document import StrictModel
 from loko.schemes import SchemeName as Scheme
+from loko.schemes import SchemeVariant, variant_named
 
 SAME_DELAY: Final = "full-rate-same-delay"
 """Full-rate with the D of a switch without `buffer_factor`, which is no bound for the larger buffer."""
@@ -25,7 +25,7 @@ ROBUST: Final = "-robust"
 
 def _known(name: str) -> str:
     if name != SAME_DELAY and name not in CEILINGS:
-        choice_named(name.removesuffix(ROBUST))
+        variant_named(name.removesuffix(ROBUST))
     return name
 
 
@@ -59,12 +59,12 @@ class SchemeSeries(NamedTuple):
         return self.scheme.endswith(ROBUST)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> SchemeVariant:
         """The scheme without any suffix. Raises `InputError` for what is none of `loko.schemes`."""
-        return choice_named(self.scheme.removesuffix(ROBUST))
+        return variant_named(self.scheme.removesuffix(ROBUST))
 
 
-class QuickAdmission(Strict):
+class QuickAdmission(StrictModel):
     """A small run of the same code."""
 
     runs: int = Field(ge=1)

@@ -15,7 +15,7 @@ from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.mix import Mix
 from loko.scenario import Scenario
-from loko.schemes import Choice, admission_of
+from loko.schemes import SchemeVariant, admission_of
 
 
 def empty_admission(
@@ -43,12 +43,14 @@ def empty_admission(
         return no_jitter_growth(larger, scenario, reservation)
     choice = series.choice
     try:
-        return admission_of(larger, choice, scenario, mix=mix, traffic=traffic, fillers=fillers)
+        return admission_of(larger, choice, scenario, mix=mix, traffic=traffic, padding=fillers)
     except InputError:
         if not choice.is_optimised:
             raise
         # No flow of the mix fits, perhaps because the path is too long, so there is nothing to optimise for.
-        return admission_of(larger, Choice(scheme=choice.scheme), scenario, traffic=traffic, fillers=fillers)
+        return admission_of(
+            larger, SchemeVariant(scheme=choice.scheme), scenario, traffic=traffic, padding=fillers
+        )
 
 
 def _with_buffers(lab: Lab, count: int) -> Lab:

@@ -15,7 +15,7 @@ from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
-from loko.scenario import of_lokos_tables
+from loko.scenario import loko_scenario
 from loko.service_curve import service_curve
 from loko.split import split
 
@@ -60,7 +60,7 @@ def allocations(figure: AllocationMap, scheme: str) -> Cells:
         profile = profile.with_exact_clocks()
     return {
         (entries, size): allocate(
-            service_curve(profile, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))),
+            service_curve(profile, loko_scenario(entries=entries, packet_sizes_bytes=(size,))),
             scheme_named(scheme),
         )
         for entries in figure.entries

@@ -10,10 +10,10 @@ from pydantic import Field
 from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingClaim
 from evaluation.flow_figure import HostPair
-from loko.document import Strict
+from loko.document import StrictModel
 
 
-class Attacked(Strict):
+class Attacked(StrictModel):
     """A scheme that is attacked; `scheme` is its name in `evaluation.worst_case.schemes`."""
 
     label: str
@@ -30,7 +30,7 @@ class Attacked(Strict):
         return self.scheme.replace("-", "_")
 
 
-class SearchBudget(Strict):
+class SearchBudget(StrictModel):
     """How long the worst-case search takes."""
 
     generations: int = Field(ge=1)

@@ -29,9 +29,9 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock
+from loko.solvers.program import TimeBudget
 
-_NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
+_NEVER: Final = TimeBudget(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 """A clock that never ends the search, so that its result depends on the document alone."""
 
 

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingClaim
 from evaluation.flow_figure import HostPair
-from loko.document import Strict
+from loko.document import StrictModel
 
 
-class _ComparedSystem(Strict):
+class _ComparedSystem(StrictModel):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9, -]*$")
 
     @property
@@ -51,7 +51,7 @@ class SlotSystem(_ComparedSystem):
 ComparedSystem = Annotated[AdmissionSystem | SlotSystem, Field(discriminator="system")]
 
 
-class ComparisonLab(Strict):
+class ComparisonLab(StrictModel):
     """A lab and the equal flows requested on it, for each pair of hosts in turn."""
 
     lab: str
@@ -75,7 +75,7 @@ class ComparisonLab(Strict):
         return self
 
 
-class ComparisonBudget(Strict):
+class ComparisonBudget(StrictModel):
     """The scale of the replays."""
 
     seconds: float = Field(gt=0)

@@ -7,12 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.figure_types.measured import MeasuredFigure
-from loko.document import Strict
+from loko.document import StrictModel
 
 What = Literal["echo-over-time", "messages", "flow-add", "flow-search"]
 
 
-class QuickSamples(Strict):
+class QuickSamples(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)

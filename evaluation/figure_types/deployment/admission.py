@@ -11,15 +11,15 @@ from evaluation.figure_types.deployment.document import Deployment, LokoSystem, 
 from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender, flow_of, number_of
 from loko.admission import Admission, Admitted
+from loko.baselines import Epsilon, QJump, SiloAdmission
 from loko.calculus import TokenBucket
 from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.planning import plan, scenario_of
-from loko.rivals import Epsilon, QJump, SiloAdmission
-from loko.scenario import of_lokos_tables
-from loko.schemes import admission_of, choice_named
+from loko.scenario import loko_scenario
+from loko.schemes import admission_of, variant_named
 from loko.split import split
 
 
@@ -48,7 +48,7 @@ def deploy(figure: Deployment, system: System, how: SenderSettings | None = None
     lab = lab_of(figure)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
-    admission = admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED)
+    admission = admission_of(lab, variant_named(system.scheme), scenario, traffic=AS_PRINTED)
     result = plan(lab, flows, admission)
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
@@ -115,6 +115,6 @@ def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBu
         if not shares.feasible:
             raise InputError(f"{figure.name}: {system.label}: not feasible: {shares.reason}")
         return shares.first if share == 1 else shares.second
-    scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
+    scenario = loko_scenario(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     parameters = QJump.of(lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon))
     return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)

@@ -12,7 +12,7 @@ from evaluation.figure import AllocationName
 from evaluation.finding_checks import AtMostCheck, FindingClaim, NearCheck
 from evaluation.flow_figure import FlowFigure
 from evaluation.result import Printed
-from loko.document import Strict
+from loko.document import StrictModel
 
 SHARES: Final = {"lost": "lost", "late": "late", "in time": "in_time"}
 """Shares of a system's packets by name, with the part of the findings' names that follows the system's
@@ -29,7 +29,7 @@ def sent_finding(key: str) -> str:
     return f"{key}_sent_packets"
 
 
-class _System(Strict):
+class _System(StrictModel):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9 ]*$")
 
     @property

@@ -29,15 +29,15 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_profile
-from loko.scenario import Action, Match, Priorities, UsedEntry
+from loko.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
 from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
 
 _FASTEST: Final = TableCase(
     entries=1,
-    match=Match.PORT,
-    action=Action.OUTPUT,
+    match=MatchType.PORT,
+    action=ActionType.OUTPUT,
     used_entry=UsedEntry.FIRST,
-    priorities=Priorities.INCREASING,
+    priorities=PriorityOrder.INCREASING,
 )
 """The table with which the CPU is fastest."""
 _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.figure_types.measured import MeasuredFigure
-from loko.document import Strict
+from loko.document import StrictModel
 
 
-class QuickIntegratedSwitch(Strict):
+class QuickIntegratedSwitch(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)

@@ -10,11 +10,11 @@ from pydantic import Field
 from evaluation.bench.cases import TableCase
 from evaluation.bench.procedures.throughput import throughput_tables
 from evaluation.figure_types.measured import MeasuredFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
 
-class Cases(Strict):
+class Cases(StrictModel):
     """A selection of the cases of section 3.4.2; a dimension that is left out has all its values."""
 
     entries: Sequence[int] = TABLE_1_ENTRIES
@@ -25,7 +25,7 @@ class Cases(Strict):
         return (table for table in throughput_tables() if table.entries in self.entries)
 
 
-class QuickThroughput(Strict):
+class QuickThroughput(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)

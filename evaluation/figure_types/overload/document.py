@@ -9,11 +9,11 @@ from pydantic import Field
 
 from evaluation.bench.cases import TableCase
 from evaluation.figure_types.measured import MeasuredFigure
-from loko.document import Strict
-from loko.scenario import Action, Match, Priorities, UsedEntry
+from loko.document import StrictModel
+from loko.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
 
 
-class QuickOverload(Strict):
+class QuickOverload(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     rates: int = Field(ge=8)
@@ -39,8 +39,8 @@ class OverloadFigure(MeasuredFigure):
         """Return the flow table of one curve."""
         return TableCase(
             entries=entries,
-            match=Match(self.match),
-            action=Action.OUTPUT,
+            match=MatchType(self.match),
+            action=ActionType.OUTPUT,
             used_entry=UsedEntry(self.used_entry),
-            priorities=Priorities(self.priorities),
+            priorities=PriorityOrder(self.priorities),
         )

@@ -16,7 +16,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import shortest_path
 from loko.planning import plan, scenario_of
-from loko.schemes import admission_of, choice_named
+from loko.schemes import admission_of, variant_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> 
     """
     lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
-    choice = choice_named(figure.scheme)
+    choice = variant_named(figure.scheme)
     scenario = scenario_of(requested, entries=figure.entries)
     result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=HEARTBEAT))
     if not result.accepted:

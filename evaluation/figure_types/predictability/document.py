@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 
 Packets = Annotated[int, Field(ge=100, le=1_000_000)]
 Bursts = Annotated[int, Field(ge=100, le=100_000)]
 
 
-class ProcessingTimes(Strict):
+class ProcessingTimes(StrictModel):
     """Processing times in hardware by one dimension of table III."""
 
     shows: Literal["processing-time"]
@@ -23,7 +23,7 @@ class ProcessingTimes(Strict):
     quick_packets: Packets
 
 
-class SoftwareTimes(Strict):
+class SoftwareTimes(StrictModel):
     """Processing times of frames forwarded in software, at a rate that the CPU can handle."""
 
     shows: Literal["software-time"]
@@ -32,7 +32,7 @@ class SoftwareTimes(Strict):
     quick_packets: Packets
 
 
-class PriorityQueueing(Strict):
+class PriorityQueueing(StrictModel):
     """Processing times of a high-priority flow, alone and beside three low-priority flows."""
 
     shows: Literal["priority-queueing"]
@@ -40,7 +40,7 @@ class PriorityQueueing(Strict):
     quick_bursts: Bursts
 
 
-class Rates(Strict):
+class Rates(StrictModel):
     """A range of rates with both ends included."""
 
     low_mbps: Annotated[float, Field(gt=0)]
@@ -53,7 +53,7 @@ class Rates(Strict):
         return [self.low_mbps + place * self.step_mbps for place in range(0, count, every)]
 
 
-class SnakeTest(Strict):
+class SnakeTest(StrictModel):
     """Received rate by sent rate in a snake test (RFC 8239)."""
 
     shows: Literal["throughput"]
@@ -63,7 +63,7 @@ class SnakeTest(Strict):
     quick_packets: Packets
 
 
-class Throughputs(Strict):
+class Throughputs(StrictModel):
     """The highest rates without loss of the shortest and the longest frames."""
 
     shows: Literal["throughput-table"]
@@ -71,13 +71,13 @@ class Throughputs(Strict):
     quick_packets: Packets
 
 
-class Specifications(Strict):
+class Specifications(StrictModel):
     """Specifications of the switches, and the ports of the devices that stand for them."""
 
     shows: Literal["specifications"]
 
 
-class Verdicts(Strict):
+class Verdicts(StrictModel):
     """The marks of table I, computed from the whole campaign."""
 
     shows: Literal["verdicts"]
@@ -90,7 +90,7 @@ Entries = Annotated[int, Field(ge=1, le=60_000)]
 Runs = Annotated[int, Field(ge=1, le=1_000)]
 
 
-class Divergence(Strict):
+class Divergence(StrictModel):
     """Numbers of entries that a switch reports and forwards, by the rate at which entries are added."""
 
     shows: Literal["divergence"]
@@ -101,7 +101,7 @@ class Divergence(Strict):
     most_entries: Entries
 
 
-class Aging(Strict):
+class Aging(StrictModel):
     """Numbers of entries that are reported and forwarded, in successive runs on one switch."""
 
     shows: Literal["aging"]
@@ -112,7 +112,7 @@ class Aging(Strict):
     most_entries: Entries
 
 
-class Alternation(Strict):
+class Alternation(StrictModel):
     """Numbers of entries that the table accepts, in runs that alternate between two actions."""
 
     shows: Literal["alternation"]
@@ -121,21 +121,21 @@ class Alternation(Strict):
     most_entries: Entries
 
 
-class Insertion(Strict):
+class Insertion(StrictModel):
     """Number of entries over time, with a barrier after each."""
 
     shows: Literal["insertion"]
     most_entries: Entries
 
 
-class TableSizes(Strict):
+class TableSizes(StrictModel):
     """Numbers of entries that the chip holds, by match and action."""
 
     shows: Literal["table-sizes"]
     most_entries: Entries
 
 
-class Buffers(Strict):
+class Buffers(StrictModel):
     """Frames that a queue holds while others are full."""
 
     shows: Literal["buffers"]
@@ -145,7 +145,7 @@ class Buffers(Strict):
     quick_ports: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1)
 
 
-class TagStacks(Strict):
+class TagStacks(StrictModel):
     """Processing times of frames whose outermost tag is removed, by number of tags."""
 
     shows: Literal["tag-stacks"]

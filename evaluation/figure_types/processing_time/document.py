@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 
 from evaluation.bench.cases import TableCase, tables
 from evaluation.figure_types.measured import MeasuredFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
     TABLE_1_MATCHES,
-    Action,
-    Priorities,
+    ActionType,
+    PriorityOrder,
     UsedEntry,
 )
 
@@ -35,14 +35,14 @@ ActionName = Literal[
 ]
 
 
-class Subset(Strict):
+class Subset(StrictModel):
     """A part of Table 1: values of each dimension; one that is left out has all its values."""
 
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
     match: Sequence[MatchName] = tuple(match.value for match in TABLE_1_MATCHES)
-    action: Sequence[ActionName] = tuple(action.value for action in Action)
-    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(order.value for order in Priorities)
+    action: Sequence[ActionName] = tuple(action.value for action in ActionType)
+    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(order.value for order in PriorityOrder)
     used_entry: Sequence[Literal["first", "last"]] = tuple(entry.value for entry in UsedEntry)
 
     @model_validator(mode="after")
@@ -74,7 +74,7 @@ class Subset(Strict):
         return Subset.model_validate(both)
 
 
-class QuickProcessingTime(Strict):
+class QuickProcessingTime(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)

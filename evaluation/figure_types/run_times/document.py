@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 
 from evaluation.figure_types.schedules.document import Topology
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.schedule.problem import SchedulingScheme
 
 
-class RandomNetwork(Strict):
+class RandomNetwork(StrictModel):
     """A random network; hosts are spread over its switches evenly."""
 
     topology: Topology
@@ -20,7 +20,7 @@ class RandomNetwork(Strict):
     switches: int = Field(ge=2)
 
 
-class QuickRunTimes(Strict):
+class QuickRunTimes(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     points: int = Field(ge=1)

@@ -18,9 +18,9 @@ from loko.schedule.problem import (
     candidate_paths,
     random_paths,
 )
-from loko.solvers.program import Answer, Clock, Program, Solve
+from loko.solvers.program import IntegerProgram, Solve, SolverResult, TimeBudget
 
-Find = Callable[[SchedulingProblem, Paths | None, Solve, Clock], ScheduleSolution]
+Find = Callable[[SchedulingProblem, Paths | None, Solve, TimeBudget], ScheduleSolution]
 """A way to find a schedule."""
 
 
@@ -44,12 +44,16 @@ class RunTiming:
         return max(0.0, self.seconds - self.processor_s)
 
 
-def ours(problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock) -> ScheduleSolution:
+def ours(
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
+) -> ScheduleSolution:
     """Schedule by the method of this project, a `Find`."""
     return pack(problem, paths, solve, clock)
 
 
-def straight(problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: Clock) -> ScheduleSolution:
+def straight(
+    problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
+) -> ScheduleSolution:
     """Solve the paper's program alone, a `Find`."""
     return solve_time_indexed(problem, paths, solve, clock)
 
@@ -75,7 +79,7 @@ def timed(
     """
     solver = _Watched(solve)
     processor_ns, begin_ns = time.process_time_ns(), time.monotonic_ns()
-    clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * limit_s))
+    clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * limit_s))
     paths = allowed_paths(problem, scheme, seed=seed)
     solution = find(problem, paths, solver, clock)
     end_ns, processor_end_ns = time.monotonic_ns(), time.process_time_ns()
@@ -109,8 +113,8 @@ class _Watched:
     taken_ns: int = field(default=0, init=False)
 
     def __call__(
-        self, program: Program, *, time_limit_s: float, start: Sequence[int] | None = None
-    ) -> Answer:
+        self, program: IntegerProgram, *, time_limit_s: float, start: Sequence[int] | None = None
+    ) -> SolverResult:
         begin_ns = time.monotonic_ns()
         try:
             return self.solve(program, time_limit_s=time_limit_s, start=start)

@@ -7,12 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 
 Model = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
 
 
-class Topology(Strict):
+class Topology(StrictModel):
     """Randomly cabled switches, with hosts spread evenly over them."""
 
     model: Model
@@ -22,7 +22,7 @@ class Topology(Strict):
     each added switch; Waxman: alpha, with a beta of 1."""
 
 
-class ScenarioRanges(Strict):
+class ScenarioRanges(StrictModel):
     """The scenarios: every topology is combined with every number of flows and of slots."""
 
     flows: list[int] = Field(min_length=1)

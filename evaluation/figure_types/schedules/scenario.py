@@ -20,9 +20,9 @@ from loko.schedule.problem import (
     random_paths,
 )
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock
+from loko.solvers.program import TimeBudget
 
-_NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
+_NEVER: Final = TimeBudget(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 """A clock that never ends the search, so that its result depends on the scenario alone."""
 
 

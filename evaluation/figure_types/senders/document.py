@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingClaim
 from evaluation.senders import SenderSettings
-from loko.document import Strict
+from loko.document import StrictModel
 
 
-class InferenceSource(Strict):
+class InferenceSource(StrictModel):
     """The single figure from which senders are inferred, with what the paper prints of it."""
 
     figure: str
@@ -27,7 +27,7 @@ class InferenceSource(Strict):
     """Decimals of both numbers as printed."""
 
 
-class SenderGrid(Strict):
+class SenderGrid(StrictModel):
     """The senders to try: all combinations in which the burst fits the queue."""
 
     burst_frames: list[int] = Field(min_length=1)
@@ -53,7 +53,7 @@ class SenderGrid(Strict):
         return self
 
 
-class Predicted(Strict):
+class Predicted(StrictModel):
     """A figure that is replayed with the inferred senders, on a smaller scale than the paper's."""
 
     figure: str
@@ -61,7 +61,7 @@ class Predicted(Strict):
     seconds: float = Field(gt=0)
 
 
-class PredictedNumber(Strict):
+class PredictedNumber(StrictModel):
     """A number that the paper prints for a predicted figure."""
 
     figure: str
@@ -70,7 +70,7 @@ class PredictedNumber(Strict):
     fact: str
 
 
-class InferenceBudget(Strict):
+class InferenceBudget(StrictModel):
     """The scale of the replays of the grid."""
 
     runs: int = Field(ge=2)

@@ -9,7 +9,7 @@ from pydantic import Field
 from evaluation.figure import FixedScheme
 from evaluation.finding_checks import FindingFigure
 from evaluation.options import Options
-from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, UsedEntry
+from loko.scenario import UNKNOWN, ActionType, MatchType, PriorityOrder, Scenario, UsedEntry
 
 Open = Literal["unknown"]
 
@@ -38,9 +38,9 @@ class ServiceCurve(FindingFigure):
         sizes = self.packet_sizes_bytes
         return Scenario(
             entries=UNKNOWN if isinstance(self.entries, str) else self.entries,
-            match=UNKNOWN if self.match == "unknown" else Match(self.match),
-            action=UNKNOWN if self.action == "unknown" else Action(self.action),
+            match=UNKNOWN if self.match == "unknown" else MatchType(self.match),
+            action=UNKNOWN if self.action == "unknown" else ActionType(self.action),
             packet_sizes_bytes=UNKNOWN if isinstance(sizes, str) else tuple(sizes),
-            priorities=UNKNOWN if self.priorities == "unknown" else Priorities(self.priorities),
+            priorities=UNKNOWN if self.priorities == "unknown" else PriorityOrder(self.priorities),
             used_entry=UNKNOWN if self.used_entry == "unknown" else UsedEntry(self.used_entry),
         )

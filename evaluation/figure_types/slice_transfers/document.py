@@ -7,13 +7,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.slices.document import FrameBytes, Rate
 
 Mbps = Annotated[int, Field(ge=1, le=10**6)]
 
 
-class SlicedPort(Strict):
+class SlicedPort(StrictModel):
     """A sliced port whose first queue gets one rate after the other."""
 
     name: str = Field(pattern=r"^[a-z0-9]+$")
@@ -29,13 +29,13 @@ class SlicedPort(Strict):
     """The rate of the links on both sides, instead of the file's."""
 
 
-class QuickTransfers(Strict):
+class QuickTransfers(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     seconds: float = Field(gt=0, le=60)
 
 
-class RealTime(Strict):
+class RealTime(StrictModel):
     """Rates and seconds in real time, in place of those of virtual time."""
 
     queue_rates_mbps: list[Mbps] = Field(min_length=1)

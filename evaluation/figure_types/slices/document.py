@@ -7,13 +7,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.slices.document import FrameBytes
 
 Packets = Annotated[int, Field(ge=1, le=1000)]
 
 
-class BurstSeries(Strict):
+class BurstSeries(StrictModel):
     """Bursts of packets, with a pause after each."""
 
     shows: Literal["burst-latency", "packet-latency"]
@@ -29,7 +29,7 @@ class BurstSeries(Strict):
         return list(range(1, self.packets[-1] + 1)) if self.up_to else self.packets
 
 
-class SegmentedMessage(Strict):
+class SegmentedMessage(StrictModel):
     """A message, which is delivered when its last packet has arrived."""
 
     name: str
@@ -37,7 +37,7 @@ class SegmentedMessage(Strict):
     holds: list[Literal["data", "command"]] = Field(min_length=1)
 
 
-class Segmentation(Strict):
+class Segmentation(StrictModel):
     """One way in which a sender segments and orders data and command."""
 
     name: str
@@ -66,14 +66,14 @@ class Segmentation(Strict):
         return order
 
 
-class Messages(Strict):
+class Messages(StrictModel):
     """Data and command, segmented and ordered in several ways."""
 
     shows: Literal["messages"]
     cases: list[Segmentation] = Field(min_length=2)
 
 
-class QuickSlices(Strict):
+class QuickSlices(StrictModel):
     """The scale of a replay with ``--quick``."""
 
     repetitions: int = Field(ge=1)

@@ -13,7 +13,7 @@ from evaluation.figure_types.sweep.checks import SweepCheck
 from evaluation.finding_checks import FindingCheck
 from evaluation.flow_figure import FlowFigure, QuickRuns
 from evaluation.result import Printed
-from loko.document import Strict
+from loko.document import StrictModel
 
 
 class SweepClaim(Claim):
@@ -22,7 +22,7 @@ class SweepClaim(Claim):
     check: Annotated[SweepCheck | FindingCheck, Field(discriminator="kind")]
 
 
-class Axis(Strict):
+class Axis(StrictModel):
     """The quantity that is varied."""
 
     name: str
@@ -40,7 +40,7 @@ class Axis(Strict):
         return self
 
 
-class SweepReservation(Strict):
+class SweepReservation(StrictModel):
     """Control traffic for which admission reserves capacity."""
 
     echoes_per_s: float = Field(gt=0)

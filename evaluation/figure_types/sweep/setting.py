@@ -10,7 +10,7 @@ from evaluation.figure_types.sweep.document import Sweep
 from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender, flow_of
 from loko.allocation import Allocation
-from loko.control_traffic import Message, MessageRate
+from loko.control_traffic import MessageRate, MessageType
 from loko.device import deterministic
 from loko.document import InputError
 from loko.lab import Lab
@@ -44,7 +44,7 @@ def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
     """Return the allocation and its split by equation 8, less what is reserved for control traffic."""
     reserved = sweep.reserved
     if reserved is not None and reserved.charge == "measured":
-        control = {Message.ECHO: MessageRate(per_s=reserved.echoes_per_s)}
+        control = {MessageType.ECHO: MessageRate(per_s=reserved.echoes_per_s)}
         allocation = allocation_of(sweep, lab, sweep.allocation, control)
         return allocation, split(allocation, ratio=sweep.split)
     allocation = allocation_of(sweep, lab, sweep.allocation)

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.finding_checks import FindingFigure
-from loko.document import Strict
+from loko.document import StrictModel
 from loko.schedule.sources import STALL_THRESHOLD_US
 
 Path = Literal["sockets", "timed-sockets", "packet-ring"]
@@ -18,7 +18,7 @@ _LEAST_LIVE_BYTES: Final = 74
 """Length of the generator's shortest frame in real time."""
 
 
-class HostTimes(Strict):
+class HostTimes(StrictModel):
     """The end-to-end delay through an idle network, from program to program, as the paper measured it."""
 
     least_us: float = Field(gt=0)
@@ -33,7 +33,7 @@ class HostTimes(Strict):
         return self
 
 
-class TimeTriggeredCase(Strict):
+class TimeTriggeredCase(StrictModel):
     """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -57,7 +57,7 @@ class TimeTriggeredCase(Strict):
     """
 
 
-class QuickTimeTriggered(Strict):
+class QuickTimeTriggered(StrictModel):
     """The small run of ``--quick``."""
 
     packets: int = Field(ge=1)

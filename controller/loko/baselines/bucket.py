@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from loko.admission import Admitted, AdmittedFlows, BarePath, Refusal, Suggestion
 from loko.admission.residual_backlog import AdmissionClock, ResidualBacklog, wait_advice
-from loko.exact import ExactSum
+from loko.exact_sum import ExactSum
 from loko.flow import Flow
-from loko.margin import Falls
+from loko.margin import LimitTest
 from loko.network import Hop
 from loko.units import BITS_NS_PER_BYTE_S
 
@@ -107,7 +107,7 @@ class BucketAdmission(ABC):
         """The accepted flows by id, in order of admission."""
         return self._register.admitted
 
-    def falls_if_slower(self) -> Falls | None:
+    def falls_if_slower(self) -> LimitTest | None:
         """None: a baseline promises nothing."""
         return None
 

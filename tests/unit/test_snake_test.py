@@ -11,6 +11,7 @@ from served_boards import ServedBoards
 from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.admission import LokoAdmission, Refusal
 from loko.allocation import scheme_named
+from loko.baselines import Baseline, Epsilon, baseline_admission
 from loko.device import profile_text
 from loko.document import InputError
 from loko.entries import match_of, switch_entries
@@ -21,14 +22,13 @@ from loko.lab import lab_of as lab_of_values
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, RoutedFlow, visits
 from loko.packets import PacketAdmission
-from loko.rivals import Epsilon, Rival, rival_admission
 from loko.routing import path_through, paths
-from loko.scenario import Match, OpenFlow, Scenario, of_lokos_tables
+from loko.scenario import MatchType, OpenFlow, Scenario, loko_scenario
 from loko.serve.outcome import Granted, Released
-from loko.shoelace import laced_path, shoelace_lab
+from loko.snake_test import snake_path, snake_test_lab
 
 PORTS = {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
-BOARD = shoelace_lab("zodiac-fx", 4, PORTS)
+BOARD = snake_test_lab("zodiac-fx", 4, PORTS)
 """A Zodiac FX has four ports, so a frame visits it twice."""
 
 
@@ -45,9 +45,9 @@ def flow(number: int = 0, source: str = "H1", **values: float) -> Flow:
 
 
 def scenario(
-    match: Match = Match.FIVE_TUPLE_AND_PORT, openflow: OpenFlow = OpenFlow.V1_0, entries: int = 17
+    match: MatchType = MatchType.FIVE_TUPLE_AND_PORT, openflow: OpenFlow = OpenFlow.V1_0, entries: int = 17
 ) -> Scenario:
-    return of_lokos_tables(entries=entries, packet_sizes_bytes=(306,), openflow=openflow, match=match)
+    return loko_scenario(entries=entries, packet_sizes_bytes=(306,), openflow=openflow, match=match)
 
 
 def admission(openflow: OpenFlow = OpenFlow.V1_0, entries: int = 17) -> LokoAdmission:
@@ -64,8 +64,8 @@ def ports(path: tuple[Hop, ...]) -> list[int]:
 
 @pytest.mark.parametrize("count", [2, 4, 24, 48])
 def test_two_hosts_use_every_port_both_ways(count: int, tmp_path: Path) -> None:
-    lab = shoelace_lab(wide_switch(tmp_path, count), count)
-    there, back = laced_path(lab, "H1"), laced_path(lab, "H2")
+    lab = snake_test_lab(wide_switch(tmp_path, count), count)
+    there, back = snake_path(lab, "H1"), snake_path(lab, "H2")
     assert ports(there) == list(range(2, count + 1, 2))
     assert ports(back) == list(range(count - 1, 0, -2))
     assert [visit.input_port for visit in visits(lab, "H1", there)] == list(range(1, count, 2))
@@ -75,16 +75,16 @@ def test_two_hosts_use_every_port_both_ways(count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 3, 47])
 def test_odd_numbers_of_ports_cannot_be_laced(count: int) -> None:
     with pytest.raises(InputError, match="cannot be a shoelace"):
-        shoelace_lab("zodiac-fx", count)
+        snake_test_lab("zodiac-fx", count)
 
 
 def test_more_ports_than_the_switch_has_are_refused() -> None:
     with pytest.raises(InputError, match="zodiac-fx has 4 ports"):
-        shoelace_lab("zodiac-fx", 6)
+        snake_test_lab("zodiac-fx", 6)
 
 
 def test_a_path_may_name_a_switch_again() -> None:
-    assert path_through(BOARD, "H1", "H2", ["s1", "s1"]) == laced_path(BOARD, "H1")
+    assert path_through(BOARD, "H1", "H2", ["s1", "s1"]) == snake_path(BOARD, "H1")
     with pytest.raises(InputError, match="no cable that it has not crossed"):
         path_through(BOARD, "H1", "H2", ["s1", "s1", "s1"])
 
@@ -117,7 +117,7 @@ def test_visits_that_no_entry_could_tell_apart_are_refused() -> None:
 @pytest.mark.parametrize("source", ["H1", "H2"])
 def test_the_board_carries_frames_through_all_laces(source: str, openflow: OpenFlow) -> None:
     laced = flow(source=source)
-    seen = carried(BOARD, RoutedFlow(laced, laced_path(BOARD, source)), openflow)
+    seen = carried(BOARD, RoutedFlow(laced, snake_path(BOARD, source)), openflow)
     straight = carried(
         BOARD, RoutedFlow(laced, path_through(BOARD, source, laced.destination, ["s1"])), openflow
     )
@@ -126,8 +126,8 @@ def test_the_board_carries_frames_through_all_laces(source: str, openflow: OpenF
 
 
 def test_a_switch_of_48_ports_carries_them_24_times(tmp_path: Path) -> None:
-    lab = shoelace_lab(wide_switch(tmp_path, 48), 48)
-    delays_ns = carried(lab, RoutedFlow(flow(), laced_path(lab, "H1")), OpenFlow.V1_0)
+    lab = snake_test_lab(wide_switch(tmp_path, 48), 48)
+    delays_ns = carried(lab, RoutedFlow(flow(), snake_path(lab, "H1")), OpenFlow.V1_0)
     assert (delays_ns >= 0).all()
     one_ns = carried(lab, RoutedFlow(flow(), path_through(lab, "H1", "H2", ["s1"])), OpenFlow.V1_0)
     assert (delays_ns == 24 * one_ns).all()
@@ -139,7 +139,7 @@ def test_flows_come_and_go_on_such_a_path(openflow: OpenFlow, tmp_path: Path) ->
     served.settle()
     small = {"rate_bps": 20_000.0, "burst_bytes": 100.0, "frame_bytes": 64}
     for number in range(2):
-        answer = served.request(flow(number, **small), laced_path(BOARD, "H1"))
+        answer = served.request(flow(number, **small), snake_path(BOARD, "H1"))
         assert answer == Granted(f"f{number}", is_new=True)
     assert served.tables() == served.promised()
     assert len({cookie for cookie, _ in served.tables()["s1"]}) == 4
@@ -158,7 +158,7 @@ def test_flows_come_and_go_on_such_a_path(openflow: OpenFlow, tmp_path: Path) ->
 
 def test_a_flow_counts_at_each_visit_with_the_burst_that_it_has_grown_to() -> None:
     control, asked = admission(), flow()
-    granted = control.request(asked, laced_path(BOARD, "H1"))
+    granted = control.request(asked, snake_path(BOARD, "H1"))
     assert not isinstance(granted, Refusal)
     delay_ns = control.usage("s1").delay_ns
     grown = asked.burst_bytes + asked.rate_bps * delay_ns / 8e9
@@ -185,18 +185,18 @@ def test_what_would_fit_once_is_refused_if_it_does_not_fit_twice(quantity: str) 
         for number in range(1, int(share.allowed)):
             control.request(flow(number, rate_bps=1))
     assert not isinstance(control.check(wanted), Refusal)
-    refused = control.check(wanted, laced_path(BOARD, "H1"))
+    refused = control.check(wanted, snake_path(BOARD, "H1"))
     assert isinstance(refused, Refusal)
     assert refused.quantity == quantity
     if quantity != "entries":
         change = refused.suggestion.as_values()
         smaller = wanted._replace(**{name: float(value) for name, value in change.items()})
-        assert not isinstance(control.check(smaller, laced_path(BOARD, "H1")), Refusal)
+        assert not isinstance(control.check(smaller, snake_path(BOARD, "H1")), Refusal)
 
 
 def test_a_released_flow_leaves_each_visit_at_its_time() -> None:
     control = admission()
-    control.request(flow(), laced_path(BOARD, "H1"))
+    control.request(flow(), snake_path(BOARD, "H1"))
     passage_ns = control.drain_time_ns("f0")
     control.release("f0", now_ns=0)
     control.advance(1)
@@ -206,22 +206,22 @@ def test_a_released_flow_leaves_each_visit_at_its_time() -> None:
 
 
 def test_tables_that_compare_no_ports_are_refused() -> None:
-    planned = allocations_of(BOARD, scheme_named("fifth-rate"), scenario(Match.FIVE_TUPLE))
+    planned = allocations_of(BOARD, scheme_named("fifth-rate"), scenario(MatchType.FIVE_TUPLE))
     with pytest.raises(InputError, match="visits s1 2 times: entries that tell the visits apart"):
-        LokoAdmission(BOARD, planned).check(flow(), laced_path(BOARD, "H1"))
+        LokoAdmission(BOARD, planned).check(flow(), snake_path(BOARD, "H1"))
 
 
 def test_schemes_without_a_bound_for_it_refuse() -> None:
-    path = laced_path(BOARD, "H1")
-    qjump = rival_admission(Rival.QJUMP, BOARD, scenario(), epsilon=Epsilon.PAPER)
+    path = snake_path(BOARD, "H1")
+    qjump = baseline_admission(Baseline.QJUMP, BOARD, scenario(), epsilon=Epsilon.PAPER)
     for control in (PacketAdmission(BOARD, scenario()), qjump):
         with pytest.raises(InputError, match=r"^path: it visits s1 2 times: .*take another path"):
             control.check(flow(), path)
 
 
 def test_silo_counts_each_port_that_the_flow_leaves_by() -> None:
-    silo = rival_admission(Rival.SILO, BOARD, scenario(), epsilon=Epsilon.PAPER)
-    silo.request(flow(), laced_path(BOARD, "H1"))
+    silo = baseline_admission(Baseline.SILO, BOARD, scenario(), epsilon=Epsilon.PAPER)
+    silo.request(flow(), snake_path(BOARD, "H1"))
     used = {share.quantity: share.used for share in silo.usage("s1").shares}
     assert used["rate of port 2"] == used["rate of port 4"] == 1e5
     assert used["burst of port 4"] > used["burst of port 2"] == 306
@@ -234,7 +234,7 @@ def test_no_frame_is_later_than_its_guarantee(openflow: OpenFlow) -> None:
     granted = []
     for number in range(16):
         source = "H1" if number % 2 else "H2"
-        path = None if number % 5 == 4 else laced_path(BOARD, source)
+        path = None if number % 5 == 4 else snake_path(BOARD, source)
         answer = control.request(flow(number, source), path)
         if not isinstance(answer, Refusal):
             granted.append(answer)

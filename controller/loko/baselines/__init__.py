@@ -9,43 +9,43 @@ from __future__ import annotations
 from enum import Enum
 
 from loko.admission import Admission, SchemeConditions
+from loko.baselines.qjump import Epsilon, QJump, QJumpAdmission
+from loko.baselines.silo import SiloAdmission, SiloPort
 from loko.lab import Lab
-from loko.rivals.qjump import Epsilon, QJump, QJumpAdmission
-from loko.rivals.silo import SiloAdmission, SiloPort
 from loko.scenario import Scenario
 
 __all__ = [
+    "Baseline",
     "Epsilon",
     "QJump",
     "QJumpAdmission",
-    "Rival",
     "SiloAdmission",
     "SiloPort",
-    "rival_admission",
-    "rival_conditions",
+    "baseline_admission",
+    "baseline_conditions",
 ]
 
 
-class Rival(Enum):
+class Baseline(Enum):
     """The systems by their names on the command line."""
 
     SILO = "silo"
     QJUMP = "qjump"
 
 
-def rival_admission(
-    rival: Rival, lab: Lab, scenario: Scenario, *, epsilon: Epsilon = Epsilon.PAPER
+def baseline_admission(
+    baseline: Baseline, lab: Lab, scenario: Scenario, *, epsilon: Epsilon = Epsilon.PAPER
 ) -> Admission:
-    """Return an empty admission control of a rival, for frames of up to the scenario's largest size.
+    """Return an empty admission control of a baseline, for frames of up to the scenario's largest size.
 
     Raises `InputError` for a lab that the system cannot describe.
     """
     frame_bytes = max(scenario.frame_bytes)
-    if rival is Rival.SILO:
+    if baseline is Baseline.SILO:
         return SiloAdmission(lab, frame_bytes=frame_bytes)
     return QJumpAdmission(lab, QJump.of(lab, scenario, frame_bytes=frame_bytes, epsilon=epsilon))
 
 
-def rival_conditions(rival: Rival) -> SchemeConditions:
-    """Return what a rival assumes, and why its guarantees do not hold."""
-    return (SiloAdmission if rival is Rival.SILO else QJumpAdmission).conditions
+def baseline_conditions(baseline: Baseline) -> SchemeConditions:
+    """Return what a baseline assumes, and why its guarantees do not hold."""
+    return (SiloAdmission if baseline is Baseline.SILO else QJumpAdmission).conditions

@@ -10,7 +10,7 @@ WRONG_INPUT: Final = 2
 """The exit status after wrong input: the same command fails again."""
 NOT_NOW: Final = os.EX_TEMPFAIL
 """The exit status, 75, after a fault of the environment: the same command may succeed later."""
-OF_ENVIRONMENT: Final = frozenset(
+ENVIRONMENT_FAULT: Final = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL),
@@ -19,13 +19,13 @@ OF_ENVIRONMENT: Final = frozenset(
 """Errors of the operating system that are faults of the environment, not of what the user has given."""
 
 
-class OneLineError(Exception):
+class UserError(Exception):
     """An error told in one line: what could not be done, where, and how to mend it."""
 
     status = WRONG_INPUT
 
 
-class EnvironmentFaultError(OneLineError):
+class EnvironmentFaultError(UserError):
     """A fault of the environment, such as a full disk, told in one line."""
 
     status = NOT_NOW

@@ -21,7 +21,7 @@ HOSTS = ("H1", "H2")
 _LEAST_PORTS = 2
 
 
-def shoelace_lab(profile: str, ports: int, config: Mapping[str, Setting] | None = None) -> Lab:
+def snake_test_lab(profile: str, ports: int, config: Mapping[str, Setting] | None = None) -> Lab:
     """Return a lab of one switch with this many ports laced. The controller's sessions use none of them.
 
     Raises `InputError` for a number of ports that cannot be laced, or that the switch does not have.
@@ -57,10 +57,10 @@ def shoelace_lab(profile: str, ports: int, config: Mapping[str, Setting] | None 
     )
 
 
-def laced_path(lab: Lab, source: str) -> tuple[Hop, ...]:
+def snake_path(lab: Lab, source: str) -> tuple[Hop, ...]:
     """Return the path of a host's frames through all laces. Raises `InputError` if the lab is no shoelace."""
     links = lab.links
-    if len(lab.switches) != 1 or set(lab.hosts) != set(HOSTS) or len(lab.laces) != len(links) - 2:
+    if len(lab.switches) != 1 or set(lab.hosts) != set(HOSTS) or len(lab.loop_cables) != len(links) - 2:
         raise InputError(f"lab '{lab.name}': is no shoelace of one switch and two hosts")
     ports = range(2, 2 * len(links) - 1, 2) if source == HOSTS[0] else range(2 * len(links) - 3, 0, -2)
     return tuple(Hop(switch=SWITCH, output_port=port) for port in ports)

@@ -19,13 +19,13 @@ from loko.document import PROFILES, InputError
 from loko.lab import Lab, is_interface_name, load_lab
 from loko.new_lab.network import Drawing
 from loko.schemas import SCHEMA_FOLDER, schema_line, schema_of
-from loko.units import Size
+from loko.units import DataSize
 
 _HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
 
 
 def simple_device(
-    *, name: str, rate_bps: int, latency_ns: int, room: Size, ports: int, link_rate_bps: int
+    *, name: str, rate_bps: int, latency_ns: int, room: DataSize, ports: int, link_rate_bps: int
 ) -> str:
     """The profile of a simple device (docs/devices.md), as a file's text."""
     key, value = ("frames", room.frames) if room.frames else ("bytes", room.bytes)

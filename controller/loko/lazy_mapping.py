@@ -9,7 +9,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class OnDemand(dict[_Key, _Value]):
+class LazyMapping(dict[_Key, _Value]):
     """Values by key, each made by `make(key)` on first use. Iteration covers those made so far."""
 
     def __init__(self, make: Callable[[_Key], _Value]) -> None:

@@ -9,11 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted, Refusal
+from loko.baselines import (
+    Baseline,
+    Epsilon,
+    QJump,
+    QJumpAdmission,
+    SiloAdmission,
+    SiloPort,
+    baseline_admission,
+)
 from loko.calculus import TokenBucket
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
-from loko.rivals import Epsilon, QJump, QJumpAdmission, Rival, SiloAdmission, SiloPort, rival_admission
 from loko.scenario import EVALUATION
 from loko.service_curve import service_curve
 
@@ -155,10 +163,10 @@ REQUESTS = st.lists(
 )
 
 
-@pytest.mark.parametrize("rival", list(Rival))
+@pytest.mark.parametrize("rival", list(Baseline))
 @given(requests=REQUESTS)
 def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
-    admission: Admission = rival_admission(rival, ZODIAC, EVALUATION)
+    admission: Admission = baseline_admission(rival, ZODIAC, EVALUATION)
     for number, pair, rate_bps, burst_bytes, releases in requests:
         asked = flow(number, pair, rate_bps, burst_bytes)
         if asked.id in admission.admitted:
@@ -170,7 +178,7 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
             used = {name: [share.used for share in before[name].shares if share.used] for name in before}
             for name in ZODIAC.switches:
                 assert [share.used for share in admission.usage(name).shares if share.used] == used[name]
-    again: Admission = rival_admission(rival, ZODIAC, EVALUATION)
+    again: Admission = baseline_admission(rival, ZODIAC, EVALUATION)
     for admitted in reversed(admission.admitted.values()):
         answer = again.request(admitted.flow)
         assert isinstance(answer, Admitted)
@@ -180,7 +188,7 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
         assert kept == [share for share in again.usage(name).shares if share.used]
 
 
-@pytest.mark.parametrize("rival", list(Rival))
+@pytest.mark.parametrize("rival", list(Baseline))
 def test_unknown_flows_cannot_be_released(rival) -> None:
     with pytest.raises(InputError, match="not admitted"):
-        rival_admission(rival, ZODIAC, EVALUATION).release("f0", now_ns=0)
+        baseline_admission(rival, ZODIAC, EVALUATION).release("f0", now_ns=0)

@@ -15,7 +15,7 @@ LONGEST_NODE: Final = 9
 _SAYS_HOST: Final = ("type", "kind", "role")
 
 
-class FoundNode(NamedTuple):
+class ParsedNode(NamedTuple):
     """A node of a file."""
 
     label: str
@@ -24,10 +24,10 @@ class FoundNode(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundNetwork:
+class ParsedNetwork:
     """The nodes by their ids in the file, the cables between them, and what was left out."""
 
-    nodes: Mapping[str, FoundNode]
+    nodes: Mapping[str, ParsedNode]
     cables: Sequence[tuple[str, str]]
     interfaces: Sequence[tuple[str, str]] = ()
     """Names of the interfaces at the ends of each cable; empty if the file has none."""
@@ -59,7 +59,7 @@ def cables_of_arcs(arcs: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, str
     return cables, (f"{len(listed)} arcs are {len(cables)} cables, since both directions are listed",)
 
 
-def names_of(nodes: Mapping[str, FoundNode]) -> dict[str, str]:
+def names_of(nodes: Mapping[str, ParsedNode]) -> dict[str, str]:
     """Return a name for each node by its id: unique, and short enough for interfaces of Linux.
 
     The name is the label in ASCII, or the id if the label has neither letters nor digits. Other characters

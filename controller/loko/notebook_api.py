@@ -21,8 +21,8 @@ from loko.lab import Lab, load_lab
 from loko.mix import Mix
 from loko.planning import Plan
 from loko.requests import Request, deadlines_of, load_requests
-from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Scenario, Unknown
-from loko.schemes import SchemeName, admission_of, choice_of, default_scheme, expected_mix
+from loko.scenario import UNKNOWN, ActionType, MatchType, OpenFlow, Scenario, Unknown
+from loko.schemes import SchemeName, admission_of, default_scheme, expected_mix, variant_of
 from loko.service_curve import SwitchService, service_curve
 
 _Value = TypeVar("_Value")
@@ -33,8 +33,8 @@ def model(
     *,
     packet_sizes_bytes: Sequence[int] | None = None,
     entries: int | None = None,
-    match: Match | str | None = None,
-    action: Action | str | None = None,
+    match: MatchType | str | None = None,
+    action: ActionType | str | None = None,
     openflow: OpenFlow | str = OpenFlow.V1_0,
 ) -> SwitchService:
     """What a switch guarantees to all its flows together: rate, latency and buffer (`loko model`).
@@ -47,8 +47,8 @@ def model(
     scenario = Scenario(
         packet_sizes_bytes=_known(None if packet_sizes_bytes is None else tuple(packet_sizes_bytes)),
         entries=_known(entries),
-        match=_known(None if match is None else Match(match)),
-        action=_known(None if action is None else Action(action)),
+        match=_known(None if match is None else MatchType(match)),
+        action=_known(None if action is None else ActionType(action)),
         openflow=OpenFlow(openflow),
     )
     return service_curve(profile if isinstance(profile, Profile) else load_profile(profile), scenario)
@@ -73,7 +73,7 @@ def plan(
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
-    choice = choice_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
+    choice = variant_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
     planned = default_entries(lab) if entries is None else entries

@@ -21,13 +21,13 @@ from loko.admission import (
     Usage,
     suggest_on_path,
 )
+from loko.baselines.bucket import BucketAdmission, BucketUse, SharedBucket
+from loko.baselines.conditions import SILO_CONDITIONS
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.rivals.bucket import BucketAdmission, BucketUse, SharedBucket
-from loko.rivals.conditions import SILO_CONDITIONS
 from loko.service_curve import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"

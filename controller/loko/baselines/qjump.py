@@ -20,15 +20,15 @@ from loko.admission import (
     Usage,
     suggest_on_path,
 )
+from loko.baselines.bucket import BucketAdmission, BucketUse, SharedBucket
+from loko.baselines.conditions import QJUMP_CONDITIONS
 from loko.calculus import time_ns
 from loko.device import Profile
 from loko.document import InputError
-from loko.exact import ExactSum
+from loko.exact_sum import ExactSum
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, longest_path
-from loko.rivals.bucket import BucketAdmission, BucketUse, SharedBucket
-from loko.rivals.conditions import QJUMP_CONDITIONS
 from loko.scenario import Scenario
 from loko.service_curve import service_curve
 
