@@ -93,7 +93,7 @@ def serve(
         ),
     ] = None,
     entries: EntriesOption = None,
-    fillers: Annotated[
+    padding: Annotated[
         int | None,
         typer.Option(
             min=0,
@@ -227,7 +227,7 @@ def serve(
         mix=mix,
         target_ms=target_ms,
         entries=entries,
-        fillers=fillers,
+        padding=padding,
         frame_bytes=frame_bytes,
         changes_per_s=changes_per_s,
         compare_s=compare_s,
@@ -273,7 +273,7 @@ def serve(
         changes_per_s=granted.changes_per_s,
         compare_s=granted.compare_s,
         reroute_s=reroute,
-        fillers=granted.fillers,
+        padding=granted.padding,
         delete_foreign_entries=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
         sidecar=sidecar,
@@ -321,7 +321,7 @@ class _AdmissionOptions(NamedTuple):
     mix: str | None
     target_ms: float | None
     entries: int | None
-    fillers: int | None
+    padding: int | None
     frame_bytes: list[str] | None
     changes_per_s: float | None
     compare_s: float | None
@@ -337,7 +337,7 @@ class _Granted(NamedTuple):
     options: dict[str, str]
     changes_per_s: float
     compare_s: float
-    fillers: int
+    padding: int
 
 
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
@@ -365,7 +365,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         match=match_of(lab),
         sizes_at=declared_sizes(lab, declared),
     )
-    fillers = lab.fillers if given.fillers is None else given.fillers
+    padding = lab.padding if given.padding is None else given.padding
     allocated = choice.allocation or FIFTH_RATE.name
     traffic = served_traffic(changes_per_s, parse_control(given.control or ()), compare_s=compare_s)
     admission = admission_of(
@@ -375,14 +375,14 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         mix=expected,
         traffic=traffic,
         target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
-        padding=fillers,
+        padding=padding,
     )
     options = {
         "scheme": scheme.value,
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(given.target_ms),
         "entries": ",".join(map(str, sorted(set(planned_entries(lab, entries).values())))),
-        "fillers": str(fillers),
+        "fillers": str(padding),
         "frame-bytes": ",".join(map(str, sorted(declared))),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(given.control or [])),
@@ -394,10 +394,10 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         lab=lab,
         reserved=reserved_of(lab, choice, traffic),
         entries=planned_entries(lab, entries),
-        fillers=fillers,
+        padding=padding,
         openflow=openflow,
     )
-    return _Granted(SchemeAdmitter(lab, admission), terms, options, changes_per_s, compare_s, fillers)
+    return _Granted(SchemeAdmitter(lab, admission), terms, options, changes_per_s, compare_s, padding)
 
 
 def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:
@@ -436,7 +436,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         lab=lab,
         reserved=describe(driver_traffic(served.changes_per_s)),
         entries=dict.fromkeys(lab.switches, served.table_entries),
-        fillers=0,
+        padding=0,
         openflow=openflow,
     )
     return _Granted(slots, terms, options, served.changes_per_s, 0.0, 0)

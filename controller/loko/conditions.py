@@ -29,8 +29,8 @@ class Terms:
     """Reservation of each switch, in words."""
     entries: Mapping[str, int]
     """By switch, the entries that its table is planned for."""
-    fillers: int | None = None
-    """Filler entries, as for `loko.schemes.admission_of`."""
+    padding: int | None = None
+    """Padding entries, as for `loko.schemes.admission_of`."""
     openflow: OpenFlow = OpenFlow.V1_0
     """OpenFlow version of the switches' sessions."""
     entry_per_flow: bool = True
@@ -119,8 +119,8 @@ def _planned_entries(terms: Terms) -> tuple[str, ...]:
         return planned
     filled = (
         "Tables are filled up with entries that no frame hits."
-        if terms.fillers is None
-        else f"Of these, {terms.fillers} always stand there that no frame hits."
+        if terms.padding is None
+        else f"Of these, {terms.padding} always stand there that no frame hits."
     )
     return (*planned, filled)
 

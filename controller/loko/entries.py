@@ -22,13 +22,13 @@ PROTOCOL_UDP: Final = 17
 UNTAGGED: Final = 0xFFFF
 """Used instead of a VID: the frame has no tag (OFP_VLAN_NONE)."""
 EVALUATION_ENTRIES: Final = 17
-"""Entries a switch of section 6: 4 used and 13 dummies."""
+"""Entries a switch of section 6: 4 used and 13 padding entries."""
 
-_DUMMY_NETWORK: Final = IPv4Network("192.0.2.0/24")  # TEST-NET-1, RFC 5737: never assigned to a host
+_PADDING_NETWORK: Final = IPv4Network("192.0.2.0/24")  # TEST-NET-1, RFC 5737: never assigned to a host
 _DUMMY_HOSTS: Final = 253
 _DUMMY_UDP_PORT: Final = 9  # "discard", RFC 863; a zero port would be a wildcard on the board
 _FIRST_PRIORITY: Final = 100
-_FILLER_PRIORITY: Final = 200
+_PADDING_PRIORITY: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +161,12 @@ def planned_entries(lab: Lab, entries: int | Unknown) -> dict[str, int]:
 def switch_entries(
     lab: Lab, routed: Sequence[Routed], *, entries: int | Unknown = EVALUATION_ENTRIES
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    """Return the table of every switch of the lab: dummies first, used entries last, increasing priorities.
+    """Return the table of every switch of the lab: padding first, used entries last, increasing priorities.
 
-    Every flow has an entry for each visit to a switch of its path, and nowhere else.
-    So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
-    No traffic of the lab hits a dummy. With `UNKNOWN` entries there are no dummies, and flows may fill a
-    table. Raises `InputError` if a table would not hold its flows.
+    Every flow has an entry for each visit to a switch of its path, and nowhere else. So the search visits
+    every entry for each frame, the worst case of section 6, whatever the flows are. No traffic of the lab
+    hits a padding entry. With `UNKNOWN` entries there are no padding entries, and flows may fill a table.
+    Raises `InputError` if a table would not hold its flows.
     """
     refuse_duplicates([route.flow for route in routed])
     _refuse_reserved_addresses(lab)
@@ -237,10 +237,10 @@ def padding_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
 
     Their priority is above the flows'. So the search compares every one of them for each frame, wherever they
     are in the table, even after a hit. No frame is handled sooner than with `count` entries and its own.
-    Raises `InputError` if hosts have the addresses of dummies.
+    Raises `InputError` if hosts have the addresses of padding entries.
     """
     _refuse_reserved_addresses(lab)
-    return tuple(replace(_dummy(number), priority=_FILLER_PRIORITY) for number in range(count))
+    return tuple(replace(_padding_entry(number), priority=_PADDING_PRIORITY) for number in range(count))
 
 
 def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int | Unknown) -> tuple[FlowEntry, ...]:
@@ -253,19 +253,19 @@ def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int | Unkn
             f"{switch}: {len(used)} flows pass, {planned} entries are planned; plan more entries"
         )
     fill = 0 if isinstance(entries, Unknown) else planned - len(used)
-    dummies = [_dummy(number) for number in range(fill)]
+    padding = [_padding_entry(number) for number in range(fill)]
     return tuple(
-        replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*dummies, *used])
+        replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*padding, *used])
     )
 
 
 @lru_cache(maxsize=256)
-def _dummy(number: int) -> FlowEntry:
+def _padding_entry(number: int) -> FlowEntry:
     # It has an output: an entry without actions would inherit old ones on the board (quirk Q55).
     return five_tuple_entry(
         priority=_FIRST_PRIORITY,
-        nw_src=_DUMMY_NETWORK[1 + number % _DUMMY_HOSTS],
-        nw_dst=_DUMMY_NETWORK[254],
+        nw_src=_PADDING_NETWORK[1 + number % _DUMMY_HOSTS],
+        nw_dst=_PADDING_NETWORK[254],
         tp_src=_DUMMY_UDP_PORT + number // _DUMMY_HOSTS,
         tp_dst=_DUMMY_UDP_PORT,
         output_port=1,
@@ -274,5 +274,7 @@ def _dummy(number: int) -> FlowEntry:
 
 def _refuse_reserved_addresses(lab: Lab) -> None:
     for host in lab.hosts.values():
-        if host.ip.ip in _DUMMY_NETWORK:
-            raise InputError(f"{lab.path}: hosts.{host.name}.ip: {_DUMMY_NETWORK} is kept for dummy entries")
+        if host.ip.ip in _PADDING_NETWORK:
+            raise InputError(
+                f"{lab.path}: hosts.{host.name}.ip: {_PADDING_NETWORK} is kept for padding entries"
+            )

@@ -210,15 +210,15 @@ def admission_of(
     packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
     promises them.
 
-    By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
-    they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
-    this: with few entries, frames follow each other faster.
+    By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
+    Where they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must
+    know this: with few entries, frames follow each other faster.
 
     Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
     if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
-        raise InputError(f"fillers: {padding} of {entries} entries leave none to flows; plan fewer")
+        raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme is SchemeName.LOKO:
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
@@ -229,7 +229,7 @@ def admission_of(
             lab,
             allocator.allocations(schemes),
             control,
-            fillers=padding or 0,
+            padding=padding or 0,
             splits_of=splits_for(scenario, traffic),
         )
     if choice.scheme is SchemeName.PACKETS:
@@ -247,10 +247,10 @@ def admission_of(
                 expected_mix(lab, mix),
                 largest_ns=targets,
                 traffic=traffic,
-                fillers=padding,
+                padding=padding,
             )
         kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
-        return kind(lab, scenario, targets, traffic=traffic, fillers=padding)
+        return kind(lab, scenario, targets, traffic=traffic, padding=padding)
     if choice.scheme is SchemeName.PORTS:
         from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
 
@@ -258,9 +258,9 @@ def admission_of(
             from loko.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
 
             return WholePathAdmission(
-                lab, scenario, target_ns=target_ns, fillers=padding, deadlines_ns=deadlines_ns
+                lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
             )
-        return PortAdmission(lab, scenario, target_ns=target_ns, fillers=padding)
+        return PortAdmission(lab, scenario, target_ns=target_ns, padding=padding)
     return baseline_admission(Baseline(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 
 
@@ -322,7 +322,7 @@ def _targets(
     *,
     largest_ns: Mapping[str, float] | None,
     traffic: ControlTraffic,
-    fillers: int | None,
+    padding: int | None,
 ) -> dict[str, float]:
     from loko.optimised import expected_requests, streams_of  # noqa: PLC0415 - as above
     from loko.packets import optimised_targets  # noqa: PLC0415 - as above
@@ -342,5 +342,5 @@ def _targets(
         rounds=1 if is_small else 0,
         worth=lambda admitted: stream_of[admitted.flow.id].worth(admitted.guarantee_ns),
         traffic=traffic,
-        fillers=fillers,
+        padding=padding,
     )

@@ -40,7 +40,7 @@ class BuildRequest:
     allocation: str
     """The scheme by which the controller admits the flows."""
     entries: int
-    """Entries in each table, dummies included."""
+    """Entries in each table, padding entries included."""
     cores: CorePlan
     seed: int
     openflow: OpenFlow = OpenFlow.V1_0

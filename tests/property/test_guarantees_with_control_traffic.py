@@ -63,7 +63,7 @@ REQUESTS: Mapping[MessageType, bytes] = {
     MessageType.FLOW_DELETE_STRICT: _without_hits(of.OFPFC_DELETE_STRICT),
     MessageType.FLOW_MODIFY: _without_hits(of.OFPFC_MODIFY),
     MessageType.FLOW_MODIFY_STRICT: _without_hits(of.OFPFC_MODIFY_STRICT),
-    # The table is full of dummies, so this is refused, which costs more.
+    # The table is full of padding entries, so this is refused, which costs more.
     MessageType.FLOW_ADD: flow_mod(NOBODY, [parser.OFPActionOutput(1, 0)], priority=7, xid=9),
     MessageType.TABLE_STATISTICS: table_stats_request(9),
     MessageType.FLOW_STATISTICS: flow_stats_request(9),
@@ -120,16 +120,16 @@ def drawn(draw: st.DrawFn) -> Drawn:
 
 
 def admitted_flows(case: Drawn) -> list[Admitted]:
-    """Return the requests that Loko admits, and fillers that use up the switches."""
+    """Return the requests that Loko admits, and padding entries that use up the switches."""
     scenario = loko_scenario(entries=case.entries, packet_sizes_bytes=case.sizes)
     allocations = allocations_of(case.lab, case.scheme, scenario, case.control)
     limit = allocations["s1"]
     if not limit.feasible:
         return []
     admission = LokoAdmission(case.lab, allocations)
-    # The fillers take whatever is left of the switches.
-    fillers = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
-    for number, (ends, place, rate, burst) in enumerate([*case.requests, *fillers]):
+    # The padding entries take whatever is left of the switches.
+    padding = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
+    for number, (ends, place, rate, burst) in enumerate([*case.requests, *padding]):
         frame_bytes = case.sizes[place % len(case.sizes)]
         flow = Flow(
             id=f"flow-{number}",

@@ -19,7 +19,7 @@ from loko.network import on_shortest_paths
 SETTLED_NS = 600_000_000
 """All tables are installed by then, and the boards will send nothing to their controllers for a long time."""
 _DISCARD = 9
-"""UDP port of the dummy entries."""
+"""UDP port of the padding entries."""
 _STEP_NS = 20_000
 _BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
 
@@ -48,16 +48,16 @@ def carry(
     entries: int,
     seed: int,
     dummies: bool = True,
-    fillers: int = 0,
+    padding: int = 0,
     control: Mapping[str, Sequence[tuple[int, bytes]]] = MappingProxyType({}),
 ) -> list[Seen]:
     """Return what happens to frames released at these instants (flow number -> instants in ns).
 
-    Without dummies, each table contains the flows' entries and this many filler entries. `control` gives what
-    the controller sends to each switch: instants and segments.
+    Without padding entries, each table contains the flows' entries and this many padding entries. `control`
+    gives what the controller sends to each switch: instants and segments.
     """
-    table = padding_entries(lab, fillers)
-    return _Run(lab, flows, entries, seed, dummies=dummies, fillers=table).carry(releases, control)
+    table = padding_entries(lab, padding)
+    return _Run(lab, flows, entries, seed, dummies=dummies, padding=table).carry(releases, control)
 
 
 class _Run:
@@ -69,7 +69,7 @@ class _Run:
         seed: int,
         *,
         dummies: bool,
-        fillers: Sequence[FlowEntry],
+        padding: Sequence[FlowEntry],
     ) -> None:
         self._far = {(end.node, end.port): far for end, far in lab.cables()}
         self._hosts = lab.hosts
@@ -81,7 +81,7 @@ class _Run:
             at = 2_000_000
             table = [entry for entry in tables[name] if dummies or entry.match.tp_dst != _DISCARD]
             if not dummies:  # the service's entries all have the same priority, in any order
-                table = [*(replace(entry, priority=100) for entry in table), *fillers]
+                table = [*(replace(entry, priority=100) for entry in table), *padding]
             for segment in session_segments(table):
                 board.segment(at, segment)
                 at += 2_000_000

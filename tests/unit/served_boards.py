@@ -68,13 +68,13 @@ class ServedBoards:
         entries: int = 17,
         capacity: int = 128,
         delete_strangers: bool = False,
-        fillers: int = 0,
+        padding: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
         compare_ns: int = 0,
         reroute_ns: int | None = None,
     ) -> None:
         self.reroute_ns = reroute_ns
-        self.fillers, self.compare_ns = fillers, compare_ns
+        self.padding, self.compare_ns = padding, compare_ns
         self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
         self.delete_strangers = delete_strangers
@@ -117,7 +117,7 @@ class ServedBoards:
             stored=self.store.load(),
             backlogs=self.store.backlogs(),
             last_number=self.store.last_number(),
-            fillers=padding_entries(self.lab, self.fillers),
+            padding=padding_entries(self.lab, self.padding),
             openflow=self.openflow,
             conditions=CONDITIONS,
             reroute_ns=self.reroute_ns,
@@ -135,7 +135,7 @@ class ServedBoards:
             match=match_of(self.lab),
         )
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
-        self.admission = LokoAdmission(self.lab, allocations, fillers=self.fillers)
+        self.admission = LokoAdmission(self.lab, allocations, padding=self.padding)
         self.admitter: Admitter = SchemeAdmitter(self.lab, self.admission)
 
     def decision(
@@ -283,7 +283,7 @@ class ServedBoards:
 
     def promised(self) -> dict[str, list[tuple[int, bytes]]]:
         """Return what the tables should contain."""
-        filling = [(OWN_MARK << 48 | 1 << 47 | number, self._output(1)) for number in range(self.fillers)]
+        filling = [(OWN_MARK << 48 | 1 << 47 | number, self._output(1)) for number in range(self.padding)]
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.manager.flows.values():
             if promise.state is FlowState.INSTALLED:

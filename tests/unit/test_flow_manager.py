@@ -352,7 +352,7 @@ def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("safe", [False, True])
 def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> None:
-    served = ServedBoards(tmp_path / "flows.sqlite", safe=safe, fillers=15)
+    served = ServedBoards(tmp_path / "flows.sqlite", safe=safe, padding=15)
     served.settle()
     assert [len(table) for table in served.tables().values()] == [15, 15]
     granted = [served.request(flow(number)) for number in range(3)]
@@ -371,14 +371,14 @@ def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> No
 
 
 def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
-    """Admission counts on the fillers, so nothing is admitted where one is missing."""
-    served = ServedBoards(tmp_path / "flows.sqlite", fillers=5)
+    """Admission counts on the padding entries, so nothing is admitted where one is missing."""
+    served = ServedBoards(tmp_path / "flows.sqlite", padding=5)
     served.settle()
     served.reboot("s1")
     while served.manager.drivers["s1"].phase is not SessionPhase.KEEPING:
         served.step()
     answer = served.request(flow(1, "H1", "H2"))
-    assert answer == Unavailable("f1", "s1", "5 of its 5 filler entries are missing")
+    assert answer == Unavailable("f1", "s1", "5 of its 5 padding entries are missing")
     served.settle()
     assert isinstance(served.request(flow(1)), Granted)
     assert served.tables() == served.promised()
@@ -387,15 +387,15 @@ def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
 def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Path) -> None:
     """Even after all entries have been renewed and moved, the search compares all of them."""
     delays = {}
-    for fillers in (0, 10):
-        served = ServedBoards(tmp_path / f"{fillers}.sqlite", fillers=fillers)
+    for padding in (0, 10):
+        served = ServedBoards(tmp_path / f"{padding}.sqlite", padding=padding)
         served.settle()
         for number in range(3):
             served.request(flow(number, frame_bytes=306, burst_bytes=306.0))
         for _ in range(2 * REFRESH_NS // S):
             served.step(S)
         served.settle()
-        delays[fillers] = [frame_delay_ns(served, number) for number in range(3)]
+        delays[padding] = [frame_delay_ns(served, number) for number in range(3)]
     entry_ns = 8_000  # an entry that is compared costs more than this, a skipped one less
     assert min(delays[10]) - min(delays[0]) > 10 * entry_ns
 

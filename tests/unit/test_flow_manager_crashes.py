@@ -92,7 +92,7 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
         tmp_path / "flows.sqlite",
         safe=bool(seed % 2),
         entries=20,
-        fillers=3 if seed % 3 == 0 else 0,
+        padding=3 if seed % 3 == 0 else 0,
         openflow=openflow,
     )
     served.settle()

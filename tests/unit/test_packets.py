@@ -289,7 +289,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     phase_ns, seed = when
     scenario = loko_scenario(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
-        RING, scenario, dict(zip(RING.switches, targets, strict=True)), fillers=None if full else 0
+        RING, scenario, dict(zip(RING.switches, targets, strict=True)), padding=None if full else 0
     )
     for number, asked_flow in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
@@ -333,7 +333,7 @@ def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([(306,), (64, 306)]), st.integers(1, 10), requests, WHEN, st.randoms())
-def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, when, random) -> None:
+def test_no_frame_is_lost_or_late_while_tables_change(sizes, padding, asked, when, random) -> None:
     """As above, with the service's tables, and changes as fast as the service paces them."""
     phase_ns, seed = when
     per_s = 40.0
@@ -341,7 +341,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
         RING,
         loko_scenario(entries=ENTRIES, packet_sizes_bytes=sizes),
         traffic={MessageType.CHANGE: MessageRate(per_s=per_s)},
-        fillers=fillers,
+        padding=padding,
     )
     for number, asked_flow in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
@@ -357,7 +357,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
         lambda delay_ns: random.choice([280_000, delay_ns, random.randrange(280_000, delay_ns + 280_000)]),
     )
     control = {
-        name: changes(fillers, critical_ns - random.randrange(3_000_000), round(1e9 / per_s), 6)
+        name: changes(padding, critical_ns - random.randrange(3_000_000), round(1e9 / per_s), 6)
         for name in RING.switches
     }
     seen = carry(
@@ -367,7 +367,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
         entries=ENTRIES,
         seed=seed,
         dummies=False,
-        fillers=fillers,
+        padding=padding,
         control=control,
     )
     lost, ratio = worst(admitted, seen)

@@ -85,7 +85,7 @@ def test_a_cable_removed_from_the_lab_breaks_its_flows_and_stops_nothing(tmp_pat
 
 def test_a_long_table_loses_the_entries_of_a_removed_cable_too(tmp_path: Path) -> None:
     """A board in safe mode keeps its table; so many entries cannot be listed, nor told apart."""
-    served = begun(tmp_path / "s", fillers=12, safe=True)
+    served = begun(tmp_path / "s", padding=12, safe=True)
     assert len(served.tables()["s1"]) > LISTABLE
     restart(served, removed=True)
     assert served.tables() == served.promised()

@@ -292,7 +292,7 @@ def test_plan_shows_both_ways(tmp_path: Path) -> None:
         ),
         ((*STACKS, "--scheme", "packets"), "--forwarding vlan-stack: scheme packets does not know of tags"),
         ((*STACKS, "--allocation", "optimised"), "--forwarding vlan-stack: allocation optimised"),
-        ((*STACKS, "--fillers", "3"), "--forwarding vlan-stack: says nothing with --fillers"),
+        ((*STACKS, "--padding", "3"), "--forwarding vlan-stack: says nothing with --padding"),
     ],
 )
 def test_what_does_not_go_with_stacks_is_one_line(arguments, error, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ SCENARIO = loko_scenario(entries=60, packet_sizes_bytes=(FRAME_BYTES,))
 
 def admission(deadline_ns: float) -> WholePathAdmission:
     deadlines_ns = {flow.id: deadline_ns for flow in FLOWS}
-    return WholePathAdmission(LINE, SCENARIO, target_ns=None, fillers=None, deadlines_ns=deadlines_ns)
+    return WholePathAdmission(LINE, SCENARIO, target_ns=None, padding=None, deadlines_ns=deadlines_ns)
 
 
 def fitting(scheme: str, deadline_ns: float, target_ns: float | None = None) -> int:

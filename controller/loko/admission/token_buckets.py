@@ -62,7 +62,7 @@ class LokoAdmission:
         allocations: Mapping[str, Allocation],
         control: TokenBucket = NOTHING,
         *,
-        fillers: int = 0,
+        padding: int = 0,
         entry_per_flow: bool = True,
         between: Callable[[str, str], tuple[Hop, ...]] | None = None,
         splits_of: SplitsOf | None = None,
@@ -86,7 +86,7 @@ class LokoAdmission:
         self._splits_of = splits_of
         self._suggest = self._suggestion_on(None)
         """Shared by all refusals on shortest paths: it takes time to make, and few are read."""
-        self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
+        self._control, self._padding, self._entry_per_flow = control, padding, entry_per_flow
         self._limits: dict[int, _Limits] = {}
         """By the identity of the allocation."""
         alike = {id(allocation): allocation for allocation in allocations.values()}
@@ -253,7 +253,7 @@ class LokoAdmission:
         known = self._limits.get(id(allocation))
         if known is None:
             known = self._limits[id(allocation)] = _Limits(
-                allocation, self._control, self._fillers, entry_per_flow=self._entry_per_flow
+                allocation, self._control, self._padding, entry_per_flow=self._entry_per_flow
             )
         return known
 
@@ -380,7 +380,7 @@ class _Limits:
     )
 
     def __init__(
-        self, allocation: Allocation, control: TokenBucket, fillers: int, *, entry_per_flow: bool
+        self, allocation: Allocation, control: TokenBucket, padding: int, *, entry_per_flow: bool
     ) -> None:
         service = allocation.service
         scenario = service.scenario
@@ -395,9 +395,9 @@ class _Limits:
         self.max_burst_bytes = allocation.max_burst_bytes
         planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
         self.entry_per_flow = entry_per_flow
-        self.max_entries = planned - fillers if entry_per_flow else _MOST_FLOWS
+        self.max_entries = planned - padding if entry_per_flow else _MOST_FLOWS
         self.planned, self.table = planned, table
-        """Entries that the table is planned for, with fillers, and that it has."""
+        """Entries that the table is planned for, with padding entries, and that it has."""
         certain = 1 - (self.max_entries + 4) * _ULP
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         """The allowed rate and burst, less the most that rounding errors can add up to in a full table."""

@@ -102,12 +102,12 @@ def plan(
     epsilon: Annotated[
         Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
     ] = Epsilon.PAPER,
-    fillers: Annotated[
+    padding: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Plan as for 'loko serve --fillers': this many entries belong to no flow, and nothing else"
-            " fills the tables up. Default: dummies fill them up.",
+            help="Plan as for 'loko serve --padding': this many entries belong to no flow, and nothing else"
+            " fills the tables up. Default: padding fills them up.",
         ),
     ] = None,
     target_ms: Annotated[
@@ -201,7 +201,7 @@ def plan(
             echoes_per_s=echoes_per_s,
             changes_per_s=changes_per_s,
             compare_s=compare_s,
-            fillers=fillers,
+            padding=padding,
             openflow=openflow,
             forwarding=forwarding,
             limit_s=time_limit if find_largest else None,
@@ -297,7 +297,7 @@ class _PlanRequest:
     echoes_per_s: float | None
     changes_per_s: float | None
     compare_s: float
-    fillers: int | None
+    padding: int | None
     openflow: OpenFlow
     forwarding: ForwardingMode
     target_ms: float | None
@@ -330,7 +330,7 @@ class _PlanRequest:
         """Raise `InputError` for options that do not go with the forwarding."""
         if self.forwarding is ForwardingMode.VLAN_STACK:
             for choice in choices:
-                refuse_stacks(choice, sheet=sheet, fillers=self.fillers)
+                refuse_stacks(choice, sheet=sheet, padding=self.padding)
 
     def answer(self, choice: SchemeVariant) -> _SchemePlan:
         """Plan by one scheme. Raises `InputError`."""
@@ -360,7 +360,7 @@ class _PlanRequest:
             lab=self.lab,
             reserved=reserved_of(self.lab, choice, self.traffic),
             entries=planned_entries(self.lab, self.entries),
-            fillers=self._fillers,
+            padding=self._padding,
             openflow=self.openflow,
             entry_per_flow=self.forwarding is ForwardingMode.PER_FLOW,
         )
@@ -466,15 +466,15 @@ class _PlanRequest:
             mix=expected,
             traffic=self.traffic,
             control=echo_traffic(self.echoes_per_s or 0.0),
-            padding=self._fillers,
+            padding=self._padding,
             target_ns=target_ns,
             deadlines_ns=deadlines_of(requests),
         )
 
     @property
-    def _fillers(self) -> int | None:
+    def _padding(self) -> int | None:
         """Entries that no frame hits. A service keeps those of its lab, and adds none."""
-        return self.lab.fillers if self.fillers is None and self.changes_per_s is not None else self.fillers
+        return self.lab.padding if self.padding is None and self.changes_per_s is not None else self.padding
 
 
 def _falls_of(admission: Admission, result: Plan) -> LimitTest | None:

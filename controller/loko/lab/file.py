@@ -138,7 +138,7 @@ class LabFile(StrictModel):
     controller: str | None = None
     allocation: str | None = None
     mix: Mix | None = None
-    fillers: int = Field(default=0, ge=0, le=127)
+    padding: int = Field(default=0, ge=0, le=127)
     processes: Literal["together", "separate"] = "together"
 
     @field_validator("allocation")

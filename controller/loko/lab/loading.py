@@ -115,7 +115,7 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
-            fillers=self._file.fillers,
+            padding=self._file.padding,
             separate=self._file.processes == "separate",
             allocation=self._file.allocation,
             mix=self._file.mix,

@@ -158,7 +158,7 @@ class Lab:
     cabling: Path | None = None
     """The file that says which switches are real boards."""
 
-    fillers: int = 0
+    padding: int = 0
     """Entries that no frame hits, which the service keeps in every table (docs/service.md)."""
     separate: bool = False
     """Whether each emulated board is a process of its own in live runs, or all share one."""

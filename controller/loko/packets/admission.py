@@ -169,7 +169,7 @@ class PacketAdmission:
         targets: Mapping[str, float] | None = None,
         *,
         traffic: ControlTraffic = NO_MESSAGES,
-        fillers: int | None = None,
+        padding: int | None = None,
         grid: Grid | None = None,
     ) -> None:
         """Start empty. `targets` has the largest delay of every switch in ns, from first bit in to first out.
@@ -185,7 +185,7 @@ class PacketAdmission:
         """By id of each admitted flow. Its loads are made only when needed, as they are many."""
         self._lab = lab
         self._targets = dict(targets or default_targets(lab, scenario))
-        self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
+        self._scenario, self._traffic, self._padding = scenario, traffic, padding
         self._grid = grid or Grid.standard()
         self._servers: dict[tuple[object, ...], FrameServer] = {}
         self._switches = LazyMapping(self._switch)
@@ -346,7 +346,7 @@ class PacketAdmission:
                     target = work_ns + max(idle_ns.values())
                     kinds[kind] = target, GuaranteeKind.LOSS if is_full else GuaranteeKind.LATENESS
                 targets[name], promises[name] = kinds[kind]
-            slower = type(self)(lab, self._scenario, targets, traffic=self._traffic, fillers=self._fillers)
+            slower = type(self)(lab, self._scenario, targets, traffic=self._traffic, padding=self._padding)
         except InputError:  # not even one frame
             return MarginLimit(first, promises.get(first, GuaranteeKind.LOSS))
         for admitted in flows:
@@ -414,13 +414,13 @@ class PacketAdmission:
 
     def _made_server(self, lab: Lab, name: str) -> FrameServer:
         """Return the server of a switch, which keeps the target of this admission."""
-        switch, fillers = lab.switches[name], self._fillers
+        switch, padding = lab.switches[name], self._padding
         return frame_server(
             deterministic(switch.profile),
             self._scenario.at(name),
             self._traffic,
             fastest=deterministic(switch.fastest),
-            least_entries=None if fillers is None else fillers + 1,
+            least_entries=None if padding is None else padding + 1,
             control_wait_ns=None if lab.controller is None else self._targets[name],
         )
 
@@ -434,7 +434,7 @@ class PacketAdmission:
             self._server(name),
             self._grid,
             target_ns=self._targets[name],
-            max_entries=entries - (self._fillers or 0),
+            max_entries=entries - (self._padding or 0),
             hint=suggest_more_entries(name, entries, table),
             clock=self._clock,
         )

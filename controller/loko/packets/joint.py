@@ -59,11 +59,11 @@ class JointAdmission(PacketAdmission):
         targets: Mapping[str, float] | None = None,
         *,
         traffic: ControlTraffic = NO_MESSAGES,
-        fillers: int | None = None,
+        padding: int | None = None,
     ) -> None:
         """See `PacketAdmission`."""
-        super().__init__(lab, scenario, targets, traffic=traffic, fillers=fillers)
-        limits = PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers, grid=_GRID)
+        super().__init__(lab, scenario, targets, traffic=traffic, padding=padding)
+        limits = PacketAdmission(lab, scenario, targets, traffic=traffic, padding=padding, grid=_GRID)
         self._limits = limits.switches
         """Room of each switch and limits of its ports, in cells; no flow is ever added."""
         self._stages: dict[str, SharedPath] = {}

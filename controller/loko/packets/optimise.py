@@ -29,7 +29,7 @@ def optimised_targets(
     rounds: int = 1,
     worth: Callable[[Admitted], float] = lambda _: 1.0,
     traffic: ControlTraffic = NO_MESSAGES,
-    fillers: int | None = None,
+    padding: int | None = None,
 ) -> dict[str, float]:
     """Return the delay targets in ns with which most flows of all samples fit, each requested in order.
 
@@ -53,7 +53,7 @@ def optimised_targets(
 
     def accepted(chosen: Mapping[str, float]) -> Score:
         try:
-            admission = PacketAdmission(lab, scenario, chosen, traffic=traffic, fillers=fillers)
+            admission = PacketAdmission(lab, scenario, chosen, traffic=traffic, padding=padding)
         except InputError:  # a target that not even one frame keeps
             return -1, 0.0
         value = 0.0

@@ -148,9 +148,9 @@ def frame_server(
     `profile` is the device at its slowest, `fastest` at its fastest, by default the same: times are bounds
     for every device between them. `traffic` is what the controller may send while flows are guaranteed;
     without it, only the board itself interrupts the frames. `least_entries` is the fewest entries that the
-    table ever holds, by default all planned ones, as in Loko's tables with their dummies. Where segments of
-    the controller come as frames, and so take places in the ring, `control_wait_ns` is the longest that they
-    wait there.
+    table ever holds, by default all planned ones, as in Loko's tables with their padding entries. Where
+    segments of the controller come as frames, and so take places in the ring, `control_wait_ns` is the
+    longest that they wait there.
 
     Raises `InputError` if the CPU takes a frame before it has handed over the previous one, or if the links
     are slower than the CPU: then frames would also queue elsewhere.

@@ -184,7 +184,7 @@ class PortAdmission:
         scenario: Scenario,
         *,
         target_ns: float | Mapping[str, float] | None = None,
-        fillers: int | None = None,
+        padding: int | None = None,
     ) -> None:
         """Start empty. `target_ns` is the target of each port, or has that of each switch's ports, by name.
 
@@ -202,7 +202,7 @@ class PortAdmission:
         self._clock = AdmissionClock()
         self._devices = {name: _device(lab, name, scenario.at(name).frame_bytes) for name in lab.switches}
         self._most_entries = {
-            name: _most_entries(device, name, scenario, fillers or 0)
+            name: _most_entries(device, name, scenario, padding or 0)
             for name, device in self._devices.items()
         }
         servers = {_host(name): self._sender(name) for name in lab.hosts}
@@ -216,7 +216,7 @@ class PortAdmission:
         self._servers = servers
         self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
-        self._fillers = fillers or 0
+        self._padding = padding or 0
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
@@ -417,7 +417,7 @@ class PortAdmission:
             for port, _ in lab.neighbours(name)[:1]
         }
         try:
-            slower = PortAdmission(lab, self._scenario, target_ns=targets, fillers=self._fillers)
+            slower = PortAdmission(lab, self._scenario, target_ns=targets, padding=self._padding)
         except InputError:  # some target is less than a lone frame takes
             return MarginLimit(flows[0].path[0].switch, GuaranteeKind.LATENESS)
         for admitted in flows:
@@ -478,7 +478,7 @@ class PortAdmission:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
                 table = table_entries(self._devices[hop.switch].profile)
-                hint = suggest_more_entries(hop.switch, most + self._fillers, table)
+                hint = suggest_more_entries(hop.switch, most + self._padding, table)
                 counts = (float(here), 1.0, float(most), "entries")
                 return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
         full: tuple[str, float] | None = None
@@ -636,13 +636,13 @@ def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
         raise InputError(f"{switch}: {error}") from None
 
 
-def _most_entries(device: PortDevice, name: str, scenario: Scenario, fillers: int) -> int:
+def _most_entries(device: PortDevice, name: str, scenario: Scenario, padding: int) -> int:
     table = table_entries(device.profile)
     if isinstance(scenario.entries, Unknown):
-        return table - fillers
+        return table - padding
     if scenario.entries > table:
         raise InputError(f"{name}: {scenario.entries} entries planned, its table holds {table}; plan fewer")
-    return scenario.entries - fillers
+    return scenario.entries - padding
 
 
 def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float | None) -> float:

@@ -42,14 +42,14 @@ class WholePathAdmission(PortAdmission):
         scenario: Scenario,
         *,
         target_ns: float | None,
-        fillers: int | None,
+        padding: int | None,
         deadlines_ns: Mapping[str, float],
     ) -> None:
         """Start empty. `deadlines_ns` are those of the flows that will be requested, by id.
 
         Raises `InputError` as `PortAdmission` does.
         """
-        super().__init__(lab, scenario, target_ns=target_ns, fillers=fillers)
+        super().__init__(lab, scenario, target_ns=target_ns, padding=padding)
         self._deadlines_ns = deadlines_ns
         self._terms_ns = self._targets
         """By port: its term in the guarantee of a flow without a deadline."""

@@ -57,8 +57,8 @@ from loko.serve.outcome import (
 )
 from loko.serve.promises import Grounds, NotAdmitted, RestoredFlow, is_kept, limit_ns, restore
 
-_FILLER: Final = 1 << 47
-"""The bit of a cookie that marks a filler entry, which belongs to no flow."""
+_PADDING_MARK: Final = 1 << 47
+"""The bit of a cookie that marks a padding entry, which belongs to no flow."""
 _VISIT: Final = 32
 """Bits of the flow's number in a cookie. Above them is the number of the visit to the switch."""
 PATIENCE_NS: Final = 30_000_000_000
@@ -188,7 +188,7 @@ class FlowManager:
         stored: Sequence[StoredFlow] = (),
         backlogs: Mapping[str, float] = MappingProxyType({}),
         last_number: int = 0,
-        fillers: Sequence[FlowEntry] = (),
+        padding: Sequence[FlowEntry] = (),
         grace_ns: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
         utc_less_now_ns: int = 0,
@@ -224,12 +224,12 @@ class FlowManager:
         self._effects = Effects()
         self._interrupted: str | None = None
         self._was_ready = dict.fromkeys(drivers, False)
-        self._fillers = [
-            self._entry_of(entry, cookie=OWN_MARK << 48 | _FILLER | number)
-            for number, entry in enumerate(fillers)
+        self._padding = [
+            self._entry_of(entry, cookie=OWN_MARK << 48 | _PADDING_MARK | number)
+            for number, entry in enumerate(padding)
         ]
         for driver in drivers.values():
-            for entry in self._fillers:
+            for entry in self._padding:
                 driver.ensure(entry)
         self._grounds = Grounds.of(lab, conditions)
         admitter.advance(now_ns)
@@ -533,9 +533,9 @@ class FlowManager:
                 )
             if (lost := self._lost_flow_at(hop.switch)) is not None:
                 return Unavailable(flow.id, hop.switch, f"an entry of lost flow '{lost}' is being removed")
-            if missing := sum(not driver.holds(entry.cookie) for entry in self._fillers):
+            if missing := sum(not driver.holds(entry.cookie) for entry in self._padding):
                 return Unavailable(
-                    flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
+                    flow.id, hop.switch, f"{missing} of its {len(self._padding)} padding entries are missing"
                 )
         return self._refuse_if_full(grant)
 
@@ -774,7 +774,7 @@ class FlowManager:
             self._returned(now_ns, switch)
 
     def _flow_of(self, cookie: int) -> ManagedFlow | None:
-        return None if cookie & _FILLER else self._by_number.get(cookie & ((1 << _VISIT) - 1))
+        return None if cookie & _PADDING_MARK else self._by_number.get(cookie & ((1 << _VISIT) - 1))
 
     def _installed(self, now_ns: int, switch: str, cookie: int) -> None:
         managed = self._flow_of(cookie)
@@ -804,8 +804,8 @@ class FlowManager:
 
     def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
         managed = self._flow_of(cookie)
-        if managed is None and cookie & _FILLER:
-            self._log_switch(switch, f"does not take a filler entry: {reason}; trying again", warning=True)
+        if managed is None and cookie & _PADDING_MARK:
+            self._log_switch(switch, f"does not take a padding entry: {reason}; trying again", warning=True)
         if managed is None or managed.state in _WITHOUT_ENTRIES:
             return
         text = f"{switch} does not take its entry: {reason}"

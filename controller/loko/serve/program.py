@@ -98,7 +98,7 @@ class ServiceSettings:
     """How often tables of boards are compared again; 0: never. The admission scheme must have been told."""
     reroute_s: float | None = None
     """Time after which flows across a dead cable move to another path; None: they wait for the cable."""
-    fillers: int = 0
+    padding: int = 0
     """Entries in every table that no frame hits. The admission scheme must have been told."""
     delete_foreign_entries: bool = False
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
@@ -228,7 +228,7 @@ def _manager(settings: ServiceSettings, store: Store) -> FlowManager:
         stored=store.load(),
         backlogs=store.backlogs(),
         last_number=store.last_number(),
-        fillers=padding_entries(lab, settings.fillers),
+        padding=padding_entries(lab, settings.padding),
         grace_ns=_GRACE_NS if settings.sidecar is not None else 0,
         openflow=settings.openflow,
         conditions=settings.conditions,

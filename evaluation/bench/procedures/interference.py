@@ -66,7 +66,7 @@ def leaders() -> Iterator[Leader]:
 
 
 def table(leader: Leader) -> list[bytes]:
-    """Return entries for the leader and the follower behind dummies; every frame visits all of them."""
+    """Return entries for the leader and the follower behind padding; every frame visits all of them."""
     there = (parser.OFPActionOutput(OUT_PORT, 0xFFFF),)
     return [
         *(_entry(1 + place, _DUMMY_UDP + place, there) for place in range(_DUMMIES)),

@@ -39,7 +39,7 @@ class NoJitterGrowth(PacketAdmission):
 def no_jitter_growth(lab: Lab, scenario: Scenario, reservation: NamedReservation) -> NoJitterGrowth:
     """Return an empty admission under a reservation."""
     traffic = reservation.traffic or NO_MESSAGES
-    return NoJitterGrowth(lab, scenario, traffic=traffic, fillers=reservation.fillers)
+    return NoJitterGrowth(lab, scenario, traffic=traffic, padding=reservation.padding)
 
 
 class FractionalCeiling:
@@ -60,9 +60,9 @@ class FractionalCeiling:
         self._place = {name: number for number, name in enumerate(lab.switches)}
         traffic = reservation.traffic or NO_MESSAGES
         profile = deterministic(next(iter(lab.switches.values())).profile)
-        least = None if reservation.fillers is None else reservation.fillers + 1
+        least = None if reservation.padding is None else reservation.padding + 1
         self._server = frame_server(profile, scenario, traffic, least_entries=least)
-        self._admission = PacketAdmission(lab, scenario, traffic=traffic, fillers=reservation.fillers)
+        self._admission = PacketAdmission(lab, scenario, traffic=traffic, padding=reservation.padding)
         self._paths: dict[tuple[str, str], list[int]] = {}
 
     def accepted(self, flows: Sequence[Flow]) -> float:

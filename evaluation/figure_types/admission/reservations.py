@@ -20,8 +20,8 @@ class NamedReservation(NamedTuple):
     """Admission's assumptions on the controller and on the tables."""
 
     traffic: ControlTraffic | None
-    fillers: int | None
-    """For `loko.schemes.admission_of`; None: tables are filled up with dummies."""
+    padding: int | None
+    """For `loko.schemes.admission_of`; None: tables are filled up with padding entries."""
     meaning: str
 
 
@@ -37,4 +37,4 @@ RESERVATIONS: Final[Mapping[str, NamedReservation]] = MappingProxyType(
     }
 )
 """Those after `PRINTED` are `loko plan` without --control, `loko plan --control heartbeat=0.5`,
-`loko serve`, and `loko serve --fillers 10`."""
+`loko serve`, and `loko serve --padding 10`."""

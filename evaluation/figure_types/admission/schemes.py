@@ -27,7 +27,7 @@ def empty_admission(
     """
     larger = _with_buffers(lab.robust() if series.is_robust else lab, buffer_factor)
     reservation = RESERVATIONS[series.reservation]
-    traffic, fillers = reservation.traffic, reservation.fillers
+    traffic, padding = reservation.traffic, reservation.padding
     if series.scheme == SAME_DELAY:
         allocations = allocations_of(larger, FULL_RATE, scenario, traffic)
         smaller = allocations_of(lab, FULL_RATE, scenario, traffic)
@@ -43,13 +43,13 @@ def empty_admission(
         return no_jitter_growth(larger, scenario, reservation)
     choice = series.choice
     try:
-        return admission_of(larger, choice, scenario, mix=mix, traffic=traffic, padding=fillers)
+        return admission_of(larger, choice, scenario, mix=mix, traffic=traffic, padding=padding)
     except InputError:
         if not choice.is_optimised:
             raise
         # No flow of the mix fits, perhaps because the path is too long, so there is nothing to optimise for.
         return admission_of(
-            larger, SchemeVariant(scheme=choice.scheme), scenario, traffic=traffic, padding=fillers
+            larger, SchemeVariant(scheme=choice.scheme), scenario, traffic=traffic, padding=padding
         )
 
 

@@ -101,7 +101,7 @@ class ComparisonFigure(Figure):
     arenas: list[ComparisonLab] = Field(min_length=1)
     frame_bytes: int = Field(ge=64, le=1518)
     entries: int = Field(ge=1)
-    """Entries of every flow table, including fillers."""
+    """Entries of every flow table, including padding entries."""
     rate_kbps: float = Field(gt=0)
     """Rate of each flow that is replayed; its bucket holds one frame."""
     guard_us: float = Field(ge=0)
