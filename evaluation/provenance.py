@@ -1,4 +1,4 @@
-"""Where a result comes from.
+"""Provenance of results: commit, versions, machine.
 
 The provenance stored in a result of virtual time depends neither on the clock nor on the machine; what does
 depend on them goes to `evaluation.runs`.

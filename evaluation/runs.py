@@ -1,4 +1,4 @@
-"""When and where the results of a folder were made: `DIR/runs.jsonl`, one line per figure.
+"""Times and machines of a folder's results: `DIR/runs.jsonl`, one line per figure.
 
 Whatever differs between two replays with the same parameters is stored only here and in the report, so that
 results of virtual time are the same byte by byte.

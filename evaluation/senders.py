@@ -1,4 +1,4 @@
-"""How hosts send: one description for all figures, in virtual and in real time.
+"""Sender settings: one description of how hosts send, for all figures, in virtual and in real time.
 
 Section 6.1 of the Loko paper says that mgen sends bursts at line rate, separated by random gaps, and that
 tc's token bucket shapes them. It does not state the length of the bursts, their mean rate, or the queue size

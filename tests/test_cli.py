@@ -71,7 +71,7 @@ def scripted_and_drawn(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def scripted(scripted_and_drawn, no_pictures: None):
-    """The same, for tests that do not need pictures."""
+    """Likewise, for tests that do not need pictures."""
     return scripted_and_drawn
 
 

@@ -1,4 +1,4 @@
-"""Which switch a command measures: a board in virtual time, or one that an inventory describes."""
+"""The switch that a command measures: a board in virtual time, or one that an inventory describes."""
 
 from __future__ import annotations
 

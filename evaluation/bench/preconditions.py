@@ -1,4 +1,4 @@
-"""Whether Loko's model suits a switch: a campaign's numbers against what the model presumes.
+"""Preconditions of Loko's model, checked on a switch against a campaign's numbers.
 
 Loko gives hard bounds because the processing time of a case hardly varies (section 3.3.3), and because one
 slow CPU forwards every frame and handles every entry: processing time grows with the table, and capacity

@@ -1,4 +1,4 @@
-"""Where an Open vSwitch forwards: in its own program, in the kernel, or with DPDK.
+"""Datapaths of Open vSwitch: in its own program, in the kernel, or with DPDK.
 
 Each needs something of the machine. What is missing is reported in one line, before anything is started.
 """

@@ -1,4 +1,4 @@
-"""Who may use the machine: one lab whose delays count, or any number of relaxed ones.
+"""Exclusive use of the machine: by one lab whose delays count, or by any number of relaxed ones.
 
 Two labs would take each other's cores and spoil each other's delays, so a lab claims the machine for itself.
 Relaxed labs (`CorePlan.relaxed`), whose delays nobody judges, share a claim.

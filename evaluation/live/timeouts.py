@@ -1,4 +1,4 @@
-"""How long to wait for a program or a board of a live lab: longer on slow machines.
+"""Time limits for programs and boards of a live lab: longer on slow machines.
 
 An emulated processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes 13
 to 15 times as long for the same work. The time limits of the live lab are for ordinary machines;

@@ -1,1 +1,1 @@
-"""Whether a switch is fit for guarantees: the campaigns and the verdict of the predictability study."""
+"""The predictability study: campaigns on a switch, and the verdict whether it is fit for guarantees."""

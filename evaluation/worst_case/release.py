@@ -1,4 +1,4 @@
-"""When hosts send: patterns of releases that keep to the admitted token buckets.
+"""Release patterns of hosts that keep to the admitted token buckets.
 
 A pattern says when frames are offered; the sender's bucket delays what comes too early, so nothing that is
 sent breaks it.

@@ -28,9 +28,9 @@ _GROUPS: Final = (1, 2, 3)
 _ALL_GROUPS: Final = 0xFFFFFFFC
 _GROUP_ALL, _GROUP_INDIRECT, _GROUP_FAST_FAILOVER = 0, 2, 3
 _BUCKETS_BYTES: Final = 64
-"""What a group of the board keeps of its buckets."""
+"""The part of its buckets that a group of the board keeps."""
 _BLOCK_BYTES: Final = 96
-"""What the board can keep of the fields of an entry, and of its instructions."""
+"""The fields and instructions of an entry that the board can keep."""
 _METERS: Final = (1, 2)
 _ALL_METERS: Final = 0xFFFFFFFF
 _KBPS_WITH_BURST: Final = 5
@@ -66,7 +66,7 @@ class Drawn13:
     has_no_recv: bool
     """If not, PACKET_OUT names ports where its frame came in."""
     tags: str
-    """What changes tags: "apply" (in entries that have no next table), "write", "bucket", "packet out"."""
+    """Where tags change: "apply" (in entries that have no next table), "write", "bucket", "packet out"."""
     pushes: bool
     """Whether tags are pushed, onto frames that then have none, or popped."""
     has_sets: bool

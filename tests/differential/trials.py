@@ -26,7 +26,7 @@ ALL_ENTRIES: Final = {
 
 
 FIRST_MESSAGES: Final[dict[int, list[bytes]]] = {1: [], 4: MISS_ENTRIES}
-"""What a controller sends before all steps, by version."""
+"""Messages of a controller before all steps, by version."""
 
 
 def draw(random: Random, version: int, count: int) -> list[Step]:

@@ -106,7 +106,7 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
 
 @given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=5, max_size=5))
 def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
-    """The same; but a listing may have any padding (quirk 107) and its fields in another order."""
+    """Likewise; but a listing may have any padding (quirk 107) and its fields in another order."""
     entry = wire13.entry_of(flow, cookie=cookie)
     data = wire13.encode(AddEntry(xid, entry))
     message = parser13.OFPFlowMod.parser(PROTOCOL, 4, 14, len(data), xid, data)

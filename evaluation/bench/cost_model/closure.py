@@ -1,4 +1,4 @@
-"""Whether the circle closes: the profile found for an emulated switch, beside the switch's own."""
+"""Closure check: the profile found for an emulated switch, beside the switch's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tap that tells when a frame reaches the program that listens on the same interface, a software switch.
+"""A tap that stamps when a frame reaches the program that listens on the same interface, a software switch.
 
 The kernel stamps a frame of its own TCP anew for each listener, when that listener's turn comes. Turns are
 about a microsecond apart, so a listener ahead of the switch sees a frame too early, and one behind it too

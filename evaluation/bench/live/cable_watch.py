@@ -1,4 +1,4 @@
-"""Whether the cables of a bench in real time keep their links, by the kernel's count of link changes."""
+"""Link watch of a bench in real time: notices lost links by the kernel's count of link changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an inventory to a switch under test: builds and starts what the bench needs, and ends it again."""
+"""Opens the switch of an inventory: builds and starts what the bench needs, and ends it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an idle pass of the main loop takes: the departures of lone frames are whole passes apart.
+"""Duration of an idle pass of the main loop: the departures of lone frames are whole passes apart.
 
 Between two frames an idle CPU makes a whole number of passes, so the gaps between departures are equal up to
 multiples of a pass. Noise of the taps averages out. Not in the paper.

@@ -1,4 +1,4 @@
-"""How many entries the flow table holds: the bench adds entries until the switch refuses one."""
+"""Size of the flow table: the bench adds entries until the switch refuses one."""
 
 from __future__ import annotations
 

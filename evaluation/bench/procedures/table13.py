@@ -1,4 +1,4 @@
-"""How many five-tuples the tables of OpenFlow 1.3 hold: the bench adds them until the switch refuses one."""
+"""Size of the tables of OpenFlow 1.3, in five-tuples: the bench adds them until the switch refuses one."""
 
 from __future__ import annotations
 

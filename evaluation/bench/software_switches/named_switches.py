@@ -1,4 +1,4 @@
-"""From the name of a software switch to a subject of the campaign, in a network of its own."""
+"""Software switches by name, opened as subjects of the campaign in a network of their own."""
 
 from __future__ import annotations
 

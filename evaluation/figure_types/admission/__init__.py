@@ -1,1 +1,1 @@
-"""How many flows an admission scheme accepts on paths of a ring, computed run by run; nothing is sent."""
+"""Numbers of flows that admission schemes accept on paths of a ring, run by run; nothing is sent."""

@@ -1,4 +1,4 @@
-"""How long systems take to answer: times of the machine that computes them, so in mode live only."""
+"""Answer times of the systems, on the machine that computes them, so in mode live only."""
 
 from __future__ import annotations
 

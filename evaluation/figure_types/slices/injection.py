@@ -1,4 +1,4 @@
-"""How Open vSwitch injects frames into the queues of tc: these should decide what waits and what is lost."""
+"""Injection of frames from Open vSwitch into tc's queues, which should decide what waits and what is lost."""
 
 from __future__ import annotations
 

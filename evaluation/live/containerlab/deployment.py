@@ -1,4 +1,4 @@
-"""Has containerlab build a lab and remove it again.
+"""Builds a lab by containerlab, and removes it again.
 
 This happens outside of the confined tree: Docker's daemon makes the containers, and it lives outside.
 """
