@@ -104,7 +104,7 @@ def _others(
 ) -> Panel:
     titles = {
         "rogue": ("a sender breaks its contract", "times the rate that it may send"),
-        "best_effort": ("best budget that nobody polices", "best budget [kbit/s]"),
+        "best_effort": ("best effort that nobody polices", "best effort [kbit/s]"),
     }
     title, x = titles[kind]
     return LinePanel(
@@ -121,8 +121,8 @@ def _best_effort(
     name = "best_effort_{:g}_mean_ms"
     alone = [findings[f"{arena.key}_{ALONE}_{name.format(kbps)}"] for kbps in sizes]
     return LinePanel(
-        title=f"{arena.label}: what best budget suffers",
-        x=ChartAxis(label="best budget [kbit/s]", log=True),
+        title=f"{arena.label}: what best effort suffers",
+        x=ChartAxis(label="best effort [kbit/s]", log=True),
         y=ChartAxis(label="its mean delay [ms]", low=0),
         curves=[
             *_curves(figure, arena, sizes, findings, name),

@@ -316,7 +316,7 @@ def _table(results: ComparisonResults, findings: Mapping[str, float]) -> TableRe
     rows: list[list[str | float]] = []
     for arena in results.figure.arenas:
         systems = {contender.key: contender.label for contender in results.figure.contenders} | {
-            ALONE: "best budget alone"
+            ALONE: "best effort alone"
         }
         for key, label in systems.items():
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
