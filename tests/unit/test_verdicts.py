@@ -116,7 +116,7 @@ def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
     figure = FIGURES["loko/attack"]
     assert isinstance(figure, AttackFigure)
     schemes = [scheme for scheme in figure.schemes if scheme.scheme in ("silo", "full-rate")]
-    small = figure.model_copy(update={"schemes": schemes, "effort": SearchBudget(generations=2, seconds=0.2)})
+    small = figure.model_copy(update={"schemes": schemes, "budget": SearchBudget(generations=2, seconds=0.2)})
     outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
     silo, loko = outcome.guarantees
     assert (silo.system, silo.verdict, silo.ours) == ("Silo", "broken", False)

@@ -29,15 +29,15 @@ Task = tuple[AttackFigure, Attacked, SearchBudget, int]
 
 def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Attack every scheme. Raises `InputError` or `RunError`."""
-    effort = figure.quick if options.quick else figure.effort
-    tasks = [(figure, scheme, effort, options.seed) for scheme in figure.schemes]
+    budget = figure.quick if options.quick else figure.budget
+    tasks = [(figure, scheme, budget, options.seed) for scheme in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
     attacks = compute_tasks(
         run_attack, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
     )
     lab = lab_of(figure)
     outcome = Outcome(
-        chart=_chart(figure, attacks, effort),
+        chart=_chart(figure, attacks, budget),
         findings={
             name: value
             for scheme, done in zip(figure.schemes, attacks, strict=True)
@@ -50,14 +50,14 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
         profile=next(iter(lab.switches.values())).profile.name,
         table=_table(figure.schemes, attacks),
         assumptions={"flow_rate_kbps": figure.rate_bps / 1e3, "flow_burst_bytes": figure.burst_bytes},
-        seconds=effort.seconds,
+        seconds=budget.seconds,
     )
     return outcome, pa.Table.from_pylist(list(_rows(figure.schemes, attacks)))
 
 
 def run_attack(task: Task) -> Attack:
     """Attack one scheme."""
-    figure, attacked, effort, seed = task
+    figure, attacked, budget, seed = task
     case = fill(
         attacked.scheme,
         lab_of(figure),
@@ -67,7 +67,7 @@ def run_attack(task: Task) -> Attack:
         frame_bytes=figure.frame_bytes,
         entries=figure.entries,
     )
-    return attack(case, generations=effort.generations, seconds=effort.seconds, seed=seed)
+    return attack(case, generations=budget.generations, seconds=budget.seconds, seed=seed)
 
 
 def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
@@ -114,7 +114,7 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
     )
 
 
-def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: SearchBudget) -> Chart:
+def _chart(figure: AttackFigure, attacks: Sequence[Attack], budget: SearchBudget) -> Chart:
     pictures = (
         ("the adversary", [done.worst_case for done in attacks]),
         ("bursts at random instants", [done.scattered for done in attacks]),
@@ -141,7 +141,7 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: SearchBudget
             for title, searches in pictures
         ],
         columns=2,
-        caption=f"{effort.generations} generations; as many flows of {figure.rate_bps / 1e3:g} kbit/s as fit",
+        caption=f"{budget.generations} generations; as many flows of {figure.rate_bps / 1e3:g} kbit/s as fit",
     )
 
 
@@ -165,7 +165,7 @@ _S_PER_GENERATION: Final = 0.15
 
 def _estimate_s(figure: AttackFigure) -> dict[str, float]:
     """Estimate the time on one core; each scheme is searched twice."""
-    return {"virtual": 2 * _S_PER_GENERATION * figure.effort.generations * len(figure.schemes)}
+    return {"virtual": 2 * _S_PER_GENERATION * figure.budget.generations * len(figure.schemes)}
 
 
 FIGURE_TYPE: Final = FigureType(

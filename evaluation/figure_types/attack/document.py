@@ -49,5 +49,5 @@ class AttackFigure(LabFigure):
     """Flows are requested for these in turn until all are refused."""
     rate_bps: float = Field(gt=0)
     burst_bytes: float = Field(gt=0)
-    effort: SearchBudget
+    budget: SearchBudget
     quick: SearchBudget

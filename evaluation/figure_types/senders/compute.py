@@ -35,7 +35,7 @@ _ROOM_FOR_LEGEND: Final = 1.5
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Infer senders, then predict. Raises `InputError` or `RunError`."""
     grid = figure.quick.grid if options.quick else figure.grid
-    runs, seconds = options.scale(figure.quick if options.quick else figure.effort)
+    runs, seconds = options.scale(figure.quick if options.quick else figure.budget)
     if runs < 2:
         raise InputError(
             f"--runs: {figure.figure} needs at least 2 runs of each sender; their spread is the error"
@@ -378,7 +378,7 @@ def _parameters(_figure: SendersFigure, options: Options) -> dict[str, Any]:
 
 def _estimate_s(figure: SendersFigure) -> dict[str, float]:
     cells = len(figure.grid.senders)
-    inferring = cells * figure.effort.runs * figure.effort.seconds * _S_PER_S
+    inferring = cells * figure.budget.runs * figure.budget.seconds * _S_PER_S
     return {"virtual": inferring / 2 + _REGION * _S_PER_PREDICTION / 2}
 
 

@@ -92,7 +92,7 @@ class SendersFigure(Figure):
     claims: Sequence[FindingClaim] = Field(min_length=1)
     inferred_from: InferenceSource
     grid: SenderGrid
-    effort: InferenceBudget
+    budget: InferenceBudget
     deviance: float = Field(gt=0)
     """The region has all senders whose -2 log likelihood exceeds the smallest by at most this."""
     capacity_factors: list[float] = Field(min_length=1)
