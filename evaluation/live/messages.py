@@ -61,7 +61,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficRequest:
-    """Carry traffic once. Answered by `RunRecords`."""
+    """Send traffic once. Answered by `RunRecords`."""
 
     traffic: tuple[Sender, ...]
     seconds: float

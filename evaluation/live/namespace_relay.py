@@ -86,7 +86,7 @@ def main(
     network: Annotated[Path, typer.Option(help="File of the network namespace where that is.")],
     ready: Annotated[Path, typer.Option(help="File to make when boards may come.")],
 ) -> None:
-    """Carry the boards' connections until ended."""
+    """Relay the boards' connections until ended."""
     listening = socket.create_server(Address.parse(listen, "--listen"))
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(NamespaceRelay(Address.parse(to, "--to"), network).serve(listening, ready))

@@ -23,7 +23,7 @@ from loko.network import Routed
 
 
 class LiveRunner:
-    """Carries traffic through emulated boards in real time (`evaluation.runner.Runner`).
+    """Sends traffic through emulated boards in real time (`evaluation.runner.Runner`).
 
     The lab is started once, with the controller's tables for the flows, and carries any number of runs. Real
     boards get their traffic from hosts of this machine, which send as those of emulated boards do.

@@ -220,7 +220,7 @@ class Slice:
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
 
     def tcp(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """Carry one TCP transfer; yield the bytes delivered and the time in ns."""
+        """Send one TCP transfer; yield the bytes delivered and the time in ns."""
         seconds = min(max(_TCP_FRAMES * MAX_FRAME_BYTES * 8 / rate_of(self.queue), 0.5), 5.0)
         duration_ns = round(seconds * NS_PER_S)
         delivered = device.tcp(self.number, MAX_FRAME_BYTES, duration_ns, seed)

@@ -1,4 +1,4 @@
-"""Carry transfers with iperf3 and in virtual time; put throughput, losses and windows side by side."""
+"""Send transfers with iperf3 and in virtual time; put throughput, losses and windows side by side."""
 
 from __future__ import annotations
 

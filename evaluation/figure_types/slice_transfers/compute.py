@@ -1,4 +1,4 @@
-"""Carry a transfer over TCP through sliced ports, rate by rate; compare its latency with equation 1."""
+"""Send a transfer over TCP through sliced ports, rate by rate; compare its latency with equation 1."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def _in_virtual_time(
         for port, rate in points
     ]
     progress.begin(len(tasks), 0, "transfers")
-    carried = compute_tasks(transfer, tasks, options, lambda _: progress.advance(figure.name))
+    results = compute_tasks(transfer, tasks, options, lambda _: progress.advance(figure.name))
     return LiveTransfersResult(
         did={
             (port.name, rate): measure_transfer(transferred, figure.frame_bytes, duration_ns)
-            for (port, rate), transferred in zip(points, carried, strict=True)
+            for (port, rate), transferred in zip(points, results, strict=True)
         }
     )
 
@@ -95,13 +95,13 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     seconds = scale.quick.seconds if options.quick else scale.seconds
     if options.mode == "live":
         progress.begin(len(figure.ports), 0, "ports")
-        carried = in_real_time(figure, seconds, options.seed, progress.advance)
+        result = in_real_time(figure, seconds, options.seed, progress.advance)
     else:
-        carried = _in_virtual_time(figure, seconds, options, progress)
-    did = carried.did
+        result = _in_virtual_time(figure, seconds, options, progress)
+    did = result.did
     ports = [
         port.model_copy(update={"label": f"{port.label}, virtual time"})
-        if port.name in carried.virtual
+        if port.name in result.virtual
         else port
         for port in figure.ports
     ]
@@ -139,13 +139,13 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
             panels=[_panel(figure, did, model)],
             caption=f"one transfer of {seconds:g} s each, without its first quarter",
         ),
-        findings=_findings(figure, did, model) | carried.findings,
+        findings=_findings(figure, did, model) | result.findings,
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile=figure.ports[0].device if options.mode == "virtual" else "",
         table=TableResult(
             columns=columns, rows=[["none" if cell is None else cell for cell in row] for row in rows]
         ),
-        notes=[NoteResult(where="this replay", text=remark) for remark in carried.remarks],
+        notes=[NoteResult(where="this replay", text=remark) for remark in result.remarks],
         runs=len(did),
         assumptions={"seconds": seconds},
     )

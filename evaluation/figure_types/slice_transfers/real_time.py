@@ -1,4 +1,4 @@
-"""Carry the transfers of a figure with iperf3, through Open vSwitch of this machine, as far as it can.
+"""Send the transfers of a figure with iperf3, through Open vSwitch of this machine, as far as it can.
 
 The scheduler of a port decides which switch it is: HTB is Open vSwitch in user space with tc, policers are
 Open vSwitch with DPDK. Where that is not installed, its port is replayed in virtual time; a line says so.
@@ -48,8 +48,8 @@ class LiveTransfersResult:
 def in_real_time(
     figure: SliceTransfers, seconds: float, seed: int, advance: Callable[[str], None]
 ) -> LiveTransfersResult:
-    """Carry the transfers of all ports. Raises `RunError`."""
-    carried = LiveTransfersResult(did={})
+    """Send the transfers of all ports. Raises `RunError`."""
+    result = LiveTransfersResult(did={})
     assert figure.live is not None
     injection = best_injection_method()
     for port in figure.ports:
@@ -57,19 +57,19 @@ def in_real_time(
         is_htb = isinstance(port_with(live, live.link_rate_bps), HtbPort)
         remark = None if is_htb else instead_of_dpdk(port.label)
         if remark is not None:
-            carried.remarks.append(remark)
-            carried.virtual.add(port.name)
-            _transmit_virtual(figure, port, seconds, seed, carried)
+            result.remarks.append(remark)
+            result.virtual.add(port.name)
+            _transmit_virtual(figure, port, seconds, seed, result)
         else:
             if is_htb:
-                carried.remarks.append(f"{port.label}: {injection.remark}")
-            _transmit_live(figure, live, seconds, carried, injection=injection, is_htb=is_htb)
+                result.remarks.append(f"{port.label}: {injection.remark}")
+            _transmit_live(figure, live, seconds, result, injection=injection, is_htb=is_htb)
         advance(figure.name)
-    if not carried.did:
+    if not result.did:
         raise RunError(
-            f"{figure.name}: this machine's switch carries none of the rates: {carried.remarks[-1]}"
+            f"{figure.name}: this machine's switch carries none of the rates: {result.remarks[-1]}"
         )
-    return carried
+    return result
 
 
 def _live(port: SlicedPort) -> SlicedPort:
@@ -77,7 +77,7 @@ def _live(port: SlicedPort) -> SlicedPort:
 
 
 def _transmit_virtual(
-    figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, carried: LiveTransfersResult
+    figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, result: LiveTransfersResult
 ) -> None:
     assert figure.live is not None
     duration_ns = round(seconds * NS_PER_S)
@@ -85,14 +85,14 @@ def _transmit_virtual(
     for rate in figure.live.queue_rates_mbps:
         sliced = port_with(port, round(rate * BPS_PER_MBPS))
         task = Transfer(sliced, port.device, figure.frame_bytes, sends, duration_ns, seed)
-        carried.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
+        result.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
 
 
 def _transmit_live(
     figure: SliceTransfers,
     port: SlicedPort,
     seconds: float,
-    carried: LiveTransfersResult,
+    result: LiveTransfersResult,
     *,
     injection: InjectionMethod,
     is_htb: bool,
@@ -101,10 +101,10 @@ def _transmit_live(
     assert figure.live is not None
     [freely] = _transfers(figure, port, [port.link_rate_bps], seconds, injection)
     carries_bps = _measured(freely, figure, seconds).payload_bps
-    carried.findings[f"carries_{port.name}_mbps"] = carries_bps / BPS_PER_MBPS
+    result.findings[f"carries_{port.name}_mbps"] = carries_bps / BPS_PER_MBPS
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * BPS_PER_MBPS <= SPARE * carries_bps]
     if len(rates) < len(figure.live.queue_rates_mbps):
-        carried.remarks.append(
+        result.remarks.append(
             f"{port.label}: this machine carries {carries_bps / BPS_PER_MBPS:.0f} Mbit/s through a queue"
             f" that has the link's rate; those of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s"
             " are left out"
@@ -112,19 +112,19 @@ def _transmit_live(
     replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds, injection)
     for rate, reply in zip(rates, replies, strict=True):
         if is_htb and reply.busy.switch > _BUSY:
-            carried.remarks.append(
+            result.remarks.append(
                 f"{port.label}: at {rate} Mbit/s the switch was busy {100 * reply.busy.switch:.0f} % of the"
                 " time, so that it and not the queue limited the transfer: left out"
             )
             continue
-        carried.did[port.name, rate] = _measured(reply, figure, seconds)
-        carried.findings[f"switch_cpu_{port.name}_{rate}_percent"] = 100 * reply.busy.switch
+        result.did[port.name, rate] = _measured(reply, figure, seconds)
+        result.findings[f"switch_cpu_{port.name}_{rate}_percent"] = 100 * reply.busy.switch
     waited = max((reply.busy.waited for reply in replies), default=0.0)
     others = max((reply.idle.machine - reply.idle.switch for reply in (freely, *replies)), default=0.0)
-    carried.findings[f"switch_waited_{port.name}_percent"] = 100 * waited
-    carried.findings[f"others_cpu_{port.name}_percent"] = 100 * others
+    result.findings[f"switch_waited_{port.name}_percent"] = 100 * waited
+    result.findings[f"others_cpu_{port.name}_percent"] = 100 * others
     if waited > _HELD_UP or others > _OTHERS:
-        carried.remarks.append(
+        result.remarks.append(
             f"{port.label}: disturbed: before a transfer other programs used up to {others:.1f} cores, and"
             f" the switch waited for its own in up to {100 * waited:.0f} % of one; so it is also the machine"
             " that is measured"

@@ -102,8 +102,8 @@ class _BurstTimes:
             self.all = sent[0]
             self.findings["switch_cpu_percent"] = 100 * share
         else:
-            sending = SliceTrial(port, figure.device, {0: release}, options.seed)
-            (carried,) = compute_tasks(transmit, [sending], options, lambda _: None)
+            trial = SliceTrial(port, figure.device, {0: release}, options.seed)
+            (carried,) = compute_tasks(transmit, [trial], options, lambda _: None)
             self.all = carried[0]
         self.each = [
             PacketTimes(sent, received)
@@ -339,9 +339,7 @@ def _arrival_us(case: Segmentation, part: str, sendings: list[PacketTimes]) -> f
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
     return float(
-        np.median(
-            [(sending.received_ns[holds].max() - sending.sent_ns[0]) / NS_PER_US for sending in sendings]
-        )
+        np.median([(trial.received_ns[holds].max() - trial.sent_ns[0]) / NS_PER_US for trial in sendings])
     )
 
 

@@ -110,10 +110,10 @@ class Waker:
 
 def _sending(interface: str, ethertype: int) -> socket.socket:
     """Return a socket that sends frames and receives none."""
-    sending = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    sending.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _ROOM_BYTES)
-    sending.bind((interface, ethertype))
-    return sending
+    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    raw.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _ROOM_BYTES)
+    raw.bind((interface, ethertype))
+    return raw
 
 
 class _Vector(ctypes.Structure):

@@ -60,9 +60,9 @@ class SliceTrial(NamedTuple):
     seed: int
 
 
-def transmit(sending: SliceTrial) -> dict[int, PacketTimes]:
+def transmit(trial: SliceTrial) -> dict[int, PacketTimes]:
     """Send in virtual time; return the packets of each release by its number. Raises `RunError`."""
-    port, device, releases, seed = sending
+    port, device, releases, seed = trial
     lab = load_lab(LAB)
     try:
         network = _network(lab, port, device, seed)
@@ -108,7 +108,7 @@ class TransferResult(NamedTuple):
 
 
 def transfer(task: Transfer) -> TransferResult:
-    """Carry a transfer in virtual time. Raises `RunError`."""
+    """Send a transfer in virtual time. Raises `RunError`."""
     port, device, frame_bytes, sends, duration_ns, seed = task
     lab = load_lab(LAB)
     flow = flow_of(0, SENDERS[0], RECEIVER, rate_bps=1, burst_bytes=frame_bytes, frame_bytes=frame_bytes)

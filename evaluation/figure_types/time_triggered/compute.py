@@ -56,22 +56,22 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     sent: dict[str, SlotFrameTimes] = {}
     missing: list[NoteResult] = []
     if live:
-        for sending in sendings:
+        for trial in sendings:
             try:
-                sent[sending.case.name] = transmit_live(sending)
+                sent[trial.case.name] = transmit_live(trial)
             except NotHereError as error:
                 missing.append(NoteResult(where="sec 4", text=f"{str(error).rstrip('.')}."))
-            progress.advance(f"{figure.name}, {sending.case.label}")
+            progress.advance(f"{figure.name}, {trial.case.label}")
     else:
         sendings_done = compute_tasks(
             transmit,
             sendings,
             options,
-            lambda sending: progress.advance(f"{figure.name}, {sending.case.label}"),
+            lambda trial: progress.advance(f"{figure.name}, {trial.case.label}"),
         )
         sent = dict(zip([case.name for case in figure.cases], sendings_done, strict=True))
     figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})
-    if empty := [name for name, sending in sent.items() if not (sending.came & ~sending.stalled).any()]:
+    if empty := [name for name, trial in sent.items() if not (trial.came & ~trial.stalled).any()]:
         raise RunError(
             f"{figure.name}: {empty[0]}: no frame arrived without a stall: run it while nothing else runs"
         )
@@ -177,22 +177,22 @@ def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) 
 def _table(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], *, live: bool) -> TableResult:
     rows: list[list[str | float]] = []
     for case in figure.cases:
-        sending = sent[case.name]
-        chosen = sending.came & ~sending.stalled
-        delays_us = _delays_us(sending, chosen)
+        trial = sent[case.name]
+        chosen = trial.came & ~trial.stalled
+        delays_us = _delays_us(trial, chosen)
         row: list[str | float] = [
             case.label,
-            len(sending.flow),
-            int((~sending.came).sum()),
+            len(trial.flow),
+            int((~trial.came).sum()),
             *(
                 round(float(value), 2)
                 for value in (delays_us.mean(), delays_us.std(), delays_us.min(), delays_us.max())
             ),
         ]
         if live:
-            late_us = _late_us(sending, chosen)
+            late_us = _late_us(trial, chosen)
             row += [round(float(np.quantile(late_us, share)), 2) for share in (0.5, 0.99, 1)]
-            row += [int(sending.stalled.sum())]
+            row += [int(trial.stalled.sum())]
         rows.append(row)
     columns = ["case", "frames", "lost", "mean [us]", "deviation [us]", "least [us]", "most [us]"]
     if live:
@@ -226,17 +226,17 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]
     """Return a panel of delays over time for each case, with stalls marked, and one of lateness."""
     panels: list[Panel] = []
     for case in figure.cases:
-        sending = sent[case.name]
+        trial = sent[case.name]
         clouds = []
         for label, chosen in (
-            ("no stall", sending.came & ~sending.stalled),
-            ("met a stall of the host", sending.came & sending.stalled),
+            ("no stall", trial.came & ~trial.stalled),
+            ("met a stall of the host", trial.came & trial.stalled),
         ):
             places = np.flatnonzero(chosen)
             if label == "no stall" and len(places) > _DOTS:
                 places = places[:: len(places) // _DOTS + 1]
-            delays_us = _delays_us(sending, places)
-            clouds.append(Cloud(label=label, x=(sending.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
+            delays_us = _delays_us(trial, places)
+            clouds.append(Cloud(label=label, x=(trial.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
         panels.append(
             TimePanel(
                 title=case.label,
@@ -269,7 +269,7 @@ def _assumptions(figure: TimeTriggeredFigure, *, live: bool) -> dict[str, float]
 
 
 def _host(sent: Mapping[str, SlotFrameTimes]) -> HostResult:
-    stalls = [stall for sending in sent.values() for stall in sending.stalls]
+    stalls = [stall for trial in sent.values() for stall in trial.stalls]
     if not stalls:
         return HostResult()
     return HostResult(
@@ -278,7 +278,7 @@ def _host(sent: Mapping[str, SlotFrameTimes]) -> HostResult:
 
 
 def _notes(sent: Mapping[str, SlotFrameTimes]) -> list[NoteResult]:
-    obtained = sorted({sending.scheduling for sending in sent.values() if sending.scheduling})
+    obtained = sorted({trial.scheduling for trial in sent.values() if trial.scheduling})
     if not obtained:
         return []
     return [
@@ -296,7 +296,7 @@ def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> pa
     return pa.table(
         {
             "case": pa.array(names, pa.string()).dictionary_encode(),
-            **{name: np.concatenate([getattr(sending, name) for sending in ones]) for name in columns},
+            **{name: np.concatenate([getattr(trial, name) for trial in ones]) for name in columns},
         }
     )
 

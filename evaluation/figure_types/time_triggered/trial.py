@@ -103,13 +103,13 @@ def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
     return [name for name in lab.hosts if name in near], [name for name in lab.hosts if name not in near]
 
 
-def cross_of(sending: SlotTrial, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
+def cross_of(trial: SlotTrial, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
     """Return the cross traffic of a case: bursts at random instants from all hosts that send nothing else.
 
     Each host and each length has the same share of the load on the cable between the switches, which counts
     `overhead_bytes` for each frame beside its own length.
     """
-    figure, case = sending.figure, sending.case
+    figure, case = trial.figure, trial.case
     if case.cross_percent == 0:
         return []
     sources, destinations = hosts_of(lab)

@@ -65,20 +65,20 @@ class NotHereError(RunError):
     """The machine's kernel lacks something that the case needs; the message says what, in one line."""
 
 
-def transmit_live(sending: SlotTrial) -> SlotFrameTimes:
+def transmit_live(trial: SlotTrial) -> SlotFrameTimes:
     """Send the frames of a case on this machine. Raises `RunError`, or its subclass `NotHereError`."""
-    lab = load_lab(sending.figure.lab)
+    lab = load_lab(trial.figure.lab)
     for host in lab.hosts.values():
         if host.interface is not None:
             raise RunError(
                 f"{lab.path}: {host.name}: in real time each host of this figure has one interface;"
                 f" make hosts of the interfaces of {host.machine}, or choose --mode virtual"
             )
-    return run_isolated(_transmit, sending)
+    return run_isolated(_transmit, trial)
 
 
-def _transmit(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
-    figure, case, packets, _ = sending
+def _transmit(trial: SlotTrial, folder: Path) -> SlotFrameTimes:
+    figure, case, packets, _ = trial
     lab = load_lab(figure.lab)
     with another_namespace() as holder:
         destinations = namespace_of(holder)
@@ -89,8 +89,8 @@ def _transmit(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
             _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
         rows = folder / "rows"
         configuration = folder / "slots.toml"
-        configuration.write_text(_configuration(sending, lab, rows, destinations), encoding="utf-8")
-        with _cross_traffic(sending, lab, destinations, folder):
+        configuration.write_text(_configuration(trial, lab, rows, destinations), encoding="utf-8")
+        with _cross_traffic(trial, lab, destinations, folder):
             carried_before, began_s = _carried_bytes(lab), time.monotonic()
             done = subprocess.run(
                 [str(emulator()), "slots", str(configuration)], capture_output=True, text=True, check=False
@@ -114,7 +114,7 @@ def _transmit(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
         received_ns=np.where(columns[3] == NEVER, NEVER, columns[3] - start_ns),
         stalls=tuple(Stall(start_ns=begin - start_ns, duration_ns=length) for begin, length in stalls),
         scheduling=told["scheduling"],
-        cross_percent=_cross_percent(sending, carried, took_s),
+        cross_percent=_cross_percent(trial, carried, took_s),
     )
 
 
@@ -125,9 +125,9 @@ def _carried_bytes(lab: Lab) -> int:
     return int(link["stats64"]["tx"]["bytes"])
 
 
-def _cross_percent(sending: SlotTrial, carried_bytes: int, took_s: float) -> float | None:
+def _cross_percent(trial: SlotTrial, carried_bytes: int, took_s: float) -> float | None:
     """Return the share of the cable's rate that cross traffic took; None without cross traffic or a rate."""
-    figure, case, packets, _ = sending
+    figure, case, packets, _ = trial
     if case.cross_percent == 0 or figure.live_trunk_mbps is None:
         return None
     own_bytes = case.flows * packets * (figure.frame_bytes - FCS_BYTES)
@@ -220,10 +220,10 @@ def _tc(*arguments: str) -> None:
 
 
 @contextmanager
-def _cross_traffic(sending: SlotTrial, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
+def _cross_traffic(trial: SlotTrial, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
     """Send the cross traffic of a case within the context. Nobody reads what arrives of it."""
-    trunk_bps = (sending.figure.live_trunk_mbps or 0) * 1e6
-    senders = cross_of(sending, lab, trunk_bps, overhead_bytes=-FCS_BYTES)
+    trunk_bps = (trial.figure.live_trunk_mbps or 0) * 1e6
+    senders = cross_of(trial, lab, trunk_bps, overhead_bytes=-FCS_BYTES)
     with ExitStack() as stack:
         # All sources are one machine here: the destination decides by which of them a frame leaves.
         for source, destination in sorted({(sender.source, sender.destination) for sender in senders}):
@@ -270,9 +270,9 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
     run([program, "-batch", "-"], what=what, prefix=prefix or [], stdin="\n".join(lines) + "\n")
 
 
-def _configuration(sending: SlotTrial, lab: Lab, rows: Path, destinations: Path) -> str:
+def _configuration(trial: SlotTrial, lab: Lab, rows: Path, destinations: Path) -> str:
     """Return the configuration for `zodiac-fx slots` (switch-emulator/live/src/slots.rs)."""
-    figure, case, packets, _ = sending
+    figure, case, packets, _ = trial
     head: dict[str, str | int] = {
         "path": case.path,
         "period_ns": round(figure.period_us * NS_PER_US),

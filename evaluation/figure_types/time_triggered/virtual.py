@@ -43,9 +43,9 @@ _DRAIN_NS: Final = 2_000_000
 _IDLE_SEED: Final = 0
 
 
-def transmit(sending: SlotTrial) -> SlotFrameTimes:
+def transmit(trial: SlotTrial) -> SlotFrameTimes:
     """Send the frames of a case in virtual time. Raises `RunError`."""
-    figure, case, packets, seed = sending
+    figure, case, packets, seed = trial
     lab = load_lab(figure.lab)
     flows = flows_of(lab, case, figure.frame_bytes)
     period_ns = round(figure.period_us * NS_PER_US)
@@ -68,7 +68,7 @@ def transmit(sending: SlotTrial) -> SlotFrameTimes:
     trunk_bps = next(
         lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
     )
-    cross = cross_of(sending, lab, trunk_bps, overhead_bytes=_PREAMBLE_BYTES + _GAP_BYTES)
+    cross = cross_of(trial, lab, trunk_bps, overhead_bytes=_PREAMBLE_BYTES + _GAP_BYTES)
     queue = _HIGHEST if case.priority else _LOWEST
     network_ns = _network_ns(lab, senders, cross, queue=queue, duration_ns=packets * period_ns, seed=seed)
     alone = [_alone(senders[0])]
