@@ -214,7 +214,7 @@ impl<'a> Rewriter<'a> {
             Action::OutputToController { max_bytes } => {
                 return Some(Destination::Controller { max_bytes })
             }
-            Action::OutputToTable if self.spec => return Some(Destination::Table),
+            Action::OutputToTable => return Some(Destination::Table),
             _ if self.spec => spec::rewrite(self.frame, action),
             Action::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
@@ -234,7 +234,7 @@ impl<'a> Rewriter<'a> {
             Action::SetNwTos(tos) => self.put_checksummed(ip, 1, &[tos]),
             Action::SetTpSrc(port) => self.put_checksummed(ip, 20, &port),
             Action::SetTpDst(port) => self.put(ip + 22, &port),
-            Action::StripVlan | Action::OutputToTable | Action::Nothing => {}
+            Action::StripVlan | Action::Nothing => {}
         }
         None
     }

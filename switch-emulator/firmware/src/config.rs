@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::port::{PortMask, PortNumber};
-use crate::quirks::Quirks;
+use crate::quirks::{list, Quirk, Quirks};
 
 /// Settings of one board by name; the default is what the factory sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,8 @@ pub struct Config {
     /// session whose controller is silent or asks for no features. `false` is the modified firmware of the Loko
     /// paper, section 3.1: neither of them, but still a tick every 501 ms that connects and sends echo requests.
     pub ofchecks: bool,
-    /// Whether the board behaves as its firmware or as the OpenFlow 1.0.1 specification asks (`docs/quirks.md`).
+    /// The deviations from OpenFlow that the board has: `"firmware"` (all), `"spec"` (none), or `{ without = [...] }` and
+    /// `{ only = [...] }` with names from `docs/quirks.md`.
     pub quirks: Quirks,
     /// Time from a TCP segment's departure to the controller's acknowledgement, unless data acknowledges it before. An
     /// assumption: a direct cable and a controller that does not delay its acknowledgements.
@@ -141,6 +142,7 @@ impl Config {
                 ),
             );
         }
+        self.check_quirks()?;
         let mask = u32::from(self.netmask);
         if mask.leading_ones() + mask.trailing_zeros() != u32::BITS {
             return refuse(
@@ -184,6 +186,26 @@ impl Config {
             self.check_network()?;
         }
         Ok(())
+    }
+
+    /// Checks that a board which always speaks one version can show the deviations that are named.
+    fn check_quirks(&self) -> Result<(), ConfigError> {
+        let (version, applies): (_, fn(Quirk) -> bool) = match self.openflow_version {
+            1 => ("1.0", Quirk::is_of_10),
+            4 => ("1.3", Quirk::is_of_13),
+            _ => return Ok(()),
+        };
+        let Some(quirk) = self.quirks.misplaced(applies) else {
+            return Ok(());
+        };
+        let names = Quirk::ALL.into_iter().filter(|quirk| applies(*quirk));
+        let names = list(names.map(Quirk::name));
+        Err(ConfigError {
+            key: "quirks",
+            reason: format!(
+                "{quirk} cannot be switched by itself in OpenFlow {version}; these can: {names}"
+            ),
+        })
     }
 
     /// Checks what a board needs that makes its TCP connection by itself.

@@ -23,8 +23,8 @@
 //! loop, the table search by the entries that it visits, the actions, and the way out.
 //!
 //! Messages of the controller take time on the same CPU, so that frames wait for them and they for frames. The
-//! firmware deviates from OpenFlow 1.0.1 in 96 numbered ways, and from 1.3 in 106 more; [`Quirks`] says whether a board
-//! shows them.
+//! firmware deviates from OpenFlow 1.0.1 in 96 numbered ways, and from 1.3 in 106 more; [`Quirks`] says which of them a
+//! board shows.
 //!
 //! The TCP connection to the controller is the board's, as frames on its native ports, or the driver's
 //! ([`ControlCarrier`]). With the driver's the board knows of TCP what decides which messages reach the controller
@@ -88,7 +88,7 @@ pub use profile::{
     number, profile_kind, ConsoleCosts, ControlCosts, CpuPortTags, FieldCost, Housekeeping,
     Measurement, OpenFlow13Costs, Profile, ProfileError, ZODIAC_FX,
 };
-pub use quirks::Quirks;
+pub use quirks::{Quirk, QuirkSet, Quirks, UnknownQuirk};
 pub use settings::{EepromError, EepromImage, EEPROM_BYTES};
 pub use table::Flow;
 pub use time::{Duration, Instant};

@@ -31,6 +31,8 @@ pub(crate) struct Key {
 
 /// Bit of word 3: the frame has a VLAN tag.
 pub(crate) const TAGGED: u64 = 1 << 63;
+/// Bits of word 3: the protocol.
+const PROTOCOL: u64 = 0xff << 32;
 
 impl Key {
     /// Port that the frame came in on.
@@ -44,7 +46,9 @@ impl Key {
     }
 
     /// Reads `frame`, received on `in_port`. Bytes beyond its end count as 0.
-    pub(crate) fn parse(frame: &[u8], in_port: u16) -> Self {
+    ///
+    /// With `reads_arp`, operation and addresses of ARP are compared as protocol and IP addresses (quirk 66 is off).
+    pub(crate) fn parse(frame: &[u8], in_port: u16, reads_arp: bool) -> Self {
         let outer = be16(frame, TYPE_OFFSET);
         let mut at = TYPE_OFFSET;
         let mut dl_type = outer;
@@ -75,10 +79,19 @@ impl Key {
             ARP => {
                 key.care = [0, TAGGED];
                 key.matchable = true;
+                if reads_arp {
+                    key.read_arp(frame, at + 2);
+                }
             }
             _ => {}
         }
         key
+    }
+
+    fn read_arp(&mut self, frame: &[u8], arp: usize) {
+        self.care = [u64::MAX, TAGGED | PROTOCOL];
+        self.words[2] = u64::from(be32(frame, arp + 14)) << 32 | u64::from(be32(frame, arp + 24));
+        self.words[3] |= u64::from(be16(frame, arp + 6) & 0xff) << 32;
     }
 
     fn read_ipv4(&mut self, frame: &[u8], ip: usize, vlan: bool) {

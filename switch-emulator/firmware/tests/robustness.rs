@@ -5,7 +5,8 @@ mod testbed;
 use proptest::prelude::*;
 use testbed::{everything, message, output, port, quiet_config, udp, FlowMod, Testbed};
 use zodiac_firmware::{
-    Board, Config, Duration, FailState, Instant, OutputKind, Profile, Quirks, ZODIAC_FX,
+    Board, Config, Duration, FailState, Instant, OutputKind, Profile, Quirk, QuirkSet, Quirks,
+    ZODIAC_FX,
 };
 
 /// Something that a driver does.
@@ -100,19 +101,43 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// All deviations, none, and any of them.
+fn quirks() -> impl Strategy<Value = Quirks> {
+    let set = prop::sample::subsequence(Quirk::ALL.to_vec(), 0..=Quirk::ALL.len());
+    let set = set.prop_map(QuirkSet::from_iter);
+    prop_oneof![
+        1 => Just(Quirks::Firmware),
+        1 => Just(Quirks::Spec),
+        2 => set.prop_map(Quirks::Without),
+    ]
+}
+
+/// What a board that always speaks this version can have.
+fn of_version(quirks: Quirks, openflow_version: u8) -> Quirks {
+    let Quirks::Without(set) = quirks else {
+        return quirks;
+    };
+    let applies = |quirk: &Quirk| match openflow_version {
+        1 => quirk.is_of_10(),
+        4 => quirk.is_of_13(),
+        _ => true,
+    };
+    Quirks::Without(set.iter().filter(applies).collect())
+}
+
 fn config() -> impl Strategy<Value = Config> {
     (
         any::<bool>(),
         any::<bool>(),
         any::<bool>(),
         prop::sample::select(vec![0, 1, 1, 4]),
-        prop::sample::select(vec![Quirks::Firmware, Quirks::Spec]),
+        quirks(),
         prop::sample::select(vec![0, 200_000, 50_000_000]),
     )
         .prop_map(
             |(safe, ethertype_filter, ofchecks, openflow_version, quirks, acknowledgement_ns)| {
                 Config {
-                    quirks,
+                    quirks: of_version(quirks, openflow_version),
                     acknowledgement_ns,
                     fail_state: if safe {
                         FailState::Safe

@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{recv, RecvFlags};
 use socket2::{Domain, Socket, Type};
-use zodiac_firmware::{Instant, Quirks};
+use zodiac_firmware::{Instant, Quirk, Quirks};
 
 use crate::clock::Clock;
 use crate::pending_flag::PendingFlag;
@@ -288,7 +288,7 @@ impl Outlet {
 
     fn cut(&mut self, now: Instant, number: SessionNumber, cut: Cut) {
         for remark in cut.remarks {
-            if self.quirks == Quirks::Firmware || !remark.is_of_firmware() {
+            if self.quirks.has(Quirk::NoReassembly) || !remark.is_of_firmware() {
                 self.line(now, remark.to_string());
             }
         }

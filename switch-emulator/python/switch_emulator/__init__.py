@@ -11,6 +11,7 @@ from switch_emulator.switch_emulator import (
     RunResult,
     TcpResult,
     __version__,
+    quirk_names,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "RunResult",
     "TcpResult",
     "__version__",
+    "quirk_names",
 ]

@@ -8,8 +8,8 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 ``kind`` says whether it is a Zodiac FX or, in a network only, another device (``docs/devices.md``). A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
 ``openflow_enabled``, ``ip_address``, ``netmask``, ``gateway``, ``controller_address``, ``controller_port``,
-``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
-``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
+``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"``,
+``"spec"``, ``{"without": names}`` or ``{"only": names}``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
 TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
 ``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``,
 ``loop_phase_ns``, ``timer_phase_ns``. Other devices have ``mac`` only.
@@ -23,6 +23,12 @@ from numpy.typing import NDArray
 
 __version__: str
 """Version of the emulator."""
+
+def quirk_names(openflow_version: int = 0) -> list[str]:
+    """Return the names of the deviations that can be switched, in the order of ``docs/quirks.md``.
+
+    With a version (wire version number, 1 or 4): those of boards that always speak it.
+    """
 
 @final
 class Output:

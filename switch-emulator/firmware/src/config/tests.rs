@@ -53,14 +53,56 @@ fn mistakes_are_named() {
 
 #[test]
 fn quirks_are_the_firmware_s_unless_asked_otherwise() {
-    use crate::quirks::{Quirk, Quirks};
+    use crate::quirks::{Quirk, QuirkSet, Quirks};
 
     assert_eq!(Config::default().quirks, Quirks::Firmware);
-    let config: Config = toml::from_str("quirks = \"spec\"").unwrap();
-    assert_eq!(config.quirks, Quirks::Spec);
-    assert!(toml::from_str::<Config>("quirks = \"some\"").is_err());
-    assert!(Quirks::Firmware.has(Quirk::NoReassembly));
-    assert!(!Quirks::Spec.has(Quirk::NoReassembly));
+    let flood = QuirkSet::from_iter([Quirk::FloodIsAll]);
+    for (text, quirks, reassembles, floods) in [
+        ("'firmware'", Quirks::Firmware, false, false),
+        ("'spec'", Quirks::Spec, true, true),
+        (
+            "{ without = ['flood-is-all'] }",
+            Quirks::Without(flood),
+            false,
+            true,
+        ),
+        (
+            "{ only = ['flood-is-all'] }",
+            Quirks::Only(flood),
+            true,
+            false,
+        ),
+    ] {
+        let config: Config = toml::from_str(&format!("quirks = {text}")).unwrap();
+        assert_eq!(config.quirks, quirks);
+        assert_eq!(!quirks.has(Quirk::NoReassembly), reassembles, "{text}");
+        assert_eq!(!quirks.has(Quirk::FloodIsAll), floods, "{text}");
+        let written = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<Config>(&written).unwrap(), config);
+    }
+    assert!(toml::from_str::<Config>("quirks = 'some'").is_err());
+}
+
+#[test]
+fn a_board_of_one_version_refuses_quirks_of_the_other() {
+    use crate::quirks::{Quirk, QuirkSet, Quirks};
+
+    for quirk in Quirk::ALL {
+        let set = QuirkSet::from_iter([quirk]);
+        for quirks in [Quirks::Without(set), Quirks::Only(set)] {
+            let check = |openflow_version| {
+                let config = Config {
+                    openflow_version,
+                    quirks,
+                    ..Config::default()
+                };
+                config.check().is_ok()
+            };
+            assert!(check(0));
+            assert_eq!(check(1), quirk.is_of_10());
+            assert_eq!(check(4), quirk.is_of_13());
+        }
+    }
 }
 
 #[test]

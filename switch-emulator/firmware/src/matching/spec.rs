@@ -146,6 +146,13 @@ impl Match {
         self
     }
 
+    /// Opens operation and addresses of a match of ARP.
+    pub(crate) fn open_arp_fields(&mut self) {
+        if self.wildcards & w::DL_TYPE == 0 && self.dl_type == ARP {
+            self.wildcards |= w::NW_PROTO | 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;
+        }
+    }
+
     /// Returns whether everything that `other` matches is matched by this one too. Both normalised.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {

@@ -202,7 +202,7 @@ proptest! {
         frame in prop_oneof![likely_frame(), prop::collection::vec(any::<u8>(), 12..80)],
         in_port in 0..5_u16,
     ) {
-        let found = search(&entries).find(&Key::parse(&frame, in_port));
+        let found = search(&entries).find(&Key::parse(&frame, in_port, false));
         prop_assert_eq!(found, plainly_find(&entries, &frame, in_port));
     }
 }
@@ -241,7 +241,7 @@ fn walk_through_the_table_of_the_slides() {
         (to([10, 2, 5, 0], 8), 500),
         (to([10, 2, 0, 0], 16), 500),
     ];
-    let found = search(&entries).find(&Key::parse(&udp_to([10, 2, 5, 5]), 1));
+    let found = search(&entries).find(&Key::parse(&udp_to([10, 2, 5, 5]), 1, false));
     // base 6300800 and nw_dst 1303950 for 6 entries, 819200 for 5
     let cost_ps = 6 * 7_604_750 + 5 * 819_200;
     assert_eq!(
@@ -260,7 +260,7 @@ fn among_equal_priorities_the_first_entry_wins() {
     let entries = [(to([10, 0, 0, 0], 8), 7), (to([10, 0, 0, 1], 0), 7)];
     assert_eq!(
         search(&entries)
-            .find(&Key::parse(&udp_to([10, 0, 0, 1]), 1))
+            .find(&Key::parse(&udp_to([10, 0, 0, 1]), 1, false))
             .index,
         Some(0)
     );
@@ -270,7 +270,7 @@ fn among_equal_priorities_the_first_entry_wins() {
 fn entries_that_share_a_digest_are_told_apart() {
     let entries = [1, 2, 3].map(|host| (to([10, 0, 0, host], 0), 7));
     for (index, host) in [1, 2, 3].into_iter().enumerate() {
-        let key = Key::parse(&udp_to([10, 0, 0, host]), 1);
+        let key = Key::parse(&udp_to([10, 0, 0, host]), 1, false);
         let mut search = search(&entries);
         let shared = search.digests[index];
         search.digests.fill(shared);
@@ -284,7 +284,7 @@ fn entries_that_share_a_digest_are_told_apart() {
 
 #[test]
 fn an_empty_table_finds_nothing_at_no_cost() {
-    let found = search(&[]).find(&Key::parse(&udp_to([10, 0, 0, 1]), 1));
+    let found = search(&[]).find(&Key::parse(&udp_to([10, 0, 0, 1]), 1, false));
     assert_eq!(
         found,
         Found {
@@ -307,7 +307,7 @@ fn neither_ipv6_nor_lldp_match_an_entry_without_fields() {
         frame[12..14].copy_from_slice(&dl_type.to_be_bytes());
         assert_eq!(
             search(&[(everything, 1)])
-                .find(&Key::parse(&frame, 1))
+                .find(&Key::parse(&frame, 1, false))
                 .index,
             None
         );

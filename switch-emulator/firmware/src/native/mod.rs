@@ -87,6 +87,11 @@ impl Native {
         }
     }
 
+    /// Returns whether all messages are sent, however many wait for their acknowledgement.
+    pub(crate) const fn is_lossless(&self) -> bool {
+        !self.faithful
+    }
+
     /// Where connections go, from the next one on.
     pub(crate) fn set_controller(&mut self, controller: SocketAddrV4) {
         self.controller = controller;

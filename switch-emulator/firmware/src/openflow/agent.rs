@@ -177,7 +177,7 @@ impl Agent {
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
-        let hello = if self.config.quirks.has(Quirk::HelloOfNewest) {
+        let hello = if self.config.quirks.has(Quirk::NewestHello) {
             let version = match self.config.forced_version {
                 0 => VERSION_1_3,
                 forced => forced,
@@ -242,7 +242,8 @@ impl Agent {
         self.end_segment(iteration)
     }
 
-    fn buffered_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
+    /// Handles the messages of a segment in the buffer of the firmware, with what longer segments have left behind it.
+    pub(super) fn buffered_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
         let mut buffer = std::mem::take(&mut self.rx.buffer);
         buffer.resize(buffer.len().max(segment.len()), 0);
         buffer[..segment.len()].copy_from_slice(segment);
@@ -288,10 +289,7 @@ impl Agent {
             last_type = kind;
             self.message(bytes, usize::from(length), iteration);
             at += usize::from(length);
-            let behind = buffer[at..].iter_mut();
-            for (byte, pushed) in behind.zip(self.rx.pushed_out.drain(..)) {
-                *byte = pushed;
-            }
+            self.rx.overwrite(&mut buffer[at..]);
         }
         if !self.halted {
             self.send_collected(last_type, iteration);
@@ -304,9 +302,16 @@ impl Agent {
         let xid = be32(bytes, 4).to_be_bytes();
         match bytes[1] {
             message::HELLO => return self.hello(bytes[0], iteration),
+            _ if self.speaks_13() && self.tables.spec13.is_some() => {
+                return self.spec_message_13(&bytes[..length], iteration);
+            }
             message::ECHO_REQUEST => {
                 iteration.cost_ps += self.costs.control().echo_ps;
-                let reply = self.reply(message::ECHO_REPLY, xid);
+                let version = match self.version {
+                    0 if !self.may_speak() => bytes[0],
+                    agreed => agreed,
+                };
+                let reply = MessageBuilder::new(version, message::ECHO_REPLY, xid);
                 return self.send(MemoryClass::Exact, reply, iteration);
             }
             _ if self.speaks_13() => return self.message_13(bytes, length, iteration),
@@ -381,7 +386,7 @@ impl Agent {
                 let by_message = self
                     .config
                     .quirks
-                    .has(Quirk::NoticeByDelete)
+                    .has(Quirk::FlowRemovedByDeleteFlag)
                     .then(|| message.wants_flow_removed());
                 let asked =
                     |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.wants_flow_removed());
@@ -441,6 +446,9 @@ impl Agent {
             (0, _) => self.version,
             (forced, _) => forced,
         };
+        if self.version != before {
+            self.use_tables_of(self.version);
+        }
         self.report_version(version, iteration);
         let foreign = match self.version {
             VERSION_1_0 => self.foreign_entries(),

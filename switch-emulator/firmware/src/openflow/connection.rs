@@ -77,7 +77,7 @@ impl Connection {
     /// The TCP session is established.
     pub(super) fn established(&mut self) {
         self.state = State::Up;
-        self.features_seen = !self.quirks.has(Quirk::AsksForFeaturesRequest);
+        self.features_seen = !self.quirks.has(Quirk::NeedsFeaturesRequest);
         if !self.quirks.has(Quirk::SilenceBeforeSession) {
             self.heartbeat = 0;
         }

@@ -8,11 +8,11 @@ use crate::quirks::Quirk;
 impl Agent {
     pub(super) fn features(&mut self, xid: [u8; 4]) -> MessageBuilder {
         self.connection.features_requested();
-        if self.config.quirks.has(Quirk::FeaturesHideLinkChanges) {
+        if self.config.quirks.has(Quirk::HiddenLinkChanges) {
             self.ports.link_seen = self.ports.link_up;
         }
         // Flow, table and port statistics; with the specification also addresses of ARP in matches.
-        let capabilities = if self.config.quirks.has(Quirk::ArpUnmatched) {
+        let capabilities = if self.config.quirks.has(Quirk::ArpFieldsUnmatched) {
             0x07
         } else {
             0x87
@@ -37,13 +37,13 @@ impl Agent {
         reply: MessageBuilder,
         port: PortNumber,
     ) -> MessageBuilder {
-        let address = if self.config.quirks.has(Quirk::MadeUpAddresses) {
+        let address = if self.config.quirks.has(Quirk::RandomPortAddresses) {
             self.ports.made_up_address()
         } else {
             self.config.port_address(port)
         };
         let config = self.ports.config[usize::from(port.get()) - 1];
-        let up = if self.config.quirks.has(Quirk::FeaturesHideLinkChanges) {
+        let up = if self.config.quirks.has(Quirk::HiddenLinkChanges) {
             self.ports.link_seen
         } else {
             self.ports.link_up

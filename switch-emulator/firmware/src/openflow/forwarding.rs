@@ -91,7 +91,7 @@ impl Agent {
             iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
-        if self.speaks_13() || self.tables.use_spec13() {
+        if self.looks_up_in_13() {
             if self.forwards() && self.tables.use_spec13() {
                 return self.frame_spec13(data, flow_key, port, iteration);
             }
@@ -102,7 +102,7 @@ impl Agent {
             iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
-        let key = Key::parse(&data, in_port);
+        let key = self.key(&data, in_port);
         let examined_before = iteration.out.counters.entries_examined;
         let (decision, cost_ps) = self.decide(&key, &data, iteration);
         let examined = iteration.out.counters.entries_examined - examined_before;
@@ -199,7 +199,7 @@ impl Agent {
             PortMask::from_bits(tail_tag(port)),
             port_config::DOWN | port_config::NO_FORWARD,
         );
-        let table = if self.config.quirks.has(Quirk::FewMatches) {
+        let table = if self.config.quirks.has(Quirk::LimitedMatching) {
             TableKind::Firmware10
         } else {
             TableKind::Spec10
@@ -213,8 +213,23 @@ impl Agent {
         )
     }
 
+    /// Returns what the firmware reads from a frame.
+    fn key(&self, frame: &[u8], in_port: u16) -> Key {
+        let reads_arp = !self.config.quirks.has(Quirk::ArpFieldsUnmatched);
+        Key::parse(frame, in_port, reads_arp)
+    }
+
     pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {
         self.config.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
+    }
+
+    /// Returns whether frames are looked up in the tables of 1.3, if at all.
+    fn looks_up_in_13(&self) -> bool {
+        self.speaks_13()
+            || self.tables.use_spec13()
+            || (self.version == 0
+                && self.tables.are_13()
+                && !self.config.quirks.has(Quirk::PauseBeforeHello))
     }
 
     /// Returns whether the agent forwards frames.
@@ -247,7 +262,7 @@ impl Agent {
             return (Decision::Drop, self.costs.drop_ps(length));
         }
         let now = self.time.now();
-        let found = if self.config.quirks.has(Quirk::FewMatches) {
+        let found = if self.config.quirks.has(Quirk::LimitedMatching) {
             self.tables.table.lookup(key, frame.len(), now)
         } else {
             let fields = Match::of_frame(frame, key.in_port());
@@ -267,7 +282,7 @@ impl Agent {
             )
         } else {
             iteration.out.counters.missed += 1;
-            if !key.matchable && self.config.quirks.has(Quirk::FewMatches) {
+            if !key.matchable && self.config.quirks.has(Quirk::LimitedMatching) {
                 self.warn_unmatchable(key, iteration);
             }
             (Decision::Miss, found.cost_ps + self.costs.miss_ps(length))
@@ -309,8 +324,8 @@ impl Agent {
                     self.packet_in(at, NO_MATCH, in_port, &data, iteration);
                 }
             }
-            Decision::Use { actions, .. } => {
-                let spec = !self.config.quirks.has(Quirk::TagsAtTheBeginning);
+            Decision::Use { entry, actions } => {
+                let spec = !self.config.quirks.has(Quirk::ActionsByFirstTag);
                 let all = if self.config.quirks.has(Quirk::FloodIsAll) {
                     self.config.flooded
                 } else {
@@ -341,9 +356,11 @@ impl Agent {
                             }
                             iteration.out.send_copy(at, ports, rewriter.frame);
                         }
+                        // Only a message may send to the table: an entry could send to itself.
+                        Some(Destination::Table) if entry.is_some() => continue,
                         Some(Destination::Table) => {
                             let copy = iteration.out.pool.copy_unpadded(rewriter.frame);
-                            let key = Key::parse(&copy, in_port);
+                            let key = self.key(&copy, in_port);
                             self.look_up_and_carry_out(at, copy, &key, iteration);
                         }
                     }
@@ -365,11 +382,10 @@ impl Agent {
     ) {
         let (decision, cost_ps) = self.decide(key, &data, iteration);
         iteration.cost_ps += cost_ps;
-        if let (Decision::Use { actions, .. }, true) = (
-            &decision,
-            self.config.quirks.has(Quirk::InsertedTagOverwrites),
-        ) {
-            self.rx.pushed_out = pushed_out(actions, &data, key);
+        let overwrites = self.config.quirks.has(Quirk::InsertedTagOverwrites);
+        if let (Decision::Use { actions, .. }, true) = (&decision, overwrites) {
+            let spec = !self.config.quirks.has(Quirk::ActionsByFirstTag);
+            self.rx.pushed_out = pushed_out(actions, &data, key, spec);
         }
         self.carry_out(at, &decision, key.tagged, data, key.in_port(), iteration);
     }
@@ -383,7 +399,7 @@ impl Agent {
         in_port: u16,
         iteration: &mut LoopIteration,
     ) {
-        let tagged = Key::parse(&data, in_port).tagged;
+        let tagged = self.key(&data, in_port).tagged;
         let decision = Decision::Use {
             entry: None,
             actions: *actions,
@@ -440,7 +456,7 @@ impl Agent {
         let mask = match port {
             ports::TABLE => {
                 // The frame is not padded: the lookup reads what follows it in place of missing bytes.
-                let key = Key::parse(&bytes[data_at..], in_port);
+                let key = self.key(&bytes[data_at..], in_port);
                 let data = iteration.out.pool.copy_unpadded(data);
                 return self.look_up_and_carry_out(at, data, &key, iteration);
             }
@@ -472,7 +488,7 @@ fn remove_tag(frame: &mut Vec<u8>) -> bool {
 }
 /// Returns the bytes that tags inserted by the actions push beyond the end of a frame. The frame of a `PACKET_OUT` lies
 /// in the receive buffer, so they end up where the next message begins.
-fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {
+fn pushed_out(actions: &Actions, data: &[u8], key: &Key, spec: bool) -> Vec<u8> {
     let mut frame = data.to_vec();
     let nowhere = PortMask::EMPTY;
     let mut rewriter = Rewriter::new(
@@ -481,7 +497,7 @@ fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {
         key.tagged,
         nowhere,
         nowhere,
-        false,
+        spec,
     );
     for action in actions.iter() {
         rewriter.perform(action);

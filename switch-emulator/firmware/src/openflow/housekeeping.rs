@@ -25,19 +25,25 @@ impl Agent {
             match self.time.job {
                 0 => self.count_port(iteration),
                 1 => self.report_links(iteration),
-                _ if self.config.quirks.has(Quirk::TimeoutsByAddress) => {
-                    self.expire_flows(iteration);
-                }
+                _ if !self.expires_each_tick() => self.expire_flows(iteration),
                 _ => {}
             }
             self.time.job = (self.time.job + 1) % 3;
-            if !self.config.quirks.has(Quirk::TimeoutsByAddress) {
-                // So that an entry goes within a tick of its timeout.
+            if self.expires_each_tick() {
                 self.expire_flows(iteration);
             }
         }
         self.tend_connection(iteration);
         iteration.busy()
+    }
+
+    /// Returns whether timeouts are looked for at each tick, so that an entry goes within a tick of its own.
+    fn expires_each_tick(&self) -> bool {
+        if self.tables.are_13() {
+            self.tables.use_spec13()
+        } else {
+            !self.config.quirks.has(Quirk::TimeoutsByAddress)
+        }
     }
 
     fn tend_connection(&mut self, iteration: &mut LoopIteration) {
@@ -90,7 +96,7 @@ impl Agent {
         let index = self.ports.counted;
         self.ports.counted = (index + 1) % PORTS;
         let read = std::mem::take(&mut iteration.out.hardware[index]);
-        let bits = if self.config.quirks.has(Quirk::RareCounters) {
+        let bits = if self.config.quirks.has(Quirk::CoarsePortCounters) {
             0xffff
         } else {
             u64::MAX
@@ -182,7 +188,7 @@ impl Agent {
         reason: FlowRemovedReason,
     ) -> MessageBuilder {
         let (packets, bytes) = (flow.packets, flow.bytes);
-        let counters = if self.config.quirks.has(Quirk::CountersOfCpu) {
+        let counters = if self.config.quirks.has(Quirk::FlowRemovedByteOrder) {
             [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
         } else {
             [packets.to_be_bytes(), bytes.to_be_bytes()].concat()

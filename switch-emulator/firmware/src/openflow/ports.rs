@@ -1,6 +1,7 @@
 //! State of the ports: links, configuration, counters.
 
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
+use crate::quirks::{Quirk, Quirks};
 use crate::random::RandomBytes;
 
 /// Ports as the agent knows them.
@@ -60,6 +61,23 @@ impl Ports {
     pub(super) fn configure(&mut self, port: PortNumber, config: u32, mask: u32) {
         let held = &mut self.config[port.index()];
         *held = *held & !mask | config & mask;
+    }
+
+    /// Returns a port's counters of the hardware, read while this version was spoken. If they are exact (quirk 32), those
+    /// that are still `unread` count as well.
+    pub(super) fn counters(
+        &self,
+        port: PortNumber,
+        is_13: bool,
+        unread: HardwareCounters,
+        quirks: Quirks,
+    ) -> HardwareCounters {
+        let totals = if is_13 { &self.totals13 } else { &self.totals };
+        let mut counters = totals[port.index()];
+        if !quirks.has(Quirk::CoarsePortCounters) {
+            counters.add(unread, u64::MAX);
+        }
+        counters
     }
 
     /// Returns a random address (quirk 19).

@@ -25,4 +25,11 @@ impl RxBuffer {
             pushed_out: Vec::new(),
         }
     }
+
+    /// Overwrites the bytes behind a message with what it has pushed out.
+    pub(super) fn overwrite(&mut self, behind: &mut [u8]) {
+        for (byte, pushed) in behind.iter_mut().zip(self.pushed_out.drain(..)) {
+            *byte = pushed;
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub(super) enum Session {
 impl Session {
     /// `seed` draws what is random in the board's IP stack.
     pub(super) fn new(config: &Config, seed: u64) -> Self {
-        let faithful = config.quirks.has(Quirk::BrokenSends);
+        let faithful = config.quirks.has(Quirk::TruncatedReplies);
         match config.control {
             ControlCarrier::Session => Self::Driven(DrivenSession::new(
                 faithful,
@@ -63,6 +63,14 @@ impl Session {
         match self {
             Self::Driven(session) => session.half_open,
             Self::Native(_) => true,
+        }
+    }
+
+    /// Returns whether all messages are sent, however many wait for their acknowledgement.
+    pub(super) const fn is_lossless(&self) -> bool {
+        match self {
+            Self::Driven(session) => !session.faithful,
+            Self::Native(native) => native.is_lossless(),
         }
     }
 

@@ -50,20 +50,22 @@ impl Agent {
     pub(super) fn spec_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
         let mut stream = std::mem::take(&mut self.rx.stream);
         stream.extend_from_slice(segment);
-        let mut rest = &stream[..];
-        while rest.len() >= HEADER_BYTES {
+        let mut rest = &mut stream[..];
+        while rest.len() >= HEADER_BYTES && !self.halted {
             let length = usize::from(be16(rest, 2));
             if length < HEADER_BYTES {
                 // Where the next message begins is unknown.
                 self.refuse(rest, error::BAD_LENGTH, iteration);
-                rest = &[];
+                rest = &mut [];
                 break;
             }
-            let Some(bytes) = rest.get(..length) else {
+            if rest.len() < length {
                 break;
-            };
+            }
+            let (bytes, behind) = rest.split_at_mut(length);
             self.spec_message(bytes, iteration);
-            rest = &rest[length..];
+            self.rx.overwrite(behind);
+            rest = behind;
         }
         self.rx.stream = rest.to_vec();
     }
@@ -101,6 +103,10 @@ impl Agent {
         }
         if bytes[0] == VERSION_1_3 && self.tables.spec13.is_some() {
             return self.spec_message_13(bytes, iteration);
+        }
+        if bytes[0] == VERSION_1_3 && self.tables.know_13() {
+            // The firmware's 1.3 reads each message as if it were a segment.
+            return self.buffered_messages(bytes, iteration);
         }
         let fixed = match kind {
             message::PORT_MOD => 32,
@@ -159,7 +165,7 @@ impl Agent {
     /// The highest version that the board speaks, or is forced to.
     pub(super) fn highest_version(&self) -> u8 {
         match self.config.forced_version {
-            0 if self.tables.spec13.is_some() => VERSION_1_3,
+            0 if self.tables.know_13() => VERSION_1_3,
             0 => VERSION_1_0,
             forced => forced,
         }
@@ -174,7 +180,7 @@ impl Agent {
     pub(super) fn spec_greeting(&self) -> MessageBuilder {
         let version = self.highest_version();
         let hello = MessageBuilder::new(version, message::HELLO, [0, 0, 0, 1]);
-        if version < VERSION_1_3 || self.tables.spec13.is_none() {
+        if version < VERSION_1_3 || !self.tables.know_13() {
             return hello;
         }
         let spoken = (0..=VERSION_1_3).filter(|version| self.may_speak_version(*version));
@@ -186,7 +192,7 @@ impl Agent {
     /// board speaks it.
     fn agreed_version(&self, hello: &[u8]) -> Option<u8> {
         let highest = self.highest_version();
-        let names = self.tables.spec13.is_some() && highest == VERSION_1_3;
+        let names = self.tables.know_13() && highest == VERSION_1_3;
         if let Some(bits) = version_bitmap(hello).filter(|_| names) {
             let mut spoken = (1..=VERSION_1_3).rev();
             return spoken.find(|v| bits >> v & 1 == 1 && self.may_speak_version(*v));

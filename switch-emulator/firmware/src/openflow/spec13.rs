@@ -491,9 +491,9 @@ impl Surroundings for SpecPorts<'_> {
         let ports: PortMask = agent.config.openflow_ports;
         let counters = |port: PortNumber| {
             let index = port.index();
-            let mut totals = agent.ports.totals[index];
-            // Not only what the last housekeeping job has read.
-            totals.add(self.out.hardware[index], u64::MAX);
+            let unread = self.out.hardware[index];
+            let quirks = agent.config.quirks;
+            let totals = agent.ports.counters(port, false, unread, quirks);
             PortCounters {
                 number: port.get(),
                 received: agent.ports.received[index],

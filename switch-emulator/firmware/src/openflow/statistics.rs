@@ -9,7 +9,6 @@ use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
 use crate::native::MemoryClass;
 use crate::port::{PortMask, PortNumber};
-use crate::quirks::Quirk;
 use crate::table::{field, EntryView};
 
 /// Entries of a flow statistics reply.
@@ -165,11 +164,8 @@ impl Agent {
             costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
         ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
-            let mut totals = self.ports.totals[index];
-            if !self.config.quirks.has(Quirk::RareCounters) {
-                // Not only what the last housekeeping job has read.
-                totals.add(iteration.out.hardware[index], u64::MAX);
-            }
+            let unread = iteration.out.hardware[index];
+            let totals = self.ports.counters(port, false, unread, self.config.quirks);
             reply
                 .u16(port.get().into())
                 .uninitialised(6)

@@ -10,8 +10,8 @@ use crate::cost::Costs;
 use crate::matched_entries::MatchedEntries;
 use crate::openflow13::spec::SpecSwitch;
 use crate::openflow13::Switch13;
-use crate::profile::{OpenFlow13Costs, Profile};
-use crate::quirks::Quirks;
+use crate::profile::Profile;
+use crate::quirks::Quirk;
 use crate::table::FlowTable;
 
 /// The tables of both versions.
@@ -28,6 +28,8 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn new(profile: &Profile, config: &Config, costs: &Arc<Costs>) -> Self {
+        let costs_of_13 = &profile.cpu.openflow13;
+        let is_firmware13 = config.quirks.has(Quirk::OpenFlow13);
         Self {
             table: FlowTable::new(
                 Arc::clone(costs),
@@ -35,9 +37,13 @@ impl Tables {
                 config.flow_memory_address,
                 config.quirks,
             ),
-            switch13: costs_of_13(profile, config, Quirks::Firmware)
+            switch13: costs_of_13
+                .clone()
+                .filter(|_| is_firmware13)
                 .map(|costs| Box::new(Switch13::new(costs))),
-            spec13: costs_of_13(profile, config, Quirks::Spec)
+            spec13: costs_of_13
+                .clone()
+                .filter(|_| !is_firmware13)
                 .map(|costs| Box::new(SpecSwitch::new(costs))),
             is_13: config.openflow_version == VERSION_1_3,
         }
@@ -57,6 +63,11 @@ impl Tables {
     /// Returns whether there are tables of OpenFlow 1.3.
     pub(super) const fn know_13(&self) -> bool {
         self.switch13.is_some() || self.spec13.is_some()
+    }
+
+    /// Returns whether 1.3 is the version that was agreed on last, or the configured one.
+    pub(super) const fn are_13(&self) -> bool {
+        self.is_13 && self.know_13()
     }
 
     /// Returns whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on
@@ -106,10 +117,4 @@ impl Tables {
             }
         }
     }
-}
-
-/// Returns the costs of OpenFlow 1.3 if a board of this profile speaks it and has this set of quirks.
-fn costs_of_13(profile: &Profile, config: &Config, quirks: Quirks) -> Option<OpenFlow13Costs> {
-    let costs = profile.cpu.openflow13.clone()?;
-    (config.quirks == quirks).then_some(costs)
 }

@@ -241,6 +241,9 @@ impl Agent {
         let replies = switch.take_collected();
         self.session
             .write(iteration.began, MemoryClass::Roomy, replies, iteration.out);
+        while self.session.is_lossless() && self.has_more_parts() && !self.halted {
+            iteration.cost_ps += self.send_part(iteration);
+        }
     }
 
     /// Tells if multipart replies of a segment were lost.
@@ -259,18 +262,23 @@ impl Agent {
     /// former session asked for (quirk 92). Returns what that costs.
     pub(super) fn continue_statistics(&mut self, iteration: &mut LoopIteration) -> i64 {
         let acknowledged = self.session.take_acknowledged();
-        let now_s = self.time.clock().now_s;
-        let Some(switch) = self
-            .tables
-            .switch13
-            .as_mut()
-            .filter(|switch| switch.has_more())
-        else {
-            return 0;
-        };
-        if !acknowledged || self.session.free_bytes() < NEXT_PART_BYTES {
+        if !acknowledged || !self.has_more_parts() || self.session.free_bytes() < NEXT_PART_BYTES {
             return 0;
         }
+        self.send_part(iteration)
+    }
+
+    fn has_more_parts(&self) -> bool {
+        let switch = self.tables.switch13.as_ref();
+        switch.is_some_and(|switch| switch.has_more())
+    }
+
+    /// Queues the next part of an answer. Returns what that costs.
+    fn send_part(&mut self, iteration: &mut LoopIteration) -> i64 {
+        let now_s = self.time.clock().now_s;
+        let Some(switch) = &mut self.tables.switch13 else {
+            return 0;
+        };
         let cost_ps = switch.costs().multipart_ps + 15 * switch.costs().flow_statistics_entry_ps;
         match switch.next_part(self.version, now_s) {
             Ok(Some(part)) => {
@@ -462,7 +470,9 @@ impl Surroundings for BoardPorts<'_> {
             .flooded
             .iter()
             .map(|port| {
-                let totals = self.ports.totals13[port.index()];
+                let unread = self.out.hardware[port.index()];
+                let quirks = self.config.quirks;
+                let totals = self.ports.counters(port, true, unread, quirks);
                 PortCounters {
                     number: port.get(),
                     received: self.ports.received[port.index()],

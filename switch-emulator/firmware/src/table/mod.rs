@@ -157,7 +157,7 @@ impl FlowTable {
         self.memory.free_all();
         self.underflowed = false;
         self.inherited = None;
-        if self.quirks.has(Quirk::CountersOfSession) {
+        if self.quirks.has(Quirk::TableCountersPerSession) {
             self.lookups = 0;
             self.matched = 0;
         }

@@ -8,6 +8,7 @@ use crate::bytes::{be16, be32};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::matching::{Found, Match};
 use crate::port::PORTS;
+use crate::quirks::Quirk;
 use crate::time::Instant;
 
 /// Buffer of a message that has its frame with it, or none.
@@ -287,7 +288,10 @@ impl FlowTable {
     pub(crate) fn spec_lookup(&mut self, fields: &Match, bytes: usize, now: Instant) -> Found {
         let mut best: Option<(u32, usize)> = None;
         for index in 0..self.entries.len() {
-            let (wanted, priority) = self.spec_match(index);
+            let (mut wanted, priority) = self.spec_match(index);
+            if self.quirks.has(Quirk::ArpFieldsUnmatched) {
+                wanted.open_arp_fields();
+            }
             let rank = if wanted.is_exact() {
                 0x1_0000
             } else {

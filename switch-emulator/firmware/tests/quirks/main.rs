@@ -12,6 +12,7 @@ mod flow_table;
 mod forwarding;
 mod handshake;
 mod network;
+mod one_by_one;
 mod packet_out;
 mod recorded;
 mod statistics;
