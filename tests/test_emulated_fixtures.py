@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socketserver
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 from typing import Any
 
 import dpkt
@@ -65,6 +67,67 @@ def test_a_board_keeps_its_session_for_as_long_as_the_test_waits(emulated_board)
     emulated_board.wait(60 * S)
     assert emulated_board.events == []
     assert emulated_board.send(parser.OFPBarrierRequest(SWITCH))
+
+
+def added_twice(board) -> int:
+    for port in (2, 3):
+        board.send(everything_to(port))
+    return len(board.flows())
+
+
+def test_a_board_has_all_quirks(emulated_board):
+    assert added_twice(emulated_board) == 2
+
+
+@pytest.mark.quirks(without=["broken-flow-mods"])
+def test_a_board_lacks_the_quirks_that_the_marker_names(emulated_board):
+    assert added_twice(emulated_board) == 1
+    emulated_board.send(everything_to(3))
+    six = frame(dpkt.ip6.IP6(src=bytes(16), dst=bytes(16), nxt=17, data=b""))
+    assert emulated_board.frame(1, six) == {}
+
+
+@pytest.mark.quirks("spec")
+def test_a_marker_may_name_the_specification(emulated_board, emulated_network, controller):
+    assert added_twice(emulated_board) == 1
+    network = emulated_network("two-switch", controller)
+    network.wait_until(lambda: network.flows("s1"), timeout_s=60)
+    six = frame(dpkt.ip6.IP6(src=bytes(16), dst=bytes(16), nxt=17, data=b""))
+    network.send("H1", six)
+    network.wait_until(lambda: network.flows("s1")[0].packets, timeout_s=60)
+
+
+TESTS = """
+import pytest
+
+def test_by_the_environment(emulated_board):
+    assert emulated_board.board.advance
+
+@pytest.mark.quirks(only=["no-such"])
+def test_by_a_wrong_marker(emulated_board):
+    raise AssertionError
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "line"),
+    [
+        ('"spec"', "1 passed, 1 error", "marker quirks: config: no quirk is called `no-such`"),
+        ("spec", "2 errors", "LOKO_QUIRKS: spec is no JSON"),
+    ],
+)
+def test_wrong_quirks_are_told_before_a_test_begins(tmp_path: Path, text: str, outcome: str, line: str):
+    (tmp_path / "test_mine.py").write_text(TESTS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path],
+        env=os.environ | {"LOKO_QUIRKS": text},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome in done.stdout, done.stdout
+    assert line in done.stdout
 
 
 def test_a_message_that_no_segment_holds_is_refused(emulated_board):

@@ -286,6 +286,30 @@ def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machin
 
 
 @waits
+def test_a_lab_comes_up_without_a_quirk(relaxed, machine):
+    """Without `newest-hello`, the HELLO of a board names all its versions."""
+    wrong = command("lab", "up", "two-switch", "--relaxed", "--without-quirk", "newest-helo")
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+    assert "--without-quirk, s1: config: no quirk is called `newest-helo`; the nearest are newest-hello" in (
+        wrong.stderr
+    )
+    words = ("--relaxed", "--without-quirk", "newest-hello", "--without-quirk", "flood-is-all")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"tcp:127.0.0.1:{listening.getsockname()[1]}"
+        try:
+            up = command("lab", "up", "two-switch", "--controller", address, *words)
+            assert up.exit_code == 0, up.output
+            for _ in range(2):
+                listening.settimeout(30)
+                board, _ = listening.accept()
+                with board:
+                    board.settimeout(30)
+                    assert board.recv(16).startswith(b"\x04\x00\x00\x10"), "HELLO with a list of versions"
+        finally:
+            command("lab", "down", "two-switch")
+
+
+@waits
 def test_a_controller_can_run_inside_of_a_lab(relaxed, machine):
     try:
         up = command("lab", "up", "two-switch", "--relaxed", "--no-controller")

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from loko.document import StrictModel
 
-Setting = str | int | bool | list[int]
+Setting = str | int | bool | list[int] | dict[str, list[str]]
 """A value of a board's configuration."""
 _BLOCK: Final = 250
 """Switches whose addresses differ in the last byte alone."""

@@ -12,6 +12,7 @@ from pydantic import Field, RootModel, field_validator, model_validator
 from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.document import LABS, StrictModel, find, read
+from loko.ring import Setting
 
 BENCHES: Final = LABS / "bench"
 _VETH_RATE_BPS: Final = 100_000_000_000
@@ -20,7 +21,6 @@ _ADDRESS: Final = re.compile(r"(\d+\.\d+\.\d+\.\d+):(\d{1,5})")
 _INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")
 _DATAPATH: Final = re.compile(r"[0-9a-f]{16}")
 
-Setting = str | int | bool
 Name = Annotated[str, Field(min_length=1)]
 
 

@@ -211,6 +211,7 @@ def up(
     builder: Builder = Builder.MININET,
     relaxed: bool = False,
     elsewhere: Address | None = None,
+    without_quirks: tuple[str, ...] = (),
 ) -> BackgroundLab:
     """Start a lab that stays up. Raises `RunError` or `InputError`, also if it is up already.
 
@@ -231,6 +232,7 @@ def up(
         seed=0,
         backend=backend,
         elsewhere=elsewhere,
+        without_quirks=without_quirks,
     )
     with claim_name(lab.name):
         return _up(lab, request, builder)

@@ -13,6 +13,7 @@ from evaluation.live.daemon import Daemon, version_of
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError, Stall
 from loko.lab import Lab, Switch
+from loko.ring import Setting
 
 STALL_THRESHOLD_US = 50
 """A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""
@@ -93,8 +94,15 @@ def board_tables(
         "[board.ports]",
         *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports.items())),
         "[board.config]",
-        *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+        *(f"{key} = {_toml(value)}" for key, value in switch.config.items()),
     ]
+
+
+def _toml(value: Setting) -> str:
+    """Return a setting as TOML writes it, which has tables of its own and the rest as in JSON."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {json.dumps(names)}' for key, names in value.items())} }}"
+    return json.dumps(value)
 
 
 def _console(folder: Path, switch: str) -> Path:

@@ -101,6 +101,12 @@ def lab_up(
         str | None,
         typer.Option(help="Connect the switches with yours on this machine, such as tcp:127.0.0.1:6633."),
     ] = None,
+    without_quirk: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a quirk (docs/quirks.md) that the boards shall not have; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
@@ -119,6 +125,10 @@ def lab_up(
         if elsewhere and builder is Builder.CONTAINERLAB:
             raise InputError("--controller: boards in containers are in a network of their own; leave it out")
         the_lab = load_lab(lab, cabling)
+        if without_quirk:
+            from evaluation.quirks import without_quirks  # noqa: PLC0415 - loads the emulator
+
+            the_lab = without_quirks(the_lab.with_backend(backend), without_quirk, "--without-quirk")
         for switch in the_lab.with_backend(backend).switches.values():
             refuse_version(switch, openflow)
         if warning := (CorePlan.relaxed_here() if relaxed else CorePlan.here()).warning:
@@ -133,6 +143,7 @@ def lab_up(
             builder=builder,
             relaxed=relaxed,
             elsewhere=elsewhere,
+            without_quirks=tuple(without_quirk or ()),
         )
         told = running.status()
     tell(f"controller: {told.controller}")

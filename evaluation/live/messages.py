@@ -57,6 +57,8 @@ class BuildRequest:
     """The containers of hosts and boards, if containerlab has built the lab; else Mininet builds it."""
     elsewhere: Address | None = None
     """The controller to which the boards are relayed, if it is not ours."""
+    without_quirks: tuple[str, ...] = ()
+    """Names of quirks that its boards do not have, beside those that the lab switches off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,10 @@ class Session:
         `outside_network` names the network namespace in which a controller elsewhere is reached.
         """
         self.lab = load_lab(request.lab, request.cabling).with_backend(request.backend)
+        if request.without_quirks:
+            from evaluation.quirks import without_quirks  # noqa: PLC0415 - loads the emulator
+
+            self.lab = without_quirks(self.lab, request.without_quirks, "--without-quirk")
         refuse(self.lab, request)
         self._folder = folder
         self._request = request
