@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -29,6 +29,8 @@ _IDLE_S: Final = 0.05
 _AHEAD_NS: Final = 50_000
 """A board with work to do runs ahead of the clock in such steps until it has answered."""
 _MOST_AHEAD_NS: Final = 20_000_000
+_BOOTED_NS: Final = 2_000_000_000
+"""Time after power-up at which a board looks for its controller."""
 KEPT_SESSION: Final[Mapping[str, Setting]] = MappingProxyType({"control": "session"})
 """The setting of a board whose TCP session is kept by the program that runs it."""
 
@@ -52,9 +54,9 @@ class BoardTime(Protocol):
 class FreeRunningBoard:
     """A board with a time of its own, which may run ahead of the clock to answer."""
 
-    def __init__(self, board: switch_emulator.Board) -> None:
+    def __init__(self, board: switch_emulator.Board, *, is_booted: bool = False) -> None:
         self._board = board
-        self._began_ns = time.monotonic_ns()
+        self._began_ns = time.monotonic_ns() - (_BOOTED_NS if is_booted else 0)
         self._now_ns = 0
 
     def connected(self) -> None:
@@ -89,11 +91,23 @@ class FreeRunningBoard:
         return self._now_ns
 
 
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 class EmulatedBoard:
     """The connection of one board, which connects, disconnects and connects again as the real one does."""
 
-    def __init__(self, name: str, board: BoardTime, controller: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        board: BoardTime,
+        controller: tuple[str, int],
+        tell: Callable[[str], None] = _tell,
+    ) -> None:
+        """`tell` receives the board's events, such as what it cannot do, and why."""
         self._name = name
+        self._tell = tell
         self._board = board
         self._controller = controller
         self._writer: asyncio.StreamWriter | None = None
@@ -118,7 +132,7 @@ class EmulatedBoard:
         elif data == b"close":
             self._hang_up()
         else:
-            print(f"{self._name}: {data.decode()}", file=sys.stderr)
+            self._tell(f"{self._name}: {data.decode()}")
 
     async def _connect(self) -> None:
         try:
@@ -217,11 +231,14 @@ async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool
             lone = FreeRunningBoard(board)
             for port in range(1, lab.switches[name].profile.ports.count.value + 1):
                 lone.link(port, is_up=lab.far_end(name, port) is not None)
-            tasks.create_task(_run(name, lone, controller))
+            tasks.create_task(run_board(name, lone, controller))
 
 
-async def _run(name: str, board: FreeRunningBoard, controller: tuple[str, int]) -> None:
-    connection = EmulatedBoard(name, board, controller)
+async def run_board(
+    name: str, board: FreeRunningBoard, controller: tuple[str, int], tell: Callable[[str], None] = _tell
+) -> None:
+    """Run a board in its own time, until cancelled; see `EmulatedBoard`."""
+    connection = EmulatedBoard(name, board, controller, tell)
     while True:
         connection.take(board.advance())
         await asyncio.sleep(_IDLE_S)

@@ -9,19 +9,37 @@ from typing import Annotated
 
 import typer
 
+from evaluation.fleet.bisect_command import bisect_check
+from evaluation.fleet.check import Check
 from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
 from evaluation.fleet.results import FleetResult, LatencyStats
 from loko.commands.for_programs import print_csv, print_json, refuse_both
 from loko.document import InputError
+from loko.scenario import OpenFlow
 
 _TIMES = ("setup", "processing", "provisioning", "loaded", "recovery")
 _TEXTS = "complaints"
+_OF_MEASURING = ("free_control", "rounds", "one_by_one", "at_once", "outstanding", "timeout_s")
+_OF_BISECTING = ("command", "openflow", "check_timeout_s")
+_WIRE_VERSIONS = {None: 0, OpenFlow.V1_0: 1, OpenFlow.V1_3: 4}
 
 
 def bench_controller(
+    context: typer.Context,
     *,
-    connect: Annotated[str, typer.Option(help="Where the controller listens: tcp:ADDRESS:PORT.")],
-    boards: Annotated[int, typer.Option(min=1, max=1000, help="Emulated boards that connect to it.")] = 32,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="With --bisect-quirks: your check; status 0 passes."),
+    ] = None,
+    connect: Annotated[
+        str | None, typer.Option(help="Where the controller listens: tcp:ADDRESS:PORT.")
+    ] = None,
+    boards: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="Emulated boards that connect to it. Default: 32; with --bisect-quirks 1."
+        ),
+    ] = None,
     free_control: Annotated[
         bool, typer.Option("--free-control", help="Let control messages cost the boards no time.")
     ] = False,
@@ -30,6 +48,20 @@ def bench_controller(
     at_once: Annotated[int, typer.Option(min=1, help="Frames of each board under load.")] = 60,
     outstanding: Annotated[int, typer.Option(min=1, help="Unanswered frames of a board under load.")] = 4,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Without an answer so long it is lost.")] = 5.0,
+    bisect_quirks: Annotated[
+        bool,
+        typer.Option(
+            "--bisect-quirks",
+            help="Run COMMAND against boards with one quirk less each time, and name those that break it.",
+        ),
+    ] = False,
+    openflow: Annotated[
+        OpenFlow | None,
+        typer.Option(help="With --bisect-quirks: only quirks of this version. Default: all."),
+    ] = None,
+    check_timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="With --bisect-quirks: a check that takes so long fails.")
+    ] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, times in ns.")] = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the result as CSV in one line, times in ns.")
@@ -39,9 +71,26 @@ def bench_controller(
 
     The controller must run an application that learns addresses. Ctrl-C prints what was measured so far.
 
+    With --bisect-quirks, COMMAND is run with the boards' behaviour in LOKO_QUIRKS, which the fixtures for
+    pytest follow. With --connect as well, boards connect there while it runs. The status is 0 if it passes
+    with all quirks, 1 if quirks break it, and 2 if they are not the cause.
+
     Example: loko bench controller --connect tcp:127.0.0.1:6633 --boards 32
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
+    _refuse_idle_options(context, bisect_quirks=bisect_quirks, connects=connect is not None)
+    if bisect_quirks:
+        check = Check(
+            command=tuple(command or ()),
+            timeout_s=check_timeout_s,
+            controller=None if connect is None else _address(connect),
+            boards=boards or 1,
+            openflow_version=_WIRE_VERSIONS[openflow],
+        )
+        raise typer.Exit(bisect_check(check, as_json=as_json, as_csv=as_csv))
+    if connect is None:
+        raise InputError("--connect: say where the controller listens, such as tcp:127.0.0.1:6633")
+    boards = boards or 32
     if one_by_one + at_once > MOST_ASKED:
         raise InputError(
             f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
@@ -71,6 +120,23 @@ def bench_controller(
         typer.echo("\n".join(table(result)))
     if not result.is_complete:
         raise typer.Exit(1)
+
+
+def _refuse_idle_options(context: typer.Context, *, bisect_quirks: bool, connects: bool) -> None:
+    """Refuse what is given for the other of the command's two tasks. Raises `InputError`."""
+    idle = _OF_MEASURING if bisect_quirks else _OF_BISECTING
+    if bisect_quirks and not connects:
+        idle = (*idle, "boards")
+    for name in idle:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "COMMAND" if name == "command" else f"--{name.replace('_', '-')}"
+            use = (
+                "without --bisect-quirks, or with --connect"
+                if name == "boards"
+                else ("without --bisect-quirks" if bisect_quirks else "with --bisect-quirks")
+            )
+            raise InputError(f"{option}: is only used {use}; leave it out")
 
 
 def _address(text: str) -> tuple[str, int]:
