@@ -214,6 +214,17 @@ def test_events_of_a_board_are_reported() -> None:
     assert "s1" in repr(event)
 
 
+def test_messages_that_a_board_misreads_are_no_events() -> None:
+    network = two_switches()
+    to_all = bytes.fromhex("010d005400000009ffffffff0001000800000008fffcffff") + bytes(60)
+    network.control("s1", [to_all] * 1001)
+    result = network.run(duration_ns=0)
+    assert (result.events, result.events_omitted) == ([], 0)
+    assert (len(result.deviations), result.deviations_omitted) == (1000, 1)
+    first = result.deviations[0]
+    assert (first.board, first.at_ns < 0, "quirks 73, 80" in first.text) == ("s1", True, True)
+
+
 def test_two_threads_run_at_once() -> None:
     """A run releases the interpreter lock, so that another thread continues meanwhile.
 

@@ -1,8 +1,14 @@
 //! Events that the board reports beside frames and bytes.
 
+mod cause;
+mod refusal;
+
 use std::fmt;
 
 use serde::Serialize;
+
+use crate::quirks::Quirks;
+pub use cause::Cause;
 
 /// Why the board has stopped for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +63,27 @@ pub enum Event {
     },
     /// No `FEATURES_REQUEST` was understood in time, because the session speaks OpenFlow 1.3: connection closed.
     NewerVersionClosed,
-    /// A `FLOW_MOD` was refused with an error message.
-    FlowModRefused {
+    /// A message was refused with an error message.
+    MessageRefused {
+        /// Version of the error message.
+        version: u8,
+        /// Type byte of the message.
+        message_type: u8,
         /// OpenFlow error type.
         error_type: u16,
         /// OpenFlow error code.
         error_code: u16,
+        /// Who refuses it.
+        quirks: Quirks,
+    },
+    /// A message was lost, or did something else than it asks.
+    MessageMisread {
+        /// Version of the session.
+        version: u8,
+        /// Type byte of the message.
+        message_type: u8,
+        /// Why.
+        cause: Cause,
     },
     /// The controller sent no `FEATURES_REQUEST` in time: connection closed.
     NoFeaturesRequest,
@@ -115,13 +136,6 @@ pub enum Event {
         /// How many.
         entries: u16,
     },
-    /// OpenFlow 1.3: a message was refused with an error.
-    RefusedIn13 {
-        /// OpenFlow error type.
-        error_type: u16,
-        /// OpenFlow error code.
-        error_code: u16,
-    },
     /// OpenFlow 1.3, quirks 118 and 119: a `FLOW_MOD` with this command does nothing.
     FlowModIgnored {
         /// Command of the message.
@@ -163,6 +177,12 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns whether nothing is broken, but a message was lost or did something else than it asks.
+    #[must_use]
+    pub const fn is_deviation(&self) -> bool {
+        matches!(self, Self::MessageMisread { .. })
+    }
+
     /// Formats events of the session's version and of the memory for its replies.
     fn of_session(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -196,6 +216,41 @@ impl Event {
             _ => Ok(()),
         }
     }
+
+    /// Why a message was refused, lost or changed.
+    fn of_message(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MessageRefused {
+                version,
+                message_type,
+                error_type,
+                error_code,
+                quirks,
+            } => {
+                write!(
+                    f,
+                    "message of type {message_type} refused with error {error_type}/{error_code}"
+                )?;
+                let by_firmware = refusal::of_firmware(version, error_type, error_code);
+                match by_firmware.filter(|_| quirks == Quirks::Firmware) {
+                    Some(why) => write!(f, ": {why}"),
+                    None => match refusal::name(version, error_type, error_code) {
+                        Some((kind, code)) => write!(f, ", {kind}, {code}"),
+                        None => Ok(()),
+                    },
+                }
+            }
+            Self::MessageMisread {
+                version,
+                message_type,
+                cause,
+            } => {
+                write!(f, "message of type {message_type}: ")?;
+                cause.write(version, f)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Event {
@@ -223,17 +278,7 @@ impl fmt::Display for Event {
             | Self::NewerVersionNegotiated { .. }
             | Self::NewerVersionClosed
             | Self::ReplyHeapFull { .. } => self.of_session(f),
-            Self::FlowModRefused { error_type: 3, .. } => f.write_str(
-                "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
-                 connection); install fewer entries, or reconnect (quirk 47)",
-            ),
-            Self::FlowModRefused { error_type: 2, error_code: 4 } => f.write_str(
-                "FLOW_MOD refused with error 2/4: the firmware has no port NORMAL; name the output port (quirk 56)",
-            ),
-            Self::FlowModRefused { error_type, error_code } => write!(
-                f,
-                "FLOW_MOD refused with error {error_type}/{error_code}; section 5.4.4 of OpenFlow 1.0.1 says what for"
-            ),
+            Self::MessageRefused { .. } | Self::MessageMisread { .. } => self.of_message(f),
             Self::NoFeaturesRequest => {
                 f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO (quirk 8)")
             }
@@ -288,15 +333,6 @@ impl fmt::Display for Event {
             Self::AddAfterUnderflow => f.write_str(
                 "an entry was added to a table with -1 entries: it is lost, and the board has overwritten memory in \
                  front of its tables; start the board again (quirk 52)",
-            ),
-            Self::RefusedIn13 { error_type: 5, error_code: 1 } => f.write_str(
-                "FLOW_MOD refused with error 5/1: 512 entries, no free block of memory, or more than 96 bytes of match or \
-                 instructions; what was to be replaced is gone, and memory is lost until the flows are cleared \
-                 (quirks 121 to 123, 125)",
-            ),
-            Self::RefusedIn13 { error_type, error_code } => write!(
-                f,
-                "message refused with error {error_type}/{error_code}; docs/quirks.md says under OpenFlow 1.3 what for"
             ),
             Self::FlowModIgnored { command } => write!(
                 f,

@@ -76,7 +76,7 @@ mod work;
 
 pub use board::{Board, Deferrable, DeferredFrame, Forwarded};
 pub use config::{Config, ConfigError, ControlCarrier, FailState, MacAddress};
-pub use event::{Counters, Event, Hang};
+pub use event::{Cause, Counters, Event, Hang};
 pub use integrated_switch::is_pause_frame;
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};

@@ -80,6 +80,8 @@ pub(crate) struct Outbox {
     pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
     native_ports: PortMask,
+    /// Events that were given out since power-up.
+    pub(crate) events: u64,
     pub(crate) pool: FramePool,
     pub(crate) counters: Counters,
     /// Frames that the CPU sent by each port.
@@ -96,6 +98,7 @@ impl Outbox {
             returning: VecDeque::new(),
             room_is_uncertain: false,
             native_ports,
+            events: 0,
             pool: FramePool::default(),
             counters: Counters::default(),
             transmitted: [0; PORTS],
@@ -121,6 +124,7 @@ impl Outbox {
     }
 
     pub(crate) fn event(&mut self, at: Instant, event: Event) {
+        self.events += 1;
         self.push(at, OutputKind::Event(event));
     }
 

@@ -448,6 +448,8 @@ pub(crate) struct RunResult {
     lost_on_link_down: u64,
     events: Vec<Event>,
     events_omitted: u64,
+    deviations: Vec<Event>,
+    deviations_omitted: u64,
 }
 
 #[pymethods]
@@ -497,6 +499,8 @@ impl RunResult {
             lost_on_link_down: result.lost_on_link_down,
             events: result.events.into_iter().map(event).collect(),
             events_omitted: result.events_omitted,
+            deviations: result.deviations.into_iter().map(event).collect(),
+            deviations_omitted: result.deviations_omitted,
         })
     }
 }

@@ -352,6 +352,14 @@ class RunResult:
     def events_omitted(self) -> int:
         """Events beyond those."""
 
+    @property
+    def deviations(self) -> list[Event]:
+        """Messages that boards lost or misread, in order of time; at most the first 1000."""
+
+    @property
+    def deviations_omitted(self) -> int:
+        """Deviations beyond those."""
+
 @final
 class Network:
     """Boards, hosts and cables in virtual time, for one run or step by step.

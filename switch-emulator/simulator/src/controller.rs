@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::Instant;
 
-use crate::device::{Device, DeviceOutputKind};
+use crate::device::{Device, DeviceOutputKind, Report};
 
 /// Default time between two segments: longer than the board works on any message, so each segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
@@ -45,8 +45,8 @@ pub(crate) struct DirectSession {
     connected: bool,
     /// How far this board's time has come.
     pub(crate) now_ns: u64,
-    /// Errors, each with its instant.
-    pub(crate) events: Vec<(u64, String)>,
+    /// Reports of the board, each with its instant.
+    pub(crate) events: Vec<(u64, Report)>,
     /// Answers to echo requests and when they reach the board, in order.
     pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
     /// Segments that the controller sends during the run, and when after its beginning, in order.

@@ -98,8 +98,16 @@ pub(crate) enum DeviceOutputKind {
     Connect,
     /// The device has ended the session.
     Close,
-    /// Something went wrong: what, where, and how to mend it.
-    Event(String),
+    /// Something to tell the user.
+    Event(Report),
+}
+
+/// What a device reports: what, where, and how to mend it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) text: String,
+    /// Nothing is broken: a message of the controller was lost, or did something else than it asks.
+    pub(crate) is_deviation: bool,
 }
 
 /// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
@@ -273,7 +281,10 @@ impl DeviceOutput {
             Kind::Controller(bytes) => DeviceOutputKind::Controller(bytes),
             Kind::Connect => DeviceOutputKind::Connect,
             Kind::Close => DeviceOutputKind::Close,
-            Kind::Event(event) => DeviceOutputKind::Event(event.to_string()),
+            Kind::Event(event) => DeviceOutputKind::Event(Report {
+                text: event.to_string(),
+                is_deviation: event.is_deviation(),
+            }),
             Kind::Console(_) | Kind::Detach | Kind::Attach | Kind::Eeprom(_) => return None,
         };
         Some(Self {

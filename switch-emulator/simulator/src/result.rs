@@ -26,6 +26,10 @@ pub struct RunResult {
     pub events: Vec<RunEvent>,
     /// Events beyond those.
     pub events_omitted: u64,
+    /// Messages that the boards lost, or that did something else than they ask, in order of time; at most the first 1000.
+    pub deviations: Vec<RunEvent>,
+    /// Deviations beyond those.
+    pub deviations_omitted: u64,
 }
 
 /// The records of one flow.
@@ -54,7 +58,32 @@ pub struct BoardResult {
     pub unconnected: u64,
 }
 
-/// Something that went wrong on a board; it ends neither board nor run.
+/// Events of a run as far as they are kept: the first ones; later ones are only counted.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog {
+    pub(crate) events: Vec<RunEvent>,
+    pub(crate) omitted: u64,
+}
+
+impl EventLog {
+    const CAPACITY: usize = 1_000;
+
+    pub(crate) fn push(&mut self, event: RunEvent) {
+        if self.events.len() < Self::CAPACITY {
+            self.events.push(event);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// Returns the kept events in order of time, and the number of those beyond.
+    pub(crate) fn finish(mut self) -> (Vec<RunEvent>, u64) {
+        self.events.sort_by_key(|event| event.at_ns);
+        (self.events, self.omitted)
+    }
+}
+
+/// Something that went wrong on a board, or a message that it misread; it ends neither board nor run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEvent {
     /// When, since the beginning of the run; negative before it.

@@ -13,7 +13,7 @@ use zodiac_firmware::{is_pause_frame, Deferrable, FlowKey, Instant};
 use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
-use crate::device::{Device, DeviceOutputKind};
+use crate::device::{Device, DeviceOutputKind, Report};
 use crate::error::Error;
 use crate::flow::{Flow, Identities};
 use crate::frame_arena::FrameArena;
@@ -21,12 +21,10 @@ use crate::inbox::{InFlightFrame, Payload};
 use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
 use crate::prefetch::{prefetch, PREFETCH_MIN_BOARDS};
-use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
+use crate::result::{BoardResult, EventLog, FlowResult, RunEvent, RunResult};
 use crate::schedule::Schedule;
 use crate::tcp::TcpConnection;
 
-/// Events kept of a run; later ones are only counted.
-const MAX_EVENTS: usize = 1_000;
 /// Longest run together with its drain: instants stay far from overflow.
 const MAX_RUN_NS: u64 = 1_000_000_000_000_000;
 
@@ -111,8 +109,8 @@ struct Run<'a> {
     begin_ns: u64,
     now_ns: u64,
     end_ns: u64,
-    events: Vec<RunEvent>,
-    events_omitted: u64,
+    events: EventLog,
+    deviations: EventLog,
     unidentified: u64,
     in_flight: u64,
     lost_on_link_down: u64,
@@ -143,8 +141,8 @@ impl<'a> Run<'a> {
             begin_ns,
             now_ns: begin_ns,
             end_ns,
-            events: Vec::new(),
-            events_omitted: 0,
+            events: EventLog::default(),
+            deviations: EventLog::default(),
             unidentified: 0,
             in_flight: 0,
             lost_on_link_down: 0,
@@ -153,8 +151,8 @@ impl<'a> Run<'a> {
             net,
         };
         for board in 0..boards {
-            for (at_ns, text) in std::mem::take(&mut run.net.boards[board].session.events) {
-                run.report(board, at_ns, text);
+            for (at_ns, report) in std::mem::take(&mut run.net.boards[board].session.events) {
+                run.report(board, at_ns, report);
             }
             run.arm_board(board, begin_ns);
             run.arm_answer(board);
@@ -578,9 +576,13 @@ impl<'a> Run<'a> {
                 }
                 output if self.net.steps.is_some() => self.emit(board, at_ns, output),
                 DeviceOutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
-                DeviceOutputKind::Event(event) => self.report(board, at_ns, event),
+                DeviceOutputKind::Event(report) => self.report(board, at_ns, report),
                 DeviceOutputKind::Close => {
-                    self.report(board, at_ns, "the board closed its control session".into());
+                    let report = Report {
+                        text: "the board closed its control session".into(),
+                        is_deviation: false,
+                    };
+                    self.report(board, at_ns, report);
                 }
                 DeviceOutputKind::Connect => {}
             }
@@ -686,17 +688,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn report(&mut self, board: usize, at_ns: u64, text: String) {
-        if self.events.len() < MAX_EVENTS {
-            let at_ns = signed_difference_ns(at_ns, self.begin_ns);
-            self.events.push(RunEvent {
-                at_ns,
-                board: self.net.boards[board].name.clone(),
-                text,
-            });
+    fn report(&mut self, board: usize, at_ns: u64, report: Report) {
+        let log = if report.is_deviation {
+            &mut self.deviations
         } else {
-            self.events_omitted += 1;
-        }
+            &mut self.events
+        };
+        log.push(RunEvent {
+            at_ns: signed_difference_ns(at_ns, self.begin_ns),
+            board: self.net.boards[board].name.clone(),
+            text: report.text,
+        });
     }
 
     /// Hands all boards the frames that have arrived, where the run ends or pauses.
@@ -708,7 +710,6 @@ impl<'a> Run<'a> {
 
     fn finish(mut self) -> RunResult {
         self.deliver_pending();
-        self.events.sort_by_key(|event| event.at_ns);
         let Network {
             boards,
             controllers,
@@ -734,6 +735,8 @@ impl<'a> Run<'a> {
             counters: node.device.counters(),
             unconnected,
         };
+        let (events, events_omitted) = self.events.finish();
+        let (deviations, deviations_omitted) = self.deviations.finish();
         RunResult {
             flows,
             tcp: connections.iter_mut().map(TcpConnection::finish).collect(),
@@ -746,8 +749,10 @@ impl<'a> Run<'a> {
             unidentified: self.unidentified,
             in_flight: self.in_flight + in_flight,
             lost_on_link_down: self.lost_on_link_down,
-            events: self.events,
-            events_omitted: self.events_omitted,
+            events,
+            events_omitted,
+            deviations,
+            deviations_omitted,
         }
     }
 }

@@ -73,7 +73,7 @@ impl Steps {
             DeviceOutputKind::Controller(bytes) => StepOutputKind::Controller(bytes),
             DeviceOutputKind::Connect => StepOutputKind::Connect,
             DeviceOutputKind::Close => StepOutputKind::Close,
-            DeviceOutputKind::Event(text) => StepOutputKind::Event(text),
+            DeviceOutputKind::Event(report) => StepOutputKind::Event(report.text),
             DeviceOutputKind::Frame { .. } => return,
         };
         self.push(at_ns, board, kind);

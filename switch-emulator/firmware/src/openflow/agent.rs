@@ -287,7 +287,7 @@ impl Agent {
                 return self.report_uncollected(iteration);
             }
             last_type = kind;
-            self.message(bytes, usize::from(length), iteration);
+            self.diagnose_message(bytes, usize::from(length), end - at, iteration);
             at += usize::from(length);
             self.rx.overwrite(&mut buffer[at..]);
         }
@@ -340,6 +340,7 @@ impl Agent {
                 (MemoryClass::Roomy, costs.barrier_ps, reply)
             }
             message::VENDOR => {
+                self.report_refusal(bytes, (1, 3), iteration);
                 let reply = self.reply(message::ERROR, xid).u16(1).u16(3);
                 (MemoryClass::Exact, costs.vendor_ps, reply)
             }
@@ -398,13 +399,7 @@ impl Agent {
             }
             Err(refusal) => {
                 let (error_type, error_code) = refusal.error();
-                iteration.out.event(
-                    iteration.began,
-                    Event::FlowModRefused {
-                        error_type,
-                        error_code,
-                    },
-                );
+                self.report_refusal(bytes, (error_type, error_code), iteration);
                 let error = self
                     .reply(message::ERROR, be32(bytes, 4).to_be_bytes())
                     .u16(error_type)

@@ -8,6 +8,7 @@ mod config;
 mod connection;
 mod console;
 mod control_traffic;
+mod diagnosis;
 mod features;
 mod flow_cache;
 mod forwarding;

@@ -14,6 +14,8 @@ pub(super) struct RxBuffer {
     pub(super) stale_bytes: usize,
     /// Bytes that a `PACKET_OUT` has written behind its end in that buffer.
     pub(super) pushed_out: Vec<u8>,
+    /// Whether a `PACKET_IN` of the message has overwritten multipart replies.
+    pub(super) replies_overwritten: bool,
 }
 
 impl RxBuffer {
@@ -23,6 +25,7 @@ impl RxBuffer {
             buffer: vec![0; BUFFER_BYTES],
             stale_bytes: 0,
             pushed_out: Vec::new(),
+            replies_overwritten: false,
         }
     }
 

@@ -84,6 +84,7 @@ impl Agent {
             .u16(kind)
             .u16(code)
             .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
+        self.report_refusal(bytes, (kind, code), iteration);
         self.notify(error, iteration);
     }
 

@@ -136,6 +136,8 @@ impl Agent {
         iteration: &mut LoopIteration,
     ) {
         let Some(ports) = self.chosen_ports(wanted) else {
+            let request = [self.version, message::STATS_REQUEST];
+            self.report_refusal(&request, (1, 2), iteration);
             let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
             return self.notify(error, iteration);
         };

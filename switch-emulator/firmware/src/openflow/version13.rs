@@ -129,13 +129,7 @@ impl Agent {
     ) {
         let switch = self.tables.switch13.as_ref();
         iteration.cost_ps += switch.map_or(0, |switch| switch.costs().refused_ps);
-        iteration.out.event(
-            iteration.began,
-            Event::RefusedIn13 {
-                error_type,
-                error_code,
-            },
-        );
+        self.report_refusal(bytes, (error_type, error_code), iteration);
         let kept = length.min(ERROR_DATA_BYTES).min(bytes.len());
         let error = self
             .reply(message::ERROR, be32(bytes, 4).to_be_bytes())
@@ -186,9 +180,10 @@ impl Agent {
             Answer::Refused(error) => self.refuse_13(bytes, length, error, iteration),
             Answer::RefusedAbroad(error) => {
                 iteration.cost_ps += switch.costs().refused_ps;
-                let error = switch.error_from_buffer(error);
+                let reply = switch.error_from_buffer(error);
+                self.report_refusal(bytes, error, iteration);
                 self.session
-                    .write(iteration.began, MemoryClass::Exact, error, iteration.out);
+                    .write(iteration.began, MemoryClass::Exact, reply, iteration.out);
             }
             Answer::Ignored(kind) => iteration
                 .out
@@ -358,6 +353,9 @@ impl Agent {
                     let switch = self.tables.switch13.as_mut();
                     if let Some(switch) = switch.filter(|_| is_open && self.version == VERSION_1_3)
                     {
+                        if iteration.in_segment && switch.has_collected() {
+                            self.rx.replies_overwritten = true;
+                        }
                         let message = switch.packet_in(in_port, table, cookie, &frame[..kept]);
                         self.session
                             .write(at, MemoryClass::Exact, message, iteration.out);
@@ -405,7 +403,7 @@ impl Agent {
                 let at = iteration.reached();
                 return self.carry_out_13(at, run, frame, iteration);
             }
-            ports::FLOOD => PACKET_OUT_FLOOD.wrapping_sub(tail_bit(in_port)),
+            ports::FLOOD => flooded_by_packet_out(in_port),
             port => tail_bit(port),
         };
         let at = iteration.reached();
@@ -433,6 +431,11 @@ impl Agent {
             .uninitialised(7)
             .bytes(&description.bytes())
     }
+}
+
+/// The tail tag of a `PACKET_OUT` that is to flood.
+pub(super) const fn flooded_by_packet_out(in_port: u32) -> u8 {
+    PACKET_OUT_FLOOD.wrapping_sub(tail_bit(in_port))
 }
 
 /// The board's ports, for multipart replies.

@@ -128,6 +128,13 @@ impl Groups {
         Ok(())
     }
 
+    /// Returns whether there is, or was, a bucket of the group with this number.
+    pub(super) fn had(&self, id: u32) -> bool {
+        let index = (id as usize).checked_sub(1);
+        let group = index.and_then(|index| self.groups.get(index));
+        group.is_some_and(|group| group.area.is_some())
+    }
+
     /// Active groups, ascending.
     pub(super) fn views(&self) -> impl Iterator<Item = GroupView<'_>> {
         let active = self.groups.iter().enumerate();

@@ -145,4 +145,12 @@ impl Program {
             !program.hangs && program.meter.is_none() && program.actions.iter().all(sends);
         program
     }
+
+    /// Returns the groups that it sends frames to.
+    pub(super) fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.actions.iter().filter_map(|action| match action {
+            Action13::Group(id) => Some(*id),
+            _ => None,
+        })
+    }
 }

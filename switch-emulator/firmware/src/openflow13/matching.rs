@@ -61,6 +61,20 @@ pub(super) struct Oxm<'a> {
 }
 
 impl Oxm<'_> {
+    /// Returns whether a match has this field, under the same mask but with another value.
+    pub(super) fn differs_among(&self, mut oxms: &[u8]) -> bool {
+        while let Some((header, rest)) = oxms.split_first_chunk::<OXM_HEADER_BYTES>() {
+            let (body, behind) = rest.split_at(usize::from(header[3]).min(rest.len()));
+            if *header == self.header {
+                let value_bytes = body.len() >> u8::from(self.is_masked());
+                return body[..value_bytes] != self.body[..value_bytes]
+                    && body[value_bytes..] == self.body[value_bytes..];
+            }
+            oxms = behind;
+        }
+        false
+    }
+
     const fn class(&self) -> u16 {
         u16::from_be_bytes([self.header[0], self.header[1]])
     }

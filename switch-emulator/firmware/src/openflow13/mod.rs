@@ -4,6 +4,7 @@
 //! It deviates from the standard as quirks 84 to 189 of `docs/quirks.md` say; [`spec`] does not.
 
 mod cost;
+mod diagnosis;
 mod groups;
 mod header;
 mod instructions;

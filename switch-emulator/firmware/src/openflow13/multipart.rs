@@ -163,9 +163,7 @@ impl Switch13 {
             kind::PORT_STATS => self.port_statistics(xid, wanted, &surroundings.port_counters()),
             kind::METER => self.meter_statistics(xid, wanted, clock.now_ms),
             kind::METER_CONFIG => self.meter_configuration(xid, wanted),
-            kind::TABLE if self.replies.left() < REPLY_HEAD_BYTES + 24 * TABLES => {
-                Answer::Collected
-            }
+            kind::TABLE if !self.has_room_for_tables() => Answer::Collected,
             kind::DESC
             | kind::AGGREGATE
             | kind::TABLE
@@ -318,6 +316,28 @@ impl Switch13 {
         let length = reply.len();
         reply.finish();
         Ok(length)
+    }
+
+    /// Returns whether the counters of all tables fit behind the replies that the segment has collected.
+    pub(super) fn has_room_for_tables(&self) -> bool {
+        self.replies.left() >= REPLY_HEAD_BYTES + 24 * TABLES
+    }
+
+    /// Returns whether the answer to a request for all entries would leave some out: a part has no room for its entries (quirk 103),
+    /// is too long to be sent (quirk 104), or a former answer goes on (quirk 105).
+    pub(super) fn leaves_entries_out(&self) -> bool {
+        let lengths: Vec<usize> = self
+            .entries
+            .views()
+            .map(|view| view.entry.message_bytes())
+            .collect();
+        let parts = lengths.chunks(FLOW_ENTRIES).enumerate();
+        let mut parts = parts.map(|(index, part)| (index, part.iter().sum::<usize>()));
+        self.has_more()
+            || parts.any(|(index, bytes)| match index {
+                0 => bytes > REPLY_BYTES,
+                _ => bytes + REPLY_HEAD_BYTES >= REPLY_BYTES,
+            })
     }
 
     /// Returns whether an answer goes on when the controller acknowledges something.

@@ -86,7 +86,7 @@ impl<'a> FlowMod13<'a> {
         self.byte(field::TABLE)
     }
 
-    fn priority(&self) -> u16 {
+    pub(super) fn priority(&self) -> u16 {
         be16(self.bytes, field::PRIORITY)
     }
 
@@ -163,7 +163,7 @@ impl Entry13 {
     }
 
     /// Returns whether it is to be told when the entry goes.
-    fn wants_flow_removed(&self) -> bool {
+    pub(super) fn wants_flow_removed(&self) -> bool {
         self.half(field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
     }
 }
@@ -319,10 +319,7 @@ impl Entries {
         let mut position = 0;
         while position < self.list.len() {
             let entry = &self.list[position];
-            if entry.priority == message.priority()
-                && entry.table == message.table()
-                && begins_with(entry, message)
-            {
+            if is_beside(entry, message) && begins_with(entry, message) {
                 if message.flags() & flag::CHECK_OVERLAP != 0 {
                     return Err(OVERLAP);
                 }
@@ -532,8 +529,23 @@ fn strictly_selected(entry: &Entry13, message: FlowMod13, costs: &OpenFlow13Cost
     (begins_with(entry, message), costs.delete_strict_ps)
 }
 
+/// Returns whether a DELETE of any port and group removes an entry.
+pub(super) fn is_deleted(entry: &Entry13, message: FlowMod13, strict: bool, pool: &Pool) -> bool {
+    is_meant(entry, message)
+        && if strict {
+            entry.priority == message.priority() && begins_with(entry, message)
+        } else {
+            selects(message.oxms(), entry, pool)
+        }
+}
+
+/// Returns whether an entry has the table and the priority of a message.
+pub(super) fn is_beside(entry: &Entry13, message: FlowMod13) -> bool {
+    entry.priority == message.priority() && entry.table == message.table()
+}
+
 /// Returns whether the match of a message begins with that of an entry, byte by byte (quirks 124, 135).
-fn begins_with(entry: &Entry13, message: FlowMod13) -> bool {
+pub(super) fn begins_with(entry: &Entry13, message: FlowMod13) -> bool {
     let area = message.oxm_area();
     if entry.oxm_block.is_none() {
         return be32(&entry.head, field::OXMS) == be32(area, 0);

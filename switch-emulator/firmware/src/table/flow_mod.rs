@@ -322,7 +322,7 @@ impl FlowTable {
     }
 }
 
-fn same_match(head: &[u8], other: &[u8]) -> bool {
+pub(super) fn same_match(head: &[u8], other: &[u8]) -> bool {
     let bytes = field::MATCH..field::MATCH + MATCH_BYTES;
     head[bytes.clone()] == other[bytes]
 }

@@ -1,5 +1,6 @@
 //! The flow table: at most 128 entries in the order of their installation.
 
+mod diagnosis;
 mod flow_mod;
 mod memory;
 mod message;

@@ -13,8 +13,8 @@ use crate::time::Instant;
 
 /// Buffer of a message that has its frame with it, or none.
 pub(crate) const NO_BUFFER: u32 = u32::MAX;
-const CHECK_OVERLAP: u16 = 1 << 1;
-const EMERGENCY: u16 = 1 << 2;
+pub(super) const CHECK_OVERLAP: u16 = 1 << 1;
+pub(super) const EMERGENCY: u16 = 1 << 2;
 
 /// Why an action list is refused: code of `BAD_ACTION`.
 mod bad_action {
@@ -133,7 +133,7 @@ impl FlowTable {
         }
     }
 
-    fn spec_match(&self, index: usize) -> (Match, u16) {
+    pub(super) fn spec_match(&self, index: usize) -> (Match, u16) {
         let head = self.head(&self.entries[index]);
         (
             Match::read(&head[field::MATCH..]).normalised(),

@@ -218,7 +218,6 @@ fn q197_a_short_last_header_is_filled_with_what_the_buffer_held() {
     assert_eq!(bed.exchange(&short), [[1, 3, 0, 8, 9, 8, 7, 6]]);
     let both = [message(18, &[]), short.to_vec()].concat();
     assert_eq!(types(&bed.exchange(&both)), [19, 3]);
-    assert!(bed.events.is_empty());
     // By the specification the rest of the header may yet come.
     let mut bed = super::bed(SPEC);
     assert!(bed.exchange(&short).is_empty());

@@ -4,11 +4,13 @@ use std::net::Ipv4Addr;
 
 use super::{Run, Timer};
 use crate::controller::SEGMENT_SPACING_NS;
+use crate::device::Report;
 use crate::error::Error;
 use crate::inbox::InFlightFrame;
 use crate::link::size_on_wire;
 use crate::link::End;
 use crate::network::Network;
+use crate::result::RunEvent;
 
 /// By then a board on a network has reached its controller.
 const CONNECT_PATIENCE_NS: u64 = 30_000_000_000;
@@ -66,11 +68,14 @@ impl Network {
 impl Run<'_> {
     /// Leaves the network as it is now, for a later run.
     fn pause(self) {
-        for event in self.events {
-            let boards = &mut self.net.boards;
-            if let Some(node) = boards.iter_mut().find(|node| node.name == event.board) {
-                let at_ns = event.at_ns.saturating_add_unsigned(self.begin_ns);
-                node.session.events.push((at_ns.unsigned_abs(), event.text));
+        for (log, is_deviation) in [(self.events, false), (self.deviations, true)] {
+            for RunEvent { at_ns, board, text } in log.events {
+                let boards = &mut self.net.boards;
+                if let Some(node) = boards.iter_mut().find(|node| node.name == board) {
+                    let at_ns = at_ns.saturating_add_unsigned(self.begin_ns);
+                    let report = Report { text, is_deviation };
+                    node.session.events.push((at_ns.unsigned_abs(), report));
+                }
             }
         }
         for node in &mut self.net.boards {

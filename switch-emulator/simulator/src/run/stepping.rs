@@ -168,8 +168,8 @@ impl Network {
         self.has_run = true;
         let mut steps = Steps::new(self.now_ns());
         for node in &mut self.boards {
-            for (at_ns, text) in std::mem::take(&mut node.session.events) {
-                steps.board_output(at_ns, &node.name, DeviceOutputKind::Event(text));
+            for (at_ns, report) in std::mem::take(&mut node.session.events) {
+                steps.board_output(at_ns, &node.name, DeviceOutputKind::Event(report));
             }
         }
         self.steps = Some(steps);

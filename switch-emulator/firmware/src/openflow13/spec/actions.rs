@@ -2,9 +2,8 @@
 
 use super::super::instructions::ports;
 use super::fields::{kind, number, KnownFields, MPLS, PBB, VLAN, VLAN_PRESENT};
-use super::groups::SpecGroups;
 use super::packet::ParsedPacket;
-use super::{error, Ports, SpecRefusal};
+use super::{error, Ids, Ports, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::openflow13::matching::field;
 
@@ -38,7 +37,7 @@ pub(super) enum SpecAction {
 pub(super) struct Scope<'a> {
     pub(super) ports: Ports,
     /// None inside of a group, where other groups may not be named.
-    pub(super) groups: Option<&'a SpecGroups>,
+    pub(super) groups: Option<&'a dyn Ids>,
     /// Whether a frame may be sent to the tables: in a `PACKET_OUT`.
     pub(super) to_tables: bool,
 }

@@ -169,14 +169,14 @@ impl Wanted {
 
 /// A match: every field at most once, in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OxmMatch {
+pub(in super::super) struct OxmMatch {
     pub(super) wanted: Vec<Wanted>,
 }
 
 impl OxmMatch {
     /// Reads the `ofp_match` at the beginning of `bytes`. Returns it, the bytes of its fields, and its length with
     /// padding.
-    pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), SpecRefusal> {
+    pub(in super::super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), SpecRefusal> {
         let length = usize::from(be16(bytes, 2));
         let padded = length.next_multiple_of(8);
         if bytes.len() >= 4 && be16(bytes, 0) != 1 {
@@ -186,6 +186,11 @@ impl OxmMatch {
             return Err(error::BAD_MATCH_LENGTH);
         }
         let oxms = &bytes[4..length];
+        Ok((Self::of(oxms)?, oxms, padded))
+    }
+
+    /// Reads the fields of a match.
+    pub(in super::super) fn of(oxms: &[u8]) -> Result<Self, SpecRefusal> {
         let (list, whole) = split(oxms);
         if !whole {
             return Err(error::BAD_MATCH_LENGTH);
@@ -203,7 +208,7 @@ impl OxmMatch {
             known.learn(wanted.number, wanted.value);
             found.wanted.push(wanted);
         }
-        Ok((found, oxms, padded))
+        Ok(found)
     }
 
     fn get(&self, number: u8) -> Option<&Wanted> {
@@ -220,7 +225,7 @@ impl OxmMatch {
     }
 
     /// Returns whether everything that `other` matches is matched by this one too.
-    pub(super) fn covers(&self, other: &Self) -> bool {
+    pub(in super::super) fn covers(&self, other: &Self) -> bool {
         self.wanted.iter().all(|wide| {
             wide.mask == 0
                 || other.get(wide.number).is_some_and(|narrow| {
@@ -230,7 +235,7 @@ impl OxmMatch {
     }
 
     /// Returns whether both match the same frames.
-    pub(super) fn equals(&self, other: &Self) -> bool {
+    pub(in super::super) fn equals(&self, other: &Self) -> bool {
         self.covers(other) && other.covers(self)
     }
 

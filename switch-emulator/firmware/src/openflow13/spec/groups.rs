@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
-use super::{error, Ports, SpecRefusal};
+use super::{error, Ids, Ports, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -58,10 +58,6 @@ pub(super) struct SpecGroups(BTreeMap<u32, SpecGroup>);
 impl SpecGroups {
     pub(super) fn clear(&mut self) {
         self.0.clear();
-    }
-
-    pub(super) fn has(&self, id: u32) -> bool {
-        self.0.contains_key(&id)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &SpecGroup)> {
@@ -135,8 +131,14 @@ impl SpecGroups {
     }
 }
 
+impl Ids for SpecGroups {
+    fn has(&self, id: u32) -> bool {
+        self.0.contains_key(&id)
+    }
+}
+
 impl SpecGroup {
-    fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, SpecRefusal> {
+    pub(super) fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, SpecRefusal> {
         let kind = match message[10] {
             0 => GroupKind::All,
             1 => GroupKind::Select,

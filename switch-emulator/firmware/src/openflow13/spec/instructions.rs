@@ -3,8 +3,7 @@
 use super::super::table::TABLES;
 use super::actions::{self, Scope, SpecAction};
 use super::fields::KnownFields;
-use super::meters::SpecMeters;
-use super::{error, SpecRefusal};
+use super::{error, Ids, SpecRefusal};
 use crate::bytes::{be16, be32, be64};
 
 /// Instructions of an entry.
@@ -25,7 +24,7 @@ impl SpecProgram {
         mut bytes: &[u8],
         table: u8,
         scope: Scope,
-        meters: &SpecMeters,
+        meters: &dyn Ids,
         known: KnownFields,
     ) -> Result<Self, SpecRefusal> {
         let mut program = Self::default();

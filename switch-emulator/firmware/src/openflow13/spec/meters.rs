@@ -2,7 +2,7 @@
 
 use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
 use super::super::pool::{Pool, PoolBlock};
-use super::{error, SpecRefusal};
+use super::{error, Ids, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -47,6 +47,12 @@ pub(super) struct SpecMeter {
 #[derive(Debug, Default)]
 pub(super) struct SpecMeters(Vec<SpecMeter>);
 
+impl Ids for SpecMeters {
+    fn has(&self, id: u32) -> bool {
+        self.0.iter().any(|meter| meter.id == id)
+    }
+}
+
 impl SpecMeters {
     pub(super) fn clear(&mut self) {
         self.0.clear();
@@ -54,10 +60,6 @@ impl SpecMeters {
 
     pub(super) fn list(&self) -> &[SpecMeter] {
         &self.0
-    }
-
-    pub(super) fn has(&self, id: u32) -> bool {
-        self.0.iter().any(|meter| meter.id == id)
     }
 
     /// Carries out a `METER_MOD`. Returns the meters that have gone.

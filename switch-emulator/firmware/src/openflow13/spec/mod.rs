@@ -6,6 +6,7 @@
 //! groups, ports NORMAL and LOCAL, experimenters, tables that a controller shapes.
 
 mod actions;
+mod check;
 mod fields;
 mod flows;
 mod groups;
@@ -25,11 +26,19 @@ use flows::Flows;
 use groups::SpecGroups;
 use meters::SpecMeters;
 
+pub(super) use check::{check_entry, check_group};
+pub(super) use fields::OxmMatch;
 pub(crate) use flows::{FlowModOutcome, Removed};
 pub(crate) use pipeline::{PacketInReason, SpecEffect, SpecRun};
 
 /// Type and code of an error message.
 pub(crate) type SpecRefusal = (u16, u16);
+
+/// Groups or meters, by their identifiers.
+pub(super) trait Ids: std::fmt::Debug {
+    /// Returns whether there is one with this identifier.
+    fn has(&self, id: u32) -> bool;
+}
 
 /// The errors of 1.3 that this switch sends (section 7.4.4): type and code.
 pub(crate) mod error {

@@ -6,7 +6,7 @@ use super::super::{PortCounters, Surroundings};
 use super::fields::known;
 use super::flows::{put_match, Filter, SpecEntry};
 use super::groups::GROUPS;
-use super::{error, SpecRefusal, SpecSwitch};
+use super::{error, Ids, SpecRefusal, SpecSwitch};
 use crate::bytes::{be16, be32};
 use crate::time::{Duration, Instant};
 

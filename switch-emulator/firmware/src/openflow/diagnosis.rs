@@ -1,0 +1,252 @@
+//! Reports messages that were lost, changed or refused: one event each, whatever the firmware says to the controller.
+//!
+//! Each message is carried out, refused, or has a cause here. The cause is read off the message and the tables before the
+//! message is carried out, and is reported only if the message has caused no other event.
+
+use super::agent::{Agent, VERSION_1_0};
+use super::wire::{message, message13};
+use crate::actions::{ports, tail_tag};
+use crate::bytes::{be16, be32};
+use crate::event::{Cause, Event};
+use crate::loop_iteration::LoopIteration;
+use crate::port::PortMask;
+use crate::table::{field, FlowMod};
+
+const PACKET_OUT_BYTES: usize = 16;
+/// Length of a statistics request before its body, and with that of flows.
+const STATISTICS_BYTES: usize = 12;
+const FLOW_STATISTICS_BYTES: usize = 56;
+/// Entries of a reply with flow statistics.
+const FLOW_ENTRIES: usize = 20;
+const ALL_WILDCARDS: u32 = 0x003f_ffff;
+const SET_CONFIG_BYTES: usize = 12;
+
+impl Agent {
+    /// Reports that the message at the beginning of `bytes` is refused with an error of this type and code.
+    pub(super) fn report_refusal(
+        &self,
+        bytes: &[u8],
+        error: (u16, u16),
+        iteration: &mut LoopIteration,
+    ) {
+        let event = Event::MessageRefused {
+            version: self.version.max(VERSION_1_0),
+            message_type: bytes[1],
+            error_type: error.0,
+            error_code: error.1,
+            quirks: self.config.quirks,
+        };
+        iteration.out.event(iteration.began, event);
+    }
+
+    /// Handles one message of `length` bytes at the beginning of `bytes`, of which `left` are in the segment, and
+    /// reports why it was lost or changed.
+    pub(super) fn diagnose_message(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        left: usize,
+        iteration: &mut LoopIteration,
+    ) {
+        let (before, version) = (iteration.out.events, self.version);
+        let cause = self.foresee(bytes, length);
+        self.message(bytes, length, iteration);
+        if self.halted || iteration.out.events != before {
+            self.rx.replies_overwritten = false;
+            return;
+        }
+        let overwritten = !self.rx.pushed_out.is_empty() && length < left;
+        let cause = if std::mem::take(&mut self.rx.replies_overwritten) {
+            Some(Cause::RepliesOverwritten)
+        } else if overwritten {
+            Some(Cause::NextOverwritten)
+        } else if bytes[1] == message::HELLO {
+            (version != 0 && version != self.version).then_some(Cause::VersionChanged)
+        } else {
+            cause.or_else(|| self.find_stale_actions(bytes, length))
+        };
+        if let Some(cause) = cause {
+            let event = Event::MessageMisread {
+                version: self.version,
+                message_type: bytes[1],
+                cause,
+            };
+            iteration.out.event(iteration.began, event);
+        }
+    }
+
+    /// Returns why the firmware will not do what a message asks; `None` if it will.
+    fn foresee(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let kind = bytes[1];
+        match kind {
+            message::HELLO | message::ERROR | message::ECHO_REPLY => return None,
+            message::ECHO_REQUEST if self.version == 0 => return Some(Cause::EchoWithoutVersion),
+            message::ECHO_REQUEST if length > 8 => return Some(Cause::EchoPayload),
+            message::ECHO_REQUEST => {}
+            _ if self.version != VERSION_1_0 && !self.speaks_13() => return Some(Cause::NoVersion),
+            _ => {}
+        }
+        if bytes[0] != self.version {
+            return Some(Cause::OtherVersion);
+        }
+        if self.speaks_13() {
+            return self.foresee_13(bytes, length);
+        }
+        match kind {
+            message::FLOW_MOD => self.tables.table.foresee(FlowMod::new(bytes, length)),
+            message::PACKET_OUT => self.foresee_packet_out(bytes, length),
+            message::STATS_REQUEST => self.foresee_statistics(bytes, length),
+            message::SET_CONFIG => config_cause(bytes, length, 0x8000),
+            _ => (length < 8).then_some(Cause::Short),
+        }
+    }
+
+    /// Returns the cause that shows only when the message has been carried out, if there is one.
+    fn find_stale_actions(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let is_add = bytes[1] == message::FLOW_MOD
+            && self.version == VERSION_1_0
+            && be16(bytes, field::COMMAND) == 0;
+        (is_add
+            && self
+                .tables
+                .table
+                .has_stale_actions(FlowMod::new(bytes, length)))
+        .then_some(Cause::StaleActions)
+    }
+
+    fn foresee_packet_out(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let list_bytes = usize::from(be16(bytes, 14));
+        let data_at = PACKET_OUT_BYTES + list_bytes;
+        if length < PACKET_OUT_BYTES {
+            return Some(Cause::Short);
+        }
+        if data_at > length {
+            return Some(Cause::ActionsBeyond);
+        }
+        if be32(bytes, 8) != u32::MAX {
+            return Some(Cause::BufferIgnored);
+        }
+        let list = &bytes[PACKET_OUT_BYTES..data_at];
+        if list.is_empty() {
+            return Some(Cause::NoActions);
+        }
+        if list.len() != 8 || be16(list, 0) != 0 || be16(list, 2) != 8 {
+            return Some(Cause::OneOutput);
+        }
+        if data_at == length {
+            return Some(Cause::NoData);
+        }
+        let in_port = be16(bytes, 12);
+        let leaves = match be16(list, 4) {
+            ports::TABLE => true,
+            ports::FLOOD => {
+                let ingress = PortMask::from_bits(tail_tag(in_port));
+                // A native ingress port makes a tag that sends the frame nowhere.
+                let native =
+                    !ingress.is_empty() && (ingress.bits() & self.config.flooded.bits()) == 0;
+                // The firmware leaves out the port with the low byte of the ingress port's number.
+                let low = in_port.wrapping_sub(1) % 256;
+                let is_port = (1..=4).contains(&in_port) || low >= 4;
+                if !native && (self.config.flooded != self.config.openflow_ports || !is_port) {
+                    return Some(Cause::FloodElsewhere);
+                }
+                !native
+            }
+            port if port == in_port && (1..=4).contains(&port) => return Some(Cause::ToIngress),
+            port => (1..=4).contains(&port),
+        };
+        (!leaves).then_some(Cause::OutputNowhere)
+    }
+
+    fn foresee_statistics(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        if length < STATISTICS_BYTES {
+            return Some(Cause::Short);
+        }
+        match be16(bytes, 8) {
+            1 if length < FLOW_STATISTICS_BYTES => Some(Cause::Short),
+            1 => {
+                let all = be32(bytes, 12) & ALL_WILDCARDS == ALL_WILDCARDS
+                    && matches!(bytes[52], 0 | 0xff)
+                    && be16(bytes, 54) == ports::NONE;
+                if !all {
+                    return Some(Cause::FilterIgnored);
+                }
+                (self.tables.table.views().count() > FLOW_ENTRIES).then_some(Cause::StatisticsCut)
+            }
+            4 if length < 20 => Some(Cause::Short),
+            _ => None,
+        }
+    }
+
+    fn foresee_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let switch = self.tables.switch13.as_ref()?;
+        match bytes[1] {
+            message::PACKET_OUT => self.foresee_packet_out_13(bytes, length),
+            message::SET_CONFIG => config_cause(bytes, length, 256),
+            message13::ROLE_REQUEST => {
+                (length != 24 || be32(bytes, 8) != 2).then_some(Cause::RoleIgnored)
+            }
+            _ => switch.foresee(bytes, length, self.config.openflow_ports),
+        }
+    }
+
+    fn foresee_packet_out_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let begin = super::wire::PACKET_OUT_13_BYTES;
+        let data_at = begin + usize::from(be16(bytes, 16));
+        if length < begin {
+            return Some(Cause::Short);
+        }
+        if data_at > length {
+            return Some(Cause::ActionsBeyond);
+        }
+        if be32(bytes, 8) != u32::MAX {
+            return Some(Cause::BufferIgnored);
+        }
+        let list = &bytes[begin..data_at];
+        if list.is_empty() {
+            return Some(Cause::NoActions);
+        }
+        if list.len() != 16 || be16(list, 0) != 0 || be16(list, 2) != 16 {
+            return Some(Cause::OneOutput);
+        }
+        if data_at == length {
+            return Some(Cause::NoData);
+        }
+        let in_port = be32(bytes, 12);
+        let exists = |port: u32| {
+            let ports = self.config.openflow_ports.iter();
+            ports
+                .map(|port| u32::from(port.get()))
+                .any(|its| its == port)
+        };
+        let sends = be32(list, 4);
+        if !exists(in_port) && in_port != crate::openflow13::ports::CONTROLLER
+            || (1..=4).contains(&sends) && !exists(sends)
+        {
+            return Some(Cause::Unchecked);
+        }
+        let leaves = match sends {
+            crate::openflow13::ports::TABLE => true,
+            crate::openflow13::ports::FLOOD => {
+                let meant =
+                    self.config.openflow_ports.bits() & !crate::openflow13::tail_bit(in_port);
+                if super::version13::flooded_by_packet_out(in_port) != meant {
+                    return Some(Cause::FloodElsewhere);
+                }
+                true
+            }
+            port if port == in_port && (1..=4).contains(&port) => return Some(Cause::ToIngress),
+            port => (1..=4).contains(&port),
+        };
+        (!leaves).then_some(Cause::OutputNowhere)
+    }
+}
+
+/// SET_CONFIG sets nothing, so it is lost unless it says what the board does anyway.
+fn config_cause(bytes: &[u8], length: usize, miss_send_bytes: u16) -> Option<Cause> {
+    if length < SET_CONFIG_BYTES {
+        return Some(Cause::Short);
+    }
+    let same = be16(bytes, 8) == 0 && be16(bytes, 10) == miss_send_bytes;
+    (!same).then_some(Cause::ConfigIgnored)
+}

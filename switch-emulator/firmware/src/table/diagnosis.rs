@@ -1,0 +1,206 @@
+//! Finds what the firmware will do otherwise than a `FLOW_MOD` of OpenFlow 1.0 asks.
+
+use super::message::FlowMod;
+use super::spec::{check_actions, CHECK_OVERLAP, EMERGENCY};
+use super::{field, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
+use crate::actions::{ports, types};
+use crate::bytes::{be16, be32};
+use crate::event::Cause;
+use crate::matching::Match;
+use crate::wildcards as w;
+
+const IPV4: u16 = 0x0800;
+const ARP: u16 = 0x0806;
+/// `dl_vlan` of frames without a tag.
+const NO_VLAN: u16 = 0xffff;
+/// Of a DELETE: the flag that the firmware takes for SEND_FLOW_REM.
+const NOTICE_OF_FIRMWARE: u16 = 0x0100;
+const SEND_FLOW_REMOVED: u16 = 1;
+
+impl FlowTable {
+    /// Returns why the firmware will not do what this `FLOW_MOD` asks, before it is carried out; `None` if it will.
+    pub(crate) fn foresee(&self, message: FlowMod) -> Option<Cause> {
+        let head = message.head();
+        match be16(head, field::COMMAND) {
+            _ if message.length < FLOW_MOD_BYTES => Some(Cause::Short),
+            command @ 0..=2 => self.foresee_entry(message, command),
+            command @ 3..=4 => self.foresee_delete(message, command == 4),
+            _ => Some(Cause::CommandUnknown),
+        }
+    }
+
+    fn foresee_entry(&self, message: FlowMod, command: u16) -> Option<Cause> {
+        let head = message.head();
+        if let Some(cause) = unchecked_cause(message) {
+            return Some(cause);
+        }
+        let fields = message.fields().normalised();
+        if let Some(cause) = match_cause(&fields) {
+            return Some(cause);
+        }
+        if examines_more(&message.fields(), &fields) {
+            return Some(Cause::MatchDiffers);
+        }
+        let priority = be16(head, field::PRIORITY);
+        let mut held = self.entries.iter().map(|entry| self.head(entry));
+        match command {
+            0 => held
+                .any(|other| {
+                    be16(other, field::PRIORITY) == priority
+                        && Match::read(&other[field::MATCH..]).normalised() == fields
+                })
+                .then_some(Cause::Shadowed),
+            1 => Some(self.any_selected(message, false)),
+            _ => Some(self.any_selected(message, true)),
+        }
+    }
+
+    /// Returns whether a MODIFY changes nothing, or appends an entry beside what it changes.
+    fn any_selected(&self, message: FlowMod, strict: bool) -> Cause {
+        if self.selected_by_firmware(message, strict).contains(&true) {
+            Cause::ModifyAppends
+        } else {
+            Cause::ModifiesNothing
+        }
+    }
+
+    fn selected_by_firmware(&self, message: FlowMod, strict: bool) -> Vec<bool> {
+        let wanted = message.fields();
+        let head = message.head();
+        let heads = self.entries.iter().map(|entry| self.head(entry));
+        heads
+            .map(|entry| {
+                if strict {
+                    super::flow_mod::same_match(entry, head)
+                        && be16(entry, field::PRIORITY) == be16(head, field::PRIORITY)
+                } else {
+                    wanted.selects(&Match::read(&entry[field::MATCH..]))
+                }
+            })
+            .collect()
+    }
+
+    fn foresee_delete(&self, message: FlowMod, strict: bool) -> Option<Cause> {
+        let head = message.head();
+        if be16(head, field::OUT_PORT) != ports::NONE {
+            return Some(Cause::DeleteByPort);
+        }
+        let wanted = message.fields().normalised();
+        let priority = be16(head, field::PRIORITY);
+        let meant: Vec<bool> = (0..self.entries.len())
+            .map(|index| match self.spec_match(index) {
+                (fields, its) if strict => fields == wanted && its == priority,
+                (fields, _) => wanted.covers(&fields),
+            })
+            .collect();
+        let goes: Vec<bool> = if strict {
+            self.deleted_strictly(message)
+        } else {
+            self.selected_by_firmware(message, false)
+        };
+        if meant != goes {
+            return Some(Cause::DeletesOthers);
+        }
+        let asks = |index: usize| {
+            be16(self.head(&self.entries[index]), field::FLAGS) & SEND_FLOW_REMOVED != 0
+        };
+        let told = be16(head, field::FLAGS) & NOTICE_OF_FIRMWARE != 0;
+        let differs = (0..goes.len()).any(|index| goes[index] && asks(index) != told);
+        differs.then_some(Cause::NoticeLost)
+    }
+
+    /// Returns the entries that `DELETE_STRICT` of the firmware removes: by cookie, and not those that move into a gap.
+    fn deleted_strictly(&self, message: FlowMod) -> Vec<bool> {
+        let head = message.head();
+        let cookie = field::COOKIE..field::COOKIE + 8;
+        let is_meant = |index: usize| {
+            let entry = self.head(&self.entries[index]);
+            super::flow_mod::same_match(entry, head)
+                && entry[cookie.clone()] == head[cookie.clone()]
+        };
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        let mut goes = vec![false; order.len()];
+        let mut at = 0;
+        while at < order.len() {
+            if is_meant(order[at]) {
+                goes[order.swap_remove(at)] = true;
+            }
+            at += 1;
+        }
+        goes
+    }
+
+    /// Returns whether the entry that a message has just added has further actions, which its memory held before.
+    pub(crate) fn has_stale_actions(&self, message: FlowMod) -> bool {
+        let Some(entry) = self.entries.last() else {
+            return false;
+        };
+        let asked = check_actions(message.actions(), false);
+        asked.is_ok_and(|asked| self.memory.read(entry.slots, ACTION_BYTES) != asked)
+    }
+}
+
+/// Returns what the firmware does not look at in a message that adds or changes an entry.
+fn unchecked_cause(message: FlowMod) -> Option<Cause> {
+    let head = message.head();
+    let list = message.actions();
+    if check_actions(list, false).is_err() {
+        return Some(Cause::ActionsUnchecked);
+    }
+    if be32(head, field::BUFFER) != u32::MAX {
+        return Some(Cause::BufferIgnored);
+    }
+    if be16(head, field::FLAGS) & (CHECK_OVERLAP | EMERGENCY) != 0 {
+        return Some(Cause::FlagsIgnored);
+    }
+    let mut rest = list;
+    while !rest.is_empty() {
+        if be16(rest, 0) == types::SET_VLAN_VID && be16(rest, 4) == 0 {
+            return Some(Cause::VlanZero);
+        }
+        rest = &rest[usize::from(be16(rest, 2))..];
+    }
+    let timed = be16(head, field::IDLE_TIMEOUT) != 0 || be16(head, field::HARD_TIMEOUT) != 0;
+    timed.then_some(Cause::TimeoutsIgnored)
+}
+
+/// Returns whether the firmware examines a field that means nothing, as packets with the other fields do not have it.
+fn examines_more(raw: &Match, normalised: &Match) -> bool {
+    let ignored = |bit: u32| raw.wildcards & bit == 0 && normalised.wildcards & bit != 0;
+    let address = |shift: u32| {
+        raw.wildcards >> shift & 0x3f < 32 && normalised.wildcards >> shift & 0x3f >= 32
+    };
+    ignored(w::NW_PROTO) && raw.nw_proto != 0
+        || ignored(w::TP_SRC) && raw.tp_src != 0
+        || ignored(w::TP_DST) && raw.tp_dst != 0
+        || address(w::NW_SRC_SHIFT) && raw.nw_src != 0
+        || address(w::NW_DST_SHIFT) && raw.nw_dst != 0
+}
+
+/// Returns why an entry with these fields, normalised, does not match the frames that it says.
+fn match_cause(fields: &Match) -> Option<Cause> {
+    let given = |bit: u32| fields.wildcards & bit == 0;
+    let address = |shift: u32| fields.wildcards >> shift & 0x3f < 32;
+    let network = given(w::DL_TYPE) && matches!(fields.dl_type, IPV4 | ARP);
+    let ipv4 = network && fields.dl_type == IPV4;
+    let never = given(w::DL_TYPE) && fields.dl_type != 0 && !network
+        || ipv4
+            && given(w::NW_PROTO)
+            && fields.nw_proto != 0
+            && !matches!(fields.nw_proto, 1 | 6 | 17);
+    if never {
+        return Some(Cause::MatchNever);
+    }
+    let arp = network && !ipv4;
+    let zero = given(w::IN_PORT) && fields.in_port == 0
+        || given(w::DL_TYPE) && fields.dl_type == 0
+        || given(w::NW_PROTO) && fields.nw_proto == 0
+        || address(w::NW_SRC_SHIFT) && fields.nw_src == 0
+        || address(w::NW_DST_SHIFT) && fields.nw_dst == 0
+        || given(w::TP_SRC) && fields.tp_src == 0
+        || given(w::TP_DST) && fields.tp_dst == 0;
+    let of_arp =
+        arp && (given(w::NW_PROTO) || address(w::NW_SRC_SHIFT) || address(w::NW_DST_SHIFT));
+    let of_vlan = given(w::DL_VLAN) && fields.dl_vlan != NO_VLAN || given(w::DL_VLAN_PCP);
+    (zero || of_arp || of_vlan || given(w::NW_TOS)).then_some(Cause::MatchDiffers)
+}
