@@ -67,7 +67,7 @@ class ServedBoards:
         safe: bool = False,
         entries: int = 17,
         capacity: int = 128,
-        delete_strangers: bool = False,
+        delete_foreign_entries: bool = False,
         padding: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
         compare_ns: int = 0,
@@ -77,7 +77,7 @@ class ServedBoards:
         self.padding, self.compare_ns = padding, compare_ns
         self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
-        self.delete_strangers = delete_strangers
+        self.delete_foreign_entries = delete_foreign_entries
         self.now_ns = 3_000_000_000
         config = {"fail_state": "safe" if safe else "secure"}
         self.config = {name: {**switch.config, **config} for name, switch in lab.switches.items()}
@@ -108,7 +108,7 @@ class ServedBoards:
                     capacity=self.capacity,
                     own_mark=OWN_MARK,
                     dialect=DIALECTS[self.openflow],
-                    delete_foreign_entries=self.delete_strangers,
+                    delete_foreign_entries=self.delete_foreign_entries,
                     compare_ns=self.compare_ns,
                 )
                 for name in self.lab.switches

@@ -93,7 +93,7 @@ def test_renewal_never_leaves_a_gap() -> None:
 
 
 def test_strangers_are_deleted_on_request() -> None:
-    both = V1_0.pair({"fail_state": "safe"}, delete_strangers=True)
+    both = V1_0.pair({"fail_state": "safe"}, delete_foreign_entries=True)
     both.connect()
     both.end.send(V1_0.added(999, V1_0.entry(77, mark=0)))
     both.driver.ensure(V1_0.entry(1))

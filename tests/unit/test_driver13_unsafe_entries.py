@@ -167,7 +167,7 @@ def test_entry_that_sends_elsewhere_than_it_should_is_mended() -> None:
 @pytest.mark.parametrize("quirks", QUIRKS)
 def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> None:
     """Three of the longest deletions fit a segment. One stranger is in another table."""
-    both = V1_3.pair({"fail_state": "safe", "quirks": quirks}, delete_strangers=True)
+    both = V1_3.pair({"fail_state": "safe", "quirks": quirks}, delete_foreign_entries=True)
     both.connect()
     strangers = [V1_3.entry(70, mark=0), replace(V1_3.entry(71, mark=0), table=3)]
     if quirks == "firmware":  # the standard forbids a match that names a field twice

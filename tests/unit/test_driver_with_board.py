@@ -138,7 +138,7 @@ def test_safe_mode_keeps_what_is_wanted_and_reports_strangers(version: Setting) 
     assert table(both) == expected(*(version.entry(number) for number in range(3, 8)), stranger)
     assert Removed(version.entry(1).cookie) in both.notices
     assert both.driver.foreign_entries == (str(stranger),)
-    assert any(isinstance(note, Diagnostic) and "stranger" in note.text for note in both.notices)
+    assert any(isinstance(note, Diagnostic) and "foreign entry" in note.text for note in both.notices)
     assert_unharmed(both)
 
 

@@ -243,7 +243,7 @@ def test_a_write_that_never_returns_is_noticed_behind_any_other(
     served: ServedBoards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A flow is requested while notes are being written; the disk takes the notes, and then hangs."""
-    monkeypatch.setattr(disk, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(disk, "STALL_TIMEOUT_S", 0.3)
     monkeypatch.setattr(run, "DISK_PATIENCE_S", 0.3, raising=False)
     notes_begin, notes_may_end, hung = threading.Event(), threading.Event(), threading.Event()
 

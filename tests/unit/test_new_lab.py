@@ -552,7 +552,7 @@ def test_the_reference_page_names_every_key():
     page = (ROOT / "docs/own-labs.md").read_text()
     lab, flows = schema_of("lab"), schema_of("flows")
     keys = [*lab["properties"], *lab["$defs"]["Ring"]["properties"]]
-    for part in ("SwitchFile", "HostFile", "SeveralFile", "LinkFile"):
+    for part in ("SwitchFile", "HostFile", "MultihomedHostFile", "LinkFile"):
         keys += lab["$defs"][part]["properties"]
     keys += flows["$defs"]["RequestDocument"]["properties"]
     assert [key for key in keys if f"`{key}`" not in page and f"`{key}:" not in page] == []
