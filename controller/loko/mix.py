@@ -15,7 +15,7 @@ _MOST_REQUESTS: Final = 5000
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class HostPair(StrictModel):
+class TrafficPair(StrictModel):
     """A source and a destination among the hosts of the lab, and how frequent flows between them are."""
 
     source: str
@@ -43,7 +43,7 @@ class FlowKind(StrictModel):
     """What an accepted flow is worth."""
     deadline_ms: _Positive | None = None
     """A flow whose guarantee is longer is worth nothing."""
-    between: list[HostPair] | None = Field(default=None, min_length=1)
+    between: list[TrafficPair] | None = Field(default=None, min_length=1)
     path_lengths: list[PathLength] | None = Field(default=None, min_length=1)
     """Where such flows go: between these hosts, or between all hosts so far apart, each pair as often as the
     others of its length. Without both: between all pairs of hosts, equally often."""
@@ -89,6 +89,6 @@ def mix_of_equal(
     pairs: Sequence[tuple[str, str]], *, rate_bps: float, burst_bytes: float, frame_bytes: int
 ) -> Mix:
     """Return a mix of equal flows between some pairs of hosts."""
-    between = [HostPair(source=source, destination=destination) for source, destination in pairs]
+    between = [TrafficPair(source=source, destination=destination) for source, destination in pairs]
     kind = FlowKind(rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes, between=between)
     return Mix(kinds=[kind])

@@ -29,7 +29,7 @@ from loko.entries import switch_entries
 from loko.flow import Flow
 from loko.frame_sizes import CrossableSwitches, parse_size, sizes_by_switch
 from loko.lab import Lab, lab_of
-from loko.mix import FlowKind, HostPair, Mix
+from loko.mix import FlowKind, Mix, TrafficPair
 from loko.network import Hop, shortest_path
 from loko.planning import Plan, plan, scenario_of
 from loko.port_queues import PortAdmission
@@ -141,7 +141,7 @@ def test_sizes_of_flows_paths_and_mixes() -> None:
     given_path = {"f0": [Hop(switch="s3", output_port=1)]}
     assert scenario_of(flows, entries=17, lab=lab, paths=given_path).at("s3").frame_bytes == (306,)
     near = FlowKind(
-        rate_bps=1e5, burst_bytes=128, frame_bytes=128, between=[HostPair(source="a2", destination="a3")]
+        rate_bps=1e5, burst_bytes=128, frame_bytes=128, between=[TrafficPair(source="a2", destination="a3")]
     )
     anywhere = FlowKind(rate_bps=1e5, burst_bytes=256, frame_bytes=256)
     mixed = scenario_of(flows, entries=17, lab=lab, mix=Mix(kinds=[near, anywhere]))

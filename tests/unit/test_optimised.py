@@ -25,7 +25,7 @@ from loko.device import deterministic
 from loko.document import LABS, InputError
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import Allocator, allocations_of
-from loko.mix import FlowKind, HostPair, Mix, PathLength, load_mix
+from loko.mix import FlowKind, Mix, PathLength, TrafficPair, load_mix
 from loko.optimised.filling import FluidNetwork, fill
 from loko.optimised.search import SAMPLES, optimised_splits
 from loko.optimised.streams import expected_requests, streams_of
@@ -169,9 +169,9 @@ def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
 def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, parts) -> None:
     """Flows go both ways, so each switch's delay makes the other's bursts grow."""
     between = [
-        HostPair(source="H1", destination="H3"),
-        HostPair(source="H4", destination="H2", weight=weight),
-        HostPair(source="H1", destination="H2"),
+        TrafficPair(source="H1", destination="H3"),
+        TrafficPair(source="H4", destination="H2", weight=weight),
+        TrafficPair(source="H1", destination="H2"),
     ]
     network, flows = filled(LAB, Mix(kinds=[kind(rate_bps, between=between)]))
     level = min(flows / network.weights)
@@ -185,13 +185,16 @@ def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, pa
 
 
 def test_streams_that_share_nothing_exhausted_are_raised_further() -> None:
-    between = [HostPair(source="h1a", destination="h1b", weight=5), HostPair(source="h3a", destination="h3b")]
+    between = [
+        TrafficPair(source="h1a", destination="h1b", weight=5),
+        TrafficPair(source="h3a", destination="h3b"),
+    ]
     _, flows = filled(RING, Mix(kinds=[kind(875e3, between=between)]))
     assert math.isclose(flows[0], flows[1], abs_tol=0.1)
 
 
 def test_a_deadline_is_kept_or_its_flows_are_given_up() -> None:
-    ends = [HostPair(source="H1", destination="H3")]
+    ends = [TrafficPair(source="H1", destination="H3")]
     urgent = kind(875e3, deadline_ms=2.5, value=10, between=ends)
     both = Mix(kinds=[urgent, kind(875e3, between=ends)], requests=30)
     delays = [
@@ -231,7 +234,7 @@ def test_every_scheme_of_the_list_can_be_had(name) -> None:
             "mix: flows between any of 501 hosts .*; say with `between`",
         ),
         (
-            lambda: streams_of(LAB, Mix(kinds=[kind(between=[HostPair(source="H1", destination="H9")])])),
+            lambda: streams_of(LAB, Mix(kinds=[kind(between=[TrafficPair(source="H1", destination="H9")])])),
             "mix: lab 'two-switch' has no host 'H9'",
         ),
         (

@@ -27,7 +27,7 @@ all. The memory holds 192 entries, the table 128 (quirks 47 and 52); in 1.3 298 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dialect:
+class SwitchDialect:
     """What a switch tolerates from a driver, and how its table changes by itself."""
 
     max_batch: int
@@ -49,7 +49,7 @@ class Dialect:
 
 
 DIALECTS: Final = {
-    OpenFlow.V1_0: Dialect(
+    OpenFlow.V1_0: SwitchDialect(
         max_batch=6,
         max_listed=LISTABLE,
         listing_quirk=28,
@@ -58,12 +58,12 @@ DIALECTS: Final = {
         vanished_entries_leak=True,
     ),
     # Three deletions with the longest possible matches fit into a segment, four do not.
-    OpenFlow.V1_3: Dialect(
+    OpenFlow.V1_3: SwitchDialect(
         max_batch=3, max_listed=LISTABLE_13, listing_quirk=103, lists_priorities=True, refusals_leak=True
     ),
 }
 """The manners of a board, by the OpenFlow version of its session."""
-OPEN_VSWITCH: Final = Dialect(max_batch=6, max_listed=None, lists_priorities=True)
+OPEN_VSWITCH: Final = SwitchDialect(max_batch=6, max_listed=None, lists_priorities=True)
 """The manners of Open vSwitch, in OpenFlow 1.0."""
 
 

@@ -1,7 +1,7 @@
 """The switch driver: keeps one switch's table in the wanted state. Events and `now` in, segments out.
 
 It uses only sequences that are safe on a Zodiac FX with firmware 0.84, in OpenFlow 1.0 and in 1.3;
-docs/driver.md lists what it avoids. What differs between versions or switches is in `Dialect`.
+docs/driver.md lists what it avoids. What differs between versions or switches is in `SwitchDialect`.
 
 - A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
 - A segment with FLOW_MODs begins with a barrier. So errors come behind its barrier reply, which is safe; the
@@ -27,7 +27,7 @@ from loko.controller.dialect import (
     OPEN_VSWITCH,
     PACED_BATCH,
     REFRESH_NS,
-    Dialect,
+    SwitchDialect,
     refuse_version,
 )
 from loko.controller.notices import Diagnostic, Failed, Installed, LinkChanged, Notice, Rejected, Removed
@@ -108,7 +108,7 @@ class Driver:
         *,
         capacity: int,
         own_mark: int,
-        dialect: Dialect = DIALECTS[OpenFlow.V1_0],
+        dialect: SwitchDialect = DIALECTS[OpenFlow.V1_0],
         delete_foreign_entries: bool = False,
         pace_ns: int = 0,
         batch: int | None = None,

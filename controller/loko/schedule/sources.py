@@ -24,7 +24,7 @@ _ENDING: Final = ".toml"
 _Keys = dict[str, str | int]
 
 
-class SlottedSender(NamedTuple):
+class ScheduledSend(NamedTuple):
     """A flow of a host, and when it sends."""
 
     flow: Addressed
@@ -33,7 +33,7 @@ class SlottedSender(NamedTuple):
     period_ns: int
 
 
-def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[SlottedSender]) -> str:
+def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[ScheduledSend]) -> str:
     """Return what a host's source sends until it is stopped.
 
     Interfaces have the names that they have in a running lab.
@@ -77,10 +77,10 @@ def write_sources(schedule: LabSchedule, folder: Path) -> Sequence[Path]:
     Raises `InputError` if that is not possible; before it writes anything, for a file that is not of here.
     """
     lab = schedule.lab
-    sends: dict[str, list[SlottedSender]] = {host: [] for host in lab.hosts}
+    sends: dict[str, list[ScheduledSend]] = {host: [] for host in lab.hosts}
     for scheduled in schedule.scheduled:
         sends[scheduled.timed.source].append(
-            SlottedSender(scheduled.timed, scheduled.offset_ns, scheduled.every_ns)
+            ScheduledSend(scheduled.timed, scheduled.offset_ns, scheduled.every_ns)
         )
     files = {host: folder / f"{host}{_ENDING}" for host in sends}
     try:

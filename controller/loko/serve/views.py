@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loko.admission import ResourceShare, Terms
-from loko.schedule.sources import SlottedSender, source_document
+from loko.schedule.sources import ScheduledSend, source_document
 from loko.serve.delays import DelayStatistics
 from loko.serve.flow_manager import FlowManager, ManagedFlow
 from loko.serve.outcome import AdmissionMode, DryRun, FlowState
@@ -135,7 +135,7 @@ def source_text(manager: FlowManager, slots: SlotAdmitter, host: str) -> str:
     sends = []
     for managed in _of_host(manager, host):
         turn = slots.sends(managed.grant)
-        sends.append(SlottedSender(managed.flow, turn["offset_ns"], turn["period_ns"]))
+        sends.append(ScheduledSend(managed.flow, turn["offset_ns"], turn["period_ns"]))
     return source_document(manager.lab, host, slots.standing.timing.base_period_ns, sends)
 
 
