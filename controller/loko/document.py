@@ -7,9 +7,9 @@ import difflib
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -41,6 +41,8 @@ class StrictModel(BaseModel):
     """A frozen record of a document. An unknown key is refused together with the keys that are allowed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    renamed_keys: ClassVar[Mapping[str, str]] = {}
+    """Former names of keys, each with the present one, which the error states."""
 
     @model_validator(mode="before")
     @classmethod
@@ -49,7 +51,8 @@ class StrictModel(BaseModel):
             allowed = [field.alias or name for name, field in cls.model_fields.items()]
             for key in data:
                 if key not in allowed:
-                    close = difflib.get_close_matches(str(key), allowed, n=1)
+                    present = cls.renamed_keys.get(str(key))
+                    close = [present] if present else difflib.get_close_matches(str(key), allowed, n=1)
                     hint = f"; did you mean '{close[0]}'?" if close else ""
                     raise PydanticCustomError(
                         "unknown_key",

@@ -211,7 +211,7 @@ def admission_of(
     promises them.
 
     By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
-    Where they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must
+    Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must
     know this: with few entries, frames follow each other faster.
 
     Raises `InputError` for choices that do not go together, or that leave nothing to flows.

@@ -93,6 +93,7 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
         ),
         ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, ring, switches, hosts,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),
+        ("control_port: 4", "control_port: 4\nfillers: 10", "did you mean 'padding'?"),
         ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b, one_way)"),
         ("a: H1", "a: H9", "links.0.a: unknown host or switch 'H9' (known: H1, H2, H3, H4, s1, s2)"),
         ('"s1:2"', '"s1:1"', "lab.yml:24: links.1.b: 's1:1' is used by links.0 already"),

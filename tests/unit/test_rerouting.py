@@ -331,7 +331,7 @@ def test_a_new_path_must_not_cross_what_the_former_may_still_hold() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"openflow": OpenFlow.V1_3}, {"fillers": 12, "safe": True}],
+    [{}, {"openflow": OpenFlow.V1_3}, {"padding": 12, "safe": True}],
     ids=["1.0", "1.3", "tables that cannot be listed"],
 )
 def test_a_move_survives_a_kill_at_each_of_its_steps(tmp_path: Path, options: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ class LokoAdmission:
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
-        Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
+        Of the planned entries, `padding` belong to no flow. Without `entry_per_flow` none does, and entries
         limit nothing. `between` gives the shortest paths, if the caller knows them already; `splits_of` the
         splits from which the allocations would be chosen with other devices.
         """

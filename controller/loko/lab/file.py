@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from ipaddress import IPv4Interface, ip_network
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -124,6 +125,8 @@ class LinkFile(StrictModel):
 
 class LabFile(StrictModel):
     """A whole file."""
+
+    renamed_keys: ClassVar[Mapping[str, str]] = {"fillers": "padding"}
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str

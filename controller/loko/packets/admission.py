@@ -174,7 +174,7 @@ class PacketAdmission:
     ) -> None:
         """Start empty. `targets` has the largest delay of every switch in ns, from first bit in to first out.
 
-        The default is that of the paper's full-rate allocation. `traffic`: see `frame_server`. `fillers`: see
+        The default is that of the paper's full-rate allocation. `traffic`: see `frame_server`. `padding`: see
         `loko.schemes.admission_of`. Raises `InputError` if a switch has no worst case or cannot forward even
         a single frame in time.
         """

@@ -37,7 +37,7 @@ def optimised_targets(
     after it. First all switches get the same fraction of `largest_ns` (by default the paper's full-rate D).
     Then, in each of `rounds`, each switch is moved by one step if that admits more flows, or as many with a
     stricter guarantee. A flow that is `worth` nothing, such as one whose guarantee is too long, is not
-    accepted. `traffic` and `fillers` are those of the admission. Raises `InputError` if no flow fits,
+    accepted. `traffic` and `padding` are those of the admission. Raises `InputError` if no flow fits,
     whatever the targets are.
     """
     limits = largest_ns or default_targets(lab, scenario)

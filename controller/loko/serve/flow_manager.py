@@ -198,7 +198,7 @@ class FlowManager:
         """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
         It is not known how long ago they were stored, so the `debts` of released flows count as if no time
-        had passed. `fillers` are put into every table before any flow's entry, and stay there
+        had passed. `padding` are put into every table before any flow's entry, and stay there
         (`loko.entries.padding_entries`). After a flow is released, its host may go on sending for `grace_ns`.
         The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
         added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on the
