@@ -191,7 +191,7 @@ impl TcpConnection {
         while inbox.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
             match inbox.pop_front() {
                 Some((_, TransferPacket::Data { index, .. })) => {
-                    self.receiver.receive(now_ns, index)
+                    self.receiver.receive(now_ns, index);
                 }
                 Some((_, TransferPacket::Ack(ack))) => self.sender.acknowledge(now_ns, &ack),
                 None => {}
