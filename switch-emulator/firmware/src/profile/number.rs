@@ -34,7 +34,7 @@ struct Sourced<T> {
     note: String,
     #[serde(default)]
     #[expect(dead_code, reason = "read to refuse an error that is no number")]
-    spec_error: f64,
+    standard_error: f64,
     #[serde(default)]
     #[expect(dead_code, reason = "read to refuse samples that are no number")]
     samples: u64,
@@ -80,7 +80,7 @@ impl Number for f64 {
     }
 }
 
-/// Reads a number of a profile, plain or as `{ value, source, range, note }`, with `spec_error`, `samples` and
+/// Reads a number of a profile, plain or as `{ value, source, range, note }`, with `standard_error`, `samples` and
 /// `procedure` too if it was measured; for `deserialize_with`.
 ///
 /// # Errors
