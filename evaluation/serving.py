@@ -160,8 +160,9 @@ def serve(
     connections: Annotated[
         int, typer.Option(min=16, help="Limit for all clients; half of it for one.")
     ] = 512,
-    delete_strangers: Annotated[
-        bool, typer.Option("--delete-strangers", help="Delete entries that others made in the switches.")
+    delete_foreign_entries: Annotated[
+        bool,
+        typer.Option("--delete-foreign-entries", help="Delete entries that others made in the switches."),
     ] = False,
     framework: Annotated[str, typer.Option(help="OpenFlow framework: os-ken or ryu.")] = "os-ken",
     framework_python: Annotated[
@@ -274,7 +275,7 @@ def serve(
         compare_s=granted.compare_s,
         reroute_s=reroute,
         padding=granted.padding,
-        delete_foreign_entries=delete_strangers,
+        delete_foreign_entries=delete_foreign_entries,
         openflow_place=_place_of(network) if live else nullcontext,
         sidecar=sidecar,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,

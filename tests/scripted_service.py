@@ -83,8 +83,8 @@ class ScriptedService:
             shapes.SwitchView.model_validate(
                 {
                     **{"name": name, "datapath_id": f"{index:016x}", "state": "ready", "ready": True},
-                    **{"complete": True, "delay_ns": 400_000.0, "strangers": [], "beyond_plan": False},
-                    **{"dead_ports": [], "stray_ports": []},
+                    **{"complete": True, "delay_ns": 400_000.0, "foreign_entries": [], "beyond_plan": False},
+                    **{"down_ports": [], "unexpected_ports": []},
                     "use": [
                         {"quantity": "rate", "used": 9e3 * number, "allowed": 9.36e6, "unit": "bit/s",
                          "fraction": number * 9e3 / 9.36e6},

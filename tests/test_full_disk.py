@@ -47,7 +47,7 @@ def test_a_full_disk_stops_changes_and_nothing_else(tmp_path: Path) -> None:
             assert lab.client.delete(f"/v1/flows/f{number}").status_code in {204, 503}
         assert statuses[-1] == 503
         error = answer.json()["error"]
-        assert (error["code"], error["became"]) == ("storage-unavailable", "nothing")
+        assert (error["code"], error["disposition"]) == ("storage-unavailable", "nothing")
         assert "disk is full" in error["message"]
         assert lab.client.delete("/v1/flows/f1").json()["error"]["code"] == "storage-unavailable"
         health = lab.client.get("/healthz")

@@ -51,7 +51,7 @@ def _lab() -> Iterator[None]:
 def served(folder: Path, *options: str) -> Iterator[ServedLab]:
     """Serve the lab; at the end, release all flows and stop the service."""
     with ServedLab(folder, "--live", *options, has_boards=False) as lab:
-        assert [switch["strangers"] for switch in lab.switches().values()] == [[], []]
+        assert [switch["foreign_entries"] for switch in lab.switches().values()] == [[], []]
         yield lab
         for flow in lab.flows():
             assert lab.client.delete(f"/v1/flows/{flow['id']}").status_code == 204

@@ -520,7 +520,7 @@ def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path:
         for _, answer in answers:
             if answer.status_code == 503:
                 assert code(answer) == (503, "switch-unavailable")
-                assert answer.json()["error"]["became"] in {"nothing", "taken-back"}
+                assert answer.json()["error"]["disposition"] in {"nothing", "taken-back"}
         lab.wait_healthy()
         for flow in lab.flows():
             lab.client.delete(f"/v1/flows/{flow['id']}")
@@ -546,7 +546,7 @@ def test_requests_in_flight_hear_what_becomes_of_them_when_the_service_ends(tmp_
             assert events.read()  # it was closed properly
         for answer, became in ((asked.result(), "taken-back"), (released.result(), "goes-on")):
             assert code(answer) == (503, "service-ending")
-            assert answer.json()["error"]["became"] == became
+            assert answer.json()["error"]["disposition"] == became
         assert "Traceback" not in lab.log()
         lab.boards.send_signal(signal.SIGCONT)
         lab.start()

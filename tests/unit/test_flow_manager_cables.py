@@ -75,7 +75,7 @@ def test_a_pulled_cable_breaks_the_promises_across_it_until_it_is_back(served: S
     assert 0 < served.now_ns / 1e6 - found["since_ms"] < STEPS
     health = health_values(served.manager)
     assert (health["healthy"], health["broken"]) == (False, {"link-down": 1})
-    assert switch_values(served.manager, "s1")["dead_ports"] == [TRUNK]
+    assert switch_values(served.manager, "s1")["down_ports"] == [TRUNK]
     assert said(served, "f1")[-1] == f"is broken at {TRUNK_NAME}: cable {TRUNK_NAME} has no link at s1:3"
     set_cable(served, is_in=True)
     assert broken(served) == []
@@ -148,8 +148,8 @@ def test_a_cable_where_the_lab_has_none_is_noticed(tmp_path: Path) -> None:
     links = tuple(link for link in lab.links if link.a.node != "H4")
     served = ServedBoards(tmp_path / "flows.sqlite", lab=replace(lab, hosts=hosts, links=links))
     served.settle()
-    assert switch_values(served.manager, "s2")["stray_ports"] == [2]
-    assert switch_values(served.manager, "s1")["stray_ports"] == []
+    assert switch_values(served.manager, "s2")["unexpected_ports"] == [2]
+    assert switch_values(served.manager, "s1")["unexpected_ports"] == []
     assert "port 2 has a link, but the lab has no cable there" in said(served, "s2")
 
 

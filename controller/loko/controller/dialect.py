@@ -62,9 +62,9 @@ DIALECTS: Final = {
         max_batch=3, max_listed=LISTABLE_13, listing_quirk=103, lists_priorities=True, refusals_leak=True
     ),
 }
-"""The manners of a board, by the OpenFlow version of its session."""
+"""The dialect of a board, by the OpenFlow version of its session."""
 OPEN_VSWITCH: Final = SwitchDialect(max_batch=6, max_listed=None, lists_priorities=True)
-"""The manners of Open vSwitch, in OpenFlow 1.0."""
+"""The dialect of Open vSwitch, in OpenFlow 1.0."""
 
 
 def refuse_version(switch: Switch, openflow: OpenFlow) -> None:

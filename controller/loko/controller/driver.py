@@ -96,7 +96,7 @@ class Driver:
     foreign entries: they are reported, and left alone unless `delete_foreign_entries` is set.
 
     While it keeps a table, at least `pace_ns` pass between two segments. Each has at most `batch` FLOW_MODs
-    (2 or more), and no more than its manners allow. A `fixed` table is not meant to change: it is counted as
+    (2 or more), and no more than its dialect allows. A `fixed` table is not meant to change: it is counted as
     soon as it is complete, and its entries keep their order when they are renewed. While `quiet` is set,
     entries are renewed only at twice the usual age. A known table is compared again every `compare_ns` (0:
     never); one that cannot be listed within what is reserved for that is renewed entry by entry. As often it

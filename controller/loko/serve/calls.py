@@ -219,14 +219,14 @@ def _refused(outcome: RequestOutcome) -> CallResponse:
             details = {"switch": switch}
             status, code, message = 409, "switch-refused", f"{switch} did not take the entry: {reason}"
         case Unavailable(flow_id=flow_id, switch=switch, reason=reason, disposition=became):
-            details = {"switch": switch, "became": became.value}
+            details = {"switch": switch, "disposition": became.value}
             text = f"{switch}: {reason}; {_told(flow_id, became)}"
             status, code, message = 503, "switch-unavailable", text
         case Interrupted(flow_id=flow_id, reason=reason, disposition=became):
-            details = {"became": became.value}
+            details = {"disposition": became.value}
             status, code, message = 503, "service-ending", f"{reason}; {_told(flow_id, became)}"
         case NotStored(flow_id=flow_id, reason=reason, disposition=became):
-            details = {"became": became.value}
+            details = {"disposition": became.value}
             status, code, message = 503, "storage-unavailable", f"{reason}; {_told(flow_id, became)}"
         case Conflict(flow_id=flow_id, reason=reason):
             status, code, message = 409, "conflict", f"flow '{flow_id}': {reason}"

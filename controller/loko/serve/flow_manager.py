@@ -197,10 +197,10 @@ class FlowManager:
     ) -> None:
         """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
-        It is not known how long ago they were stored, so the `debts` of released flows count as if no time
+        It is not known how long ago they were stored, so the `backlogs` of released flows count as if no time
         had passed. `padding` are put into every table before any flow's entry, and stay there
         (`loko.entries.padding_entries`). After a flow is released, its host may go on sending for `grace_ns`.
-        The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
+        The switches' sessions speak `openflow`; `drivers` and `admitter` must be made for it. What is to be
         added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on the
         `conditions` with these ids. A flow moves to another path if a cable of its own has been dead for
         `reroute_ns`; without it, flows wait for the cable.

@@ -73,7 +73,7 @@ def _switches(manager: FlowManager) -> Iterator[Metric]:
     complete = GaugeMetricFamily(
         "loko_switch_complete", "1 while it holds exactly what it should.", labels=["switch"]
     )
-    strangers = GaugeMetricFamily(
+    foreign_entries = GaugeMetricFamily(
         "loko_switch_foreign_entries", "Entries of others in its table.", labels=["switch"]
     )
     ports = GaugeMetricFamily(
@@ -90,16 +90,16 @@ def _switches(manager: FlowManager) -> Iterator[Metric]:
         usage = manager.admitter.usage(name)
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
-        strangers.add_metric([name], len(driver.foreign_entries))
+        foreign_entries.add_metric([name], len(driver.foreign_entries))
         values = switch_ports(manager, name)
-        ports.add_metric([name, "dead"], len(values["dead_ports"]))
-        ports.add_metric([name, "stray"], len(values["stray_ports"]))
+        ports.add_metric([name, "down"], len(values["down_ports"]))
+        ports.add_metric([name, "unexpected"], len(values["unexpected_ports"]))
         delay.add_metric([name, *mark.values()], usage.delay_ns / NS_PER_S)
         for share in usage.shares:
             labels = [name, share.quantity, share.unit]
             used.add_metric(labels, share.used)
             allowed.add_metric(labels, share.allowed)
-    yield from (connected, complete, strangers, ports, used, allowed, delay)
+    yield from (connected, complete, foreign_entries, ports, used, allowed, delay)
     yield GaugeMetricFamily(
         "loko_sessions",
         "OpenFlow sessions with switches.",

@@ -294,10 +294,10 @@ class SwitchView(_ResponseModel):
     delay_ns: float = Field(description="Bound on its delay.")
     baseline: str | None = _Baseline
     use: list[ShareView]
-    strangers: list[str] = Field(description="Entries of others in its table.")
+    foreign_entries: list[str] = Field(description="Entries of others in its table.")
     beyond_plan: bool
-    dead_ports: list[int] = Field(description="Where the lab has a cable and the switch reports no link.")
-    stray_ports: list[int] = Field(description="Where it reports a link and the lab has no cable.")
+    down_ports: list[int] = Field(description="Where the lab has a cable and the switch reports no link.")
+    unexpected_ports: list[int] = Field(description="Where it reports a link and the lab has no cable.")
 
 
 class SwitchListView(_ResponseModel):
@@ -460,7 +460,9 @@ class ErrorDetail(BaseModel):
     code: str
     message: str
     switch: str | None = None
-    became: Disposition | None = Field(None, description="What became of a request that was not carried out.")
+    disposition: Disposition | None = Field(
+        None, description="What became of a request that was not carried out."
+    )
     quantity: str | None = None
     used: float | None = None
     requested: float | None = None

@@ -159,7 +159,7 @@ def switch_values(manager: FlowManager, name: str) -> dict[str, Any]:
         "delay_ns": usage.delay_ns,
         **manager.admitter.conditions.mark(),
         "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
-        "strangers": list(driver.foreign_entries),
+        "foreign_entries": list(driver.foreign_entries),
         "beyond_plan": beyond,
         **switch_ports(manager, name),
     }
@@ -169,8 +169,10 @@ def switch_ports(manager: FlowManager, name: str) -> dict[str, list[int]]:
     """The ports of a switch that are not as the lab has them, as plain values."""
     links = sorted(manager.drivers[name].links.items())
     return {
-        "dead_ports": [port for port, is_up in links if not is_up and manager.cables.at(name, port)],
-        "stray_ports": [port for port, is_up in links if is_up and manager.is_unexpected_link(name, port)],
+        "down_ports": [port for port, is_up in links if not is_up and manager.cables.at(name, port)],
+        "unexpected_ports": [
+            port for port, is_up in links if is_up and manager.is_unexpected_link(name, port)
+        ],
     }
 
 

@@ -49,15 +49,15 @@ export class SwitchList {
 
 /** What is amiss at a switch: entries of others, cables without a link, cables that should not be there. */
 function notesOf(one) {
-  const others = one.strangers.length;
+  const others = one.foreign_entries.length;
   const notes = [];
   if (others) {
     const whose = others === 1 ? "1 entry of somebody else" : `${others} entries of others`;
     notes.push(`${whose} in its table${one.beyond_plan ? "; with them it is fuller than planned" : ""}`);
   }
   const ports = (numbers) => `port${numbers.length === 1 ? "" : "s"} ${numbers.join(", ")}`;
-  if (one.dead_ports.length) notes.push(`No link at ${ports(one.dead_ports)}`);
-  if (one.stray_ports.length) notes.push(`A cable that the lab does not have at ${ports(one.stray_ports)}`);
+  if (one.down_ports.length) notes.push(`No link at ${ports(one.down_ports)}`);
+  if (one.unexpected_ports.length) notes.push(`A cable that the lab does not have at ${ports(one.unexpected_ports)}`);
   return notes;
 }
 
