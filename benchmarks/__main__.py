@@ -38,7 +38,7 @@ from benchmarks import (
 )
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
-from benchmarks.measure import BenchmarkError, Row, Spread
+from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
 from evaluation.runner import RunError
 
 
@@ -82,7 +82,7 @@ def main(
 ) -> None:
     """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
-    measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
+    measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[MeasuredRow]]]] = {
         Benchmark.THROUGHPUT: lambda: _throughput(repetitions),
         Benchmark.REPLAY: _replay,
         Benchmark.TABLE_1: _table_1,
@@ -104,7 +104,7 @@ def main(
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"machine": describe()}
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     failed = False
     for part in parts or list(Benchmark):
         console.print(f"measuring: {part} …")
@@ -124,7 +124,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+def _throughput(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     result = throughput.measure(repetitions=repetitions)
     versions = result.versions
     rows = [
@@ -173,9 +173,9 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     return asdict(result), rows
 
 
-def _replay() -> tuple[dict[str, Any], list[Row]]:
+def _replay() -> tuple[dict[str, Any], list[MeasuredRow]]:
     result = replay.measure()
-    rows: list[Row] = [
+    rows: list[MeasuredRow] = [
         ("every figure at the paper's scale", f"{result.wall_s:.0f} s", f"on {replay.CORES} cores"),
         ("its CPU time", f"{result.cpu_s:.0f} s", ""),
         ("its peak memory", f"{result.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
@@ -184,7 +184,7 @@ def _replay() -> tuple[dict[str, Any], list[Row]]:
     return asdict(result), rows
 
 
-def _table_1() -> tuple[dict[str, Any], list[Row]]:
+def _table_1() -> tuple[dict[str, Any], list[MeasuredRow]]:
     usage = table_1.measure()
     goal = f"on {table_1.CORES} cores; the goal is {table_1.GOAL_S} s"
     rows = [
@@ -196,7 +196,9 @@ def _table_1() -> tuple[dict[str, Any], list[Row]]:
     return values, rows
 
 
-def _determinism(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def _determinism(
+    out: Path, *, quick: bool, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[MeasuredRow]]:
     folder = out / "determinism"
     measured = determinism.measure(folder, quick=quick, tell=tell)
     report = {"machine": describe(), "switches": determinism.values(measured)}
@@ -204,7 +206,7 @@ def _determinism(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tupl
     return report, determinism.rows(measured)
 
 
-def _captures(*, quick: bool) -> tuple[dict[str, Any], list[Row]]:
+def _captures(*, quick: bool) -> tuple[dict[str, Any], list[MeasuredRow]]:
     result = captures.measure(file_bytes=captures.GIGABYTE // (10 if quick else 1))
     speed, mib = result.megabytes_per_second, 2**20
     rows = [
@@ -222,7 +224,7 @@ def _captures(*, quick: bool) -> tuple[dict[str, Any], list[Row]]:
     return asdict(result), rows
 
 
-def _live() -> tuple[dict[str, Any], list[Row]]:
+def _live() -> tuple[dict[str, Any], list[MeasuredRow]]:
     rates = live_accuracy.measure()
     rows = []
     for rate in rates:
@@ -236,7 +238,7 @@ def _live() -> tuple[dict[str, Any], list[Row]]:
     return {str(rate.rate_pps): asdict(rate) for rate in rates}, rows
 
 
-def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]]:
+def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[MeasuredRow]]:
     sensitivities = sensitivity.measure(lambda step: console.print(f"  {step}"))
     for suffix, picture in overload_picture.pictures(sensitivities.default.curves).items():
         (out / f"overload{suffix}").write_bytes(picture)
@@ -252,13 +254,17 @@ def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]
     return asdict(sensitivities), rows
 
 
-def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def _fidelity(
+    folder: Path, *, quick: bool, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[MeasuredRow]]:
     accuracy = campaign.run(folder, quick=quick, tell=tell)
     (folder / "fidelity.json").write_text(json.dumps(accuracy, indent=1) + "\n", encoding="utf-8")
     return accuracy, page.fidelity_rows(accuracy)
 
 
-def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def _scale(
+    out: Path, *, quick: bool, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[MeasuredRow]]:
     boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
     report = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
     (out / "scale").mkdir(parents=True, exist_ok=True)
@@ -268,14 +274,14 @@ def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict
 
 def _closure(
     folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[Row]]:
+) -> tuple[dict[str, Any], list[MeasuredRow]]:
     switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
     report = {"machine": describe(), "switches": switches}
     (folder / "closure.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return report, closure.rows(switches)
 
 
-def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+def _service(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     measured = service.measure(repetitions=repetitions)
     rows = []
     for what, speed in (("refusals", measured.refusals), ("accept-install-remove cycles", measured.cycles)):
@@ -285,7 +291,7 @@ def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     return asdict(measured), rows
 
 
-def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     measured = admission.measure(repetitions=repetitions)
     rows = []
     peers = {
@@ -305,7 +311,9 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     return asdict(measured), rows
 
 
-def _growth(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def _growth(
+    out: Path, *, quick: bool, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[MeasuredRow]]:
     sizes = (31, growth.GOAL_SWITCHES) if quick else growth.SIZES
     measured = growth.measure(sizes, tell=tell)
     report = {"machine": describe(), "networks": [asdict(network) for network in measured]}
@@ -327,14 +335,14 @@ def _thousands(value: Spread) -> tuple[str, str]:
     return f"{value.median / 1e3:,.0f} k", f"{value.low / 1e3:,.0f} .. {value.high / 1e3:,.0f} k"
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[MeasuredRow]) -> Table:
     table = Table("measured", "value", "range")
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def _markdown(machine: dict[str, str], rows: list[Row]) -> str:
+def _markdown(machine: dict[str, str], rows: list[MeasuredRow]) -> str:
     lines = [f"Machine: {', '.join(machine.values())}.", "", "| measured | value | range |", "|---|---|---|"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines) + "\n"

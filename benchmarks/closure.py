@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.measure import BenchmarkError, Row
+from benchmarks.measure import BenchmarkError, MeasuredRow
 from evaluation.bench.campaign import every_key
 from evaluation.bench.cost_model.closure import (
     LIVE_TOLERANCE,
@@ -30,7 +30,7 @@ from evaluation.bench.cost_model.profile_document import (
     measured_profile,
     text_of,
 )
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.device_choice import choose, form_of
 from evaluation.bench.store import SampleStore
 from evaluation.provenance import commit, today
@@ -48,12 +48,12 @@ _EVERY: Final = 9
 _EVERY_QUICK: Final = 23
 _EVERY_LIVE: Final = 90
 
-Found = dict[str, Any]
+FoundNumbers = dict[str, Any]
 
 
 def measure(
     folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
-) -> dict[str, Found]:
+) -> dict[str, FoundNumbers]:
     """Compare for the board, for randomly perturbed switches, and if `live` for the board in real time.
 
     `store` is a folder of `loko bench all --out` in real time, whose samples are evaluated as well. Raises
@@ -84,7 +84,7 @@ def measure(
     return switches
 
 
-def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> Found:
+def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> FoundNumbers:
     return _measured(
         folder,
         choose(device).open(_SEED),
@@ -98,14 +98,14 @@ def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None])
 
 def _measured(
     folder: Path,
-    opened: AbstractContextManager[Device],
+    opened: AbstractContextManager[BenchDevice],
     *,
     name: str,
     true: str,
     every: int,
     tolerance: float,
     tell: Callable[[str], None],
-) -> Found:
+) -> FoundNumbers:
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(dir=folder) as scratch,
@@ -126,7 +126,7 @@ def _measured(
     }
 
 
-def _of_store(folder: Path, campaign: Path) -> Found:
+def _of_store(folder: Path, campaign: Path) -> FoundNumbers:
     """Compare a campaign that `loko bench all` has measured with the board's profile."""
     path = campaign / "samples.sqlite"
     if not path.is_file():
@@ -143,7 +143,7 @@ def _of_store(folder: Path, campaign: Path) -> Found:
     }
 
 
-def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
+def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float) -> FoundNumbers:
     """Write the profile to `path` and compare it with the true one.
 
     `path` must be unique to the switch, as profiles are cached by path.
@@ -159,9 +159,9 @@ def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float)
     }
 
 
-def rows(switches: dict[str, Found]) -> list[Row]:
+def rows(switches: dict[str, FoundNumbers]) -> list[MeasuredRow]:
     """Return a row with the worst value for each switch."""
-    lines: list[Row] = []
+    lines: list[MeasuredRow] = []
     for name, switch in switches.items():
         compared = [Compared(**row) for row in switch["rows"]]
         (largest,) = worst(compared, 1)
@@ -188,7 +188,7 @@ def _outside(compared: list[Compared], tolerance: float) -> str:
     return f" of the others {len(off_ns)} are times, off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
 
 
-def page_table(switches: dict[str, Found]) -> str:
+def page_table(switches: dict[str, FoundNumbers]) -> str:
     """Return a Markdown table of all values of the board, and of the errors of the other switches."""
     board, *others = switches.values()
     errors = [{_first(row): row["error"] for row in switch["rows"]} for switch in others]
@@ -212,7 +212,7 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.6f}"
 
 
-def kept_table(switches: dict[str, Found]) -> str:
+def kept_table(switches: dict[str, FoundNumbers]) -> str:
     """Return a Markdown table of the parameters that are not determined, with the reasons."""
     kept: dict[str, str] = next(iter(switches.values()))["kept"]
     lines = ["| parameter | why it is not found |", "|---|---|"]

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from benchmarks.encoding import encoded
-from benchmarks.measure import BenchmarkError, Row
+from benchmarks.measure import BenchmarkError, MeasuredRow
 from evaluation.bench.cases import TableCase
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
@@ -76,7 +76,7 @@ def _evaluated(title: str, path: Path, wire: LinkTiming) -> MeasuredSwitch:
     return MeasuredSwitch(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
 
 
-def rows(switches: Mapping[str, MeasuredSwitch]) -> list[Row]:
+def rows(switches: Mapping[str, MeasuredSwitch]) -> list[MeasuredRow]:
     """Return a row for each precondition of each switch."""
     said = {True: "holds", False: "fails", None: "unknown"}
     return [

@@ -22,7 +22,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from benchmarks.encoding import encoded
-from benchmarks.measure import Row, run
+from benchmarks.measure import MeasuredRow, run
 from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, STYLE
 from loko.admission import Admission, Admitted
 from loko.flow import Flow
@@ -211,9 +211,9 @@ def of_values(rows: Sequence[Mapping[str, Any]]) -> list[Growth]:
     return [Growth(**row) for row in rows]
 
 
-def rows(growths: Sequence[Growth]) -> list[Row]:
+def rows(growths: Sequence[Growth]) -> list[MeasuredRow]:
     """Return rows that compare the results with the goals."""
-    lines: list[Row] = []
+    lines: list[MeasuredRow] = []
     for growth in growths:
         where = f"{growth.kind} of {growth.switches:,}, {growth.scheme}"
         if growth.switches == GOAL_SWITCHES:

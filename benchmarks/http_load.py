@@ -19,7 +19,7 @@ SILENCE_S: Final = 60.0
 """Timeout of a whole load."""
 
 
-class Ask(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request and the expected status of its answer."""
 
     request: bytes
@@ -32,7 +32,7 @@ def request(method: str, path: str, body: bytes = b"") -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}\r\n".encode() + body
 
 
-def converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
+def converse(port: int, conversations: Sequence[Iterator[LoadRequest]]) -> int:
     """Carry out all conversations in parallel, each on its own connection; return the number of answers.
 
     Raises `BenchmarkError` if an answer has an unexpected status or is missing.
@@ -40,7 +40,7 @@ def converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
     return uvloop.run(_converse(port, conversations))
 
 
-async def _converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
+async def _converse(port: int, conversations: Sequence[Iterator[LoadRequest]]) -> int:
     loop = asyncio.get_running_loop()
     connections = [_Connection(asks) for asks in conversations]
     try:
@@ -56,7 +56,7 @@ async def _converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
 class _Connection(asyncio.Protocol):
     """Sends its requests one after the other, then closes."""
 
-    def __init__(self, asks: Iterator[Ask]) -> None:
+    def __init__(self, asks: Iterator[LoadRequest]) -> None:
         self._asks = asks
         self._parser = httptools.HttpResponseParser(self)
         self._body = b""

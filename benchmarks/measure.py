@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOKO = Path(sys.prefix) / "bin" / "loko"
 """The program `loko` of this Python environment."""
 
-Row = tuple[str, str, str]
+MeasuredRow = tuple[str, str, str]
 """Name of the measurement, its value, and its range or a remark."""
 
 _SAMPLING_S = 0.1

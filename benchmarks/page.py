@@ -19,7 +19,7 @@ import typer
 
 from benchmarks import closure, determinism, growth
 from benchmarks.fidelity import figures
-from benchmarks.measure import ROOT, Row
+from benchmarks.measure import ROOT, MeasuredRow
 from benchmarks.scale import GOAL_BOARD_BYTES, GOAL_BOARDS, GOAL_P99_NS
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -58,9 +58,9 @@ def main(
         raise typer.Exit(2)
 
 
-def fidelity_rows(results: dict[str, Any]) -> list[Row]:
+def fidelity_rows(results: dict[str, Any]) -> list[MeasuredRow]:
     """Return rows with the errors of processing time, throughput and buffer of each kind of switch."""
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for system in results["systems"].values():
         pooled, title = system["all"], system["title"]
         rows += [
@@ -88,7 +88,7 @@ def fidelity_rows(results: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def scale_rows(results: dict[str, Any]) -> list[Row]:
+def scale_rows(results: dict[str, Any]) -> list[MeasuredRow]:
     """Return rows with the departure error of each ring, the largest ring within the goal, and memory."""
     rows = [
         (

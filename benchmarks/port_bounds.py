@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 import networkx as nx
 
-from benchmarks.measure import ROOT, BenchmarkError, Row
+from benchmarks.measure import ROOT, BenchmarkError, MeasuredRow
 from evaluation.worst_case.port_frames import FrameFlow, search
 from loko.calculus.token_buckets import RateLatency, TokenBucket
 from loko.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
@@ -136,7 +136,7 @@ class BoundResult(NamedTuple):
     error: str = ""
 
 
-def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[MeasuredRow]]:
     """Return all bounds, and rows for the table."""
     peer = _peer()
     if peer is None:
@@ -307,7 +307,7 @@ def _bounds(
     return bounds
 
 
-def _row(bounds: Bounds) -> Row:
+def _row(bounds: Bounds) -> MeasuredRow:
     what = f"Worst bound of {bounds.network}, {bounds.shaping}: {bounds.method}"
     if bounds.worst_us is None or bounds.seconds is None:
         return what, "none", bounds.error

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import networkx as nx
 
-from benchmarks.measure import Row
+from benchmarks.measure import MeasuredRow
 from evaluation.figure_types.comparison.admission import requests, schedule_of
 from evaluation.figure_types.comparison.answer_times import answering_s, one_more_s
 from evaluation.figure_types.comparison.document import ComparisonFigure, SlotSystem
@@ -125,7 +125,7 @@ def cases(*, quick: bool) -> list[TimedProblem]:
     return listed
 
 
-def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResult, Row]]:
+def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResult, MeasuredRow]]:
     """Measure each point of figures 4d, 4e and 4f once, with our method and the time-indexed program."""
     known = experiments_named(_GROWTH)
     solve = solver_named(Solver.HIGHS)
@@ -149,7 +149,7 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResu
             yield mine, paper, _growth_row(case, len(point.problem.demands), mine, paper)
 
 
-def _growth_row(case: str, flows: int, ours: TimedResult, straight: TimedResult) -> Row:
+def _growth_row(case: str, flows: int, ours: TimedResult, straight: TimedResult) -> MeasuredRow:
     """Return a row with times per flow, as in the paper."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
@@ -157,14 +157,14 @@ def _growth_row(case: str, flows: int, ours: TimedResult, straight: TimedResult)
     return case, f"{1e3 * ours.seconds / flows:.2f} ms a flow", told
 
 
-def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[MeasuredRow]]:
     """Measure everything. Without OR-Tools, its solvers are left out, and the table says so."""
     has_or_tools = find_spec("ortools") is not None
     start_s: dict[Solver, float] = {
         solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
     }
     answers: list[TimedResult] = []
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for case in cases(quick=quick):
         tell(f"  {case.name}")
         mine = [_ours(case)]
@@ -197,7 +197,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     }, rows
 
 
-def _row(case: TimedProblem, answer: TimedResult) -> Row:
+def _row(case: TimedProblem, answer: TimedResult) -> MeasuredRow:
     proven = (
         "optimal"
         if answer.is_optimal
@@ -291,7 +291,7 @@ def _checking() -> Iterator[tuple[str, float]]:
         yield arena.label, (time.monotonic_ns() - begin_ns) / 1e9
 
 
-def _answering_row(answering: Answering) -> Row:
+def _answering_row(answering: Answering) -> MeasuredRow:
     told = f"{answering.requests} requests in {answering.seconds:.3f} s"
     if answering.one_more_s is not None:
         told += f", all at once; one more, moving nobody: {1e3 * answering.one_more_s:.2g} ms"

@@ -26,7 +26,7 @@ from typing import Final
 
 import psutil
 
-from benchmarks.http_load import Ask, converse, request
+from benchmarks.http_load import LoadRequest, converse, request
 from benchmarks.measure import BenchmarkError, Spread
 
 LAB: Final = "two-switch"
@@ -140,7 +140,10 @@ def _programs(service: psutil.Process) -> dict[str, psutil.Process]:
 
 
 def _turn(
-    programs: Mapping[str, psutil.Process], port: int, conversations: Sequence[Iterator[Ask]], answers: int
+    programs: Mapping[str, psutil.Process],
+    port: int,
+    conversations: Sequence[Iterator[LoadRequest]],
+    answers: int,
 ) -> _Rates:
     """Carry out all conversations in parallel; `answers` make one decision."""
     before_s = {name: _cpu_s(program) for name, program in programs.items()}
@@ -158,15 +161,15 @@ def _cpu_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _refusals(place: int, seconds: float) -> Iterator[Ask]:
+def _refusals(place: int, seconds: float) -> Iterator[LoadRequest]:
     for count in _counted(seconds):
-        yield Ask(request("POST", "/v1/flows", _flow(place, count, 1e9)), HTTPStatus.CONFLICT)
+        yield LoadRequest(request("POST", "/v1/flows", _flow(place, count, 1e9)), HTTPStatus.CONFLICT)
 
 
-def _cycles(place: int, seconds: float) -> Iterator[Ask]:
+def _cycles(place: int, seconds: float) -> Iterator[LoadRequest]:
     for count in _counted(seconds):
-        yield Ask(request("POST", "/v1/flows", _flow(place, count, 1e3)), HTTPStatus.CREATED)
-        yield Ask(request("DELETE", f"/v1/flows/{_name(place, count)}"), HTTPStatus.NO_CONTENT)
+        yield LoadRequest(request("POST", "/v1/flows", _flow(place, count, 1e3)), HTTPStatus.CREATED)
+        yield LoadRequest(request("DELETE", f"/v1/flows/{_name(place, count)}"), HTTPStatus.NO_CONTENT)
 
 
 def _counted(seconds: float) -> Iterator[int]:

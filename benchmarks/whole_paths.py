@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks.measure import BenchmarkError, Row, Spread
+from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
 from evaluation.worst_case.port_frames import whole_path_trial
 from evaluation.worst_case.port_trial import port_trial
 from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
@@ -26,16 +26,16 @@ _TARGETS_MS: Final = (0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2)
 _HOPS: Final = (3, 6, 8, 12)
 
 
-def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[MeasuredRow]]:
     """Return all results, and rows for the table. Raises `BenchmarkError` if a frame is late."""
-    parts: dict[str, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
+    parts: dict[str, Callable[[], tuple[dict[str, Any], list[MeasuredRow]]]] = {
         "frames": lambda: _frames(20 if quick else 500),
         "sets": lambda: _sets(4 if quick else 100),
         "fit": _fit,
         "time": lambda: _times(1 if quick else 5),
     }
     values: dict[str, Any] = {}
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for name, part in parts.items():
         tell(f"whole-paths: {name}")
         values[name], more = part()
@@ -43,7 +43,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     return values, rows
 
 
-def _frames(count: int) -> tuple[dict[str, Any], list[Row]]:
+def _frames(count: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     trials = [trial for seed in range(count) if (trial := whole_path_trial(seed, runs=_RUNS)) is not None]
     worst = max(trials, key=lambda trial: trial.worst)
     if worst.worst > 1:
@@ -57,7 +57,7 @@ def _frames(count: int) -> tuple[dict[str, Any], list[Row]]:
     return {"networks": len(trials), "worst": worst.worst, "shortest": shortest}, [row]
 
 
-def _sets(count: int) -> tuple[dict[str, Any], list[Row]]:
+def _sets(count: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     verdicts = [port_trial(seed, packets=_PACKETS, is_by_path=True).verdict for seed in range(count)]
     late = sum(len(verdict.broken) for verdict in verdicts)
     if late:
@@ -72,10 +72,10 @@ def _sets(count: int) -> tuple[dict[str, Any], list[Row]]:
     return {"sets": count, "packets": packets, "worst": worst}, [row]
 
 
-def _fit() -> tuple[dict[str, Any], list[Row]]:
+def _fit() -> tuple[dict[str, Any], list[MeasuredRow]]:
     lab = _line()
     values: dict[str, Any] = {}
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for deadline_ms in _DEADLINES_MS:
         by_target = {target_ms: _fitting(lab, deadline_ms, "ports", target_ms) for target_ms in _TARGETS_MS}
         best_ms = max(by_target, key=lambda target_ms: by_target[target_ms])
@@ -136,9 +136,9 @@ def _line() -> Lab:
     )
 
 
-def _times(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+def _times(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     values: dict[str, Any] = {}
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for hops in _HOPS:
         spread = Spread.of([_time_ms(hops, burst) for burst in range(1, repetitions + 1)])
         values[str(hops)] = spread.median

@@ -95,7 +95,7 @@ class BoxPanel(_ChartModel):
     lines: list[PlacedLine] = []
 
 
-class Curve(_ChartModel):
+class ChartCurve(_ChartModel):
     """A line through points; it has a gap where `y` is None."""
 
     label: str
@@ -111,13 +111,13 @@ class Curve(_ChartModel):
 
 
 class LinePanel(_ChartModel):
-    """Curves over a numeric axis, including cumulative distributions (`Curve.steps`)."""
+    """Curves over a numeric axis, including cumulative distributions (`ChartCurve.steps`)."""
 
     kind: Literal["lines"] = "lines"
     title: str = ""
     x: ChartAxis
     y: ChartAxis
-    curves: list[Curve] = Field(min_length=1)
+    curves: list[ChartCurve] = Field(min_length=1)
     references: list[Reference] = []
 
 

@@ -21,7 +21,7 @@ FixedScheme = Literal["full-rate", "fifth-rate"]
 AllocationName = Annotated[str, AfterValidator(allocation_name)]
 """Name of one of Loko's allocations; `optimised` is optimised for the traffic mix of the figure's lab."""
 
-Answer = tuple[str, bool]
+ClaimOutcome = tuple[str, bool]
 """The replay's result, in the terms of the claim, and whether the claim holds."""
 
 
@@ -37,9 +37,9 @@ class NotTestable:
     here: str = NOT_MEASURED
 
 
-Judgement = Answer | NotTestable
+Judgement = ClaimOutcome | NotTestable
 
-NOTHING_MEASURED: Answer = ("not measured", False)
+NOTHING_MEASURED: ClaimOutcome = ("not measured", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

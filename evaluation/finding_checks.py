@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.facts import Fact
-from evaluation.figure import Answer, Check, Claim, Evidence, Figure, Judgement, NotTestable
+from evaluation.figure import Check, Claim, ClaimOutcome, Evidence, Figure, Judgement, NotTestable
 
 _UNITS: Final = {
     "ns": "ns",
@@ -236,7 +236,7 @@ class _OfSeveral(Check):
             return NotTestable(why=missing.why, here=here)
         return here, holds
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """Judge the findings that the replay has, in the order of the check."""
         raise NotImplementedError
 
@@ -258,7 +258,7 @@ class RisingCheck(_OfSeveral):
         """See `Check.tolerance`."""
         return "each above the one before"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """See `_OfSeveral.compare`."""
         low, high = _texts(names, values, 0, -1)
         for place, (before, after) in enumerate(pairwise(values)):
@@ -281,7 +281,7 @@ class SmallestCheck(_OfSeveral):
         """See `Check.tolerance`."""
         return "the first below all others"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """See `_OfSeveral.compare`."""
         least = min(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, least)
@@ -297,7 +297,7 @@ class LargestCheck(_OfSeveral):
         """See `Check.tolerance`."""
         return "the first above all others"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """See `_OfSeveral.compare`."""
         most = max(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, most)

@@ -17,7 +17,7 @@ KINDS: Final[Mapping[ClaimKind, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class ClaimCount:
     """Numbers of claims that hold, do not hold, and are not testable here."""
 
     hold: int
@@ -25,7 +25,7 @@ class Count:
     untested: int
 
     @classmethod
-    def of(cls, claims: Sequence[ClaimResult]) -> Count:
+    def of(cls, claims: Sequence[ClaimResult]) -> ClaimCount:
         """Count these claims, each once."""
         return cls(
             hold=sum(claim.holds is True for claim in claims),
@@ -51,13 +51,13 @@ class Count:
         return f"{tested}, {untested}" if self.untested else tested
 
 
-def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, Count]:
+def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, ClaimCount]:
     """Count claims by kind; kinds without any are left out."""
-    counts = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
+    counts = {kind: ClaimCount.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
     return {kind: count for kind, count in counts.items() if count}
 
 
-def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, Count]:
+def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, ClaimCount]:
     """Count the claims of all figures by kind. A fact that several figures share counts in only one."""
     return counts(
         [claim for result in results for claim in result.claims if not counted_with(results, result, claim)]

@@ -78,7 +78,7 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
 def test_threads_of_a_worker_have_a_board_each() -> None:
     """A Dask worker uses several threads by default."""
     blob = pickle.dumps(MAKE)
-    tasks = [processes._Task("zodiac-fx", 1, blob, part.key) for part in MAKE()[:12]]
+    tasks = [processes._PartTask("zodiac-fx", 1, blob, part.key) for part in MAKE()[:12]]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(processes._measured, tasks))
     for beside, again in zip(together, map(processes._measured, tasks), strict=True):

@@ -23,8 +23,8 @@ from live_harness import Machine, descendants, left, needs_namespaces, wait_unti
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import TableCase
-from evaluation.bench.device import Device
-from evaluation.bench.inventory import BENCHES, ControllerPort, Hardware, Port, load_inventory
+from evaluation.bench.device import BenchDevice
+from evaluation.bench.inventory import BENCHES, ControllerPort, Hardware, InventoryPort, load_inventory
 from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.bench import SWITCH_PORTS
 from evaluation.bench.live.open_device import open_bench, open_device
@@ -266,7 +266,10 @@ def inventory(first="b1", second="b2", *, taps=(None, None), datapath_id=None, l
     return Hardware(
         kind="hardware",
         name="dut",
-        ports={1: Port(interface=first, tap=taps[0]), 2: Port(interface=second, tap=taps[1])},
+        ports={
+            1: InventoryPort(interface=first, tap=taps[0]),
+            2: InventoryPort(interface=second, tap=taps[1]),
+        },
         controller=ControllerPort(interface="lo", listen=listen),
         datapath_id=datapath_id,
     )
@@ -518,7 +521,7 @@ IN_SESSIONS_OF_13 = (
 )
 
 
-def measured_13(device: Device, key: Key) -> np.ndarray:
+def measured_13(device: BenchDevice, key: Key) -> np.ndarray:
     parts = campaign.parts(tuple(IN_OPENFLOW_13.values()), samples=5)
     ((_, taken),) = next(part for part in parts if part.key == key).measured(device, 1)
     return taken.values

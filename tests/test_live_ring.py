@@ -14,16 +14,16 @@ from live_harness import Machine, descendants, left, named, needs_namespaces, wa
 from evaluation.figure_types.experiments import load_experiment
 from evaluation.figure_types.paths.admission import admit_paths
 from evaluation.figure_types.paths.compute import compute
-from evaluation.figure_types.paths.document import Paths
+from evaluation.figure_types.paths.document import PathsFigure
 from evaluation.options import NoProgress, Options
 from loko.document import LABS
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 
-def figure(name: str) -> Paths:
+def figure(name: str) -> PathsFigure:
     document = load_experiment(LABS / "ring" / "experiments" / f"{name}.yml")
-    assert isinstance(document, Paths)
+    assert isinstance(document, PathsFigure)
     return document
 
 

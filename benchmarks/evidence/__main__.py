@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.evidence.attacks import every_attack, kept
 from benchmarks.evidence.campaign import (
     BrokenGuaranteeError,
-    Task,
+    TrialTask,
     changing_port_trial_of,
     continue_campaign,
     port_trial_of,
@@ -182,7 +182,7 @@ def _run_campaign(  # noqa: PLR0917 - what a campaign consists of
     path: Path,
     head: dict[str, Any],
     kind: type[R],
-    carry_out: Callable[[Task], R],
+    carry_out: Callable[[TrialTask], R],
     packets: int,
     workers: Workers,
 ) -> list[R]:

@@ -40,14 +40,14 @@ _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
 """Number of brief flows that fit beside two flows that use nearly all of the rate."""
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
-Row = dict[str, Any]
-Attacked = partial[Row]
+AttackRow = dict[str, Any]
+AttackedSet = partial[AttackRow]
 """Computes a row. It can be pickled for another process, as it wraps a function of this module."""
 
 
-def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:
+def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[AttackRow]]:
     """Compute all tables as plain values, with each row as a task. Raises `InputError`."""
-    tables: Mapping[str, Callable[[], Iterator[Attacked]]] = {
+    tables: Mapping[str, Callable[[], Iterator[AttackedSet]]] = {
         "schemes": _schemes,
         "mistakes": _mistakes,
         "released": _released,
@@ -55,7 +55,7 @@ def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, lis
         "capacity": _capacity,
     }
     tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
-    rows_by_seed: dict[int, Row] = {}
+    rows_by_seed: dict[int, AttackRow] = {}
     with closing(workers.each_done(_row, tasks)) as done:
         for place, row in done:
             rows_by_seed[place] = row
@@ -66,12 +66,12 @@ def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, lis
     }
 
 
-def _row(task: tuple[str, Attacked]) -> Row:
+def _row(task: tuple[str, AttackedSet]) -> AttackRow:
     _, attacked = task
     return attacked()
 
 
-def kept(tables: Mapping[str, list[Row]]) -> bool:
+def kept(tables: Mapping[str, list[AttackRow]]) -> bool:
     """Return whether all guarantees held that must hold: with all reservations, on boards as modelled."""
     rows = [
         *(row for row in tables["schemes"] if row["scheme"] in GUARANTEED),
@@ -105,7 +105,7 @@ def star(profile: str = "zodiac-fx") -> Lab:
     )
 
 
-def _schemes() -> Iterator[Attacked]:
+def _schemes() -> Iterator[AttackedSet]:
     """Yield attacks on each scheme, filled with flows of 200 kbit/s and a burst of one frame."""
     labs = (
         ("one switch", star(), _STAR),
@@ -117,7 +117,7 @@ def _schemes() -> Iterator[Attacked]:
             yield partial(_of_scheme, title, lab, pairs, scheme)
 
 
-def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> Row:
+def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> AttackRow:
     case = fill(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
     result = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
     return {
@@ -134,7 +134,7 @@ def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: s
     }
 
 
-def _mistakes() -> Iterator[Attacked]:
+def _mistakes() -> Iterator[AttackedSet]:
     """Yield attacks on one switch with more flows than the scheme accepts, under the same guarantees."""
     for scheme, frame_bytes, entries, steps in (
         (FULL_RATE.name, 128, 64, (0.0, 0.15)),
@@ -146,7 +146,7 @@ def _mistakes() -> Iterator[Attacked]:
             yield partial(_of_mistake, scheme, frame_bytes, entries, too_many)
 
 
-def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) -> Row:
+def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) -> AttackRow:
     case = fill(
         scheme,
         star(),
@@ -167,7 +167,7 @@ def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) ->
     }
 
 
-def _released() -> Iterator[Attacked]:
+def _released() -> Iterator[AttackedSet]:
     """Yield attacks by flows that replace released ones, with a rule that charges for these and without."""
     for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
         for after_ns in _PAUSES_NS:
@@ -175,7 +175,7 @@ def _released() -> Iterator[Attacked]:
                 yield partial(_of_released, scheme, after_ns, forgets)
 
 
-def _of_released(scheme: str, after_ns: int, forgets: bool) -> Row:
+def _of_released(scheme: str, after_ns: int, forgets: bool) -> AttackRow:
     lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
     return {
         "scheme": scheme,
@@ -220,7 +220,7 @@ def _brief(first: int, count: int) -> list[Flow]:
     ]
 
 
-def _reserved() -> Iterator[Attacked]:
+def _reserved() -> Iterator[AttackedSet]:
     """Yield attacks on flows that share all of the rate, with and without a reservation for interruptions."""
     for scheme in ALLOCATION_RULES:
         for name in (scheme + PRINTED, scheme):
@@ -228,7 +228,7 @@ def _reserved() -> Iterator[Attacked]:
                 yield partial(_of_reserved, scheme, name, flows)
 
 
-def _of_reserved(scheme: str, name: str, flows: int) -> Row:
+def _of_reserved(scheme: str, name: str, flows: int) -> AttackRow:
     case = _sharing(name, flows)
     return {
         "scheme": scheme,
@@ -239,7 +239,7 @@ def _of_reserved(scheme: str, name: str, flows: int) -> Row:
     }
 
 
-def _capacity() -> Iterator[Attacked]:
+def _capacity() -> Iterator[AttackedSet]:
     """Yield attacks on boards that are faster or slower than equation 6, within the 6 % of section 3.4.2."""
     for factor in _CAPACITIES:
         for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
@@ -248,7 +248,7 @@ def _capacity() -> Iterator[Attacked]:
                 yield partial(_of_capacity, factor, scheme, told)
 
 
-def _of_capacity(factor: float, scheme: str, told: bool) -> Row:
+def _of_capacity(factor: float, scheme: str, told: bool) -> AttackRow:
     with tempfile.TemporaryDirectory(prefix="loko-profiles-") as folder:
         path = Path(folder) / f"zodiac-fx-{factor}.toml"
         path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
@@ -275,6 +275,6 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> AdmittedSet:
     return fill(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
 
 
-def _damage(case: AdmittedSet) -> Row:
+def _damage(case: AdmittedSet) -> AttackRow:
     worst = search_worst_case(case, generations=_GENERATIONS, seed=_SEED)
     return {"worst": worst.history[-1][1], "lost": worst.damage.lost}

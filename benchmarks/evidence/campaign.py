@@ -16,7 +16,7 @@ from evaluation.executor import Workers
 from evaluation.worst_case.port_trial import changing_port_trial, port_trial
 from evaluation.worst_case.trial import run_trial
 
-Task = tuple[int, int, int]
+TrialTask = tuple[int, int, int]
 """A trial's number in the campaign, its own seed, and about how many packets it carries."""
 Tell = Callable[[int, int, float], None]
 """Called after each trial with packets so far, packets wanted, and the estimated seconds left."""
@@ -32,7 +32,7 @@ class BrokenGuaranteeError(Exception):
 
 def continue_campaign(
     journal: Journal[R],
-    carry_out: Callable[[Task], R],
+    carry_out: Callable[[TrialTask], R],
     *,
     packets: int,
     trial_packets: int,
@@ -68,19 +68,19 @@ def _refuse_broken(journal: Journal[R]) -> None:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def trial_of(task: Task) -> TrialRecord:
+def trial_of(task: TrialTask) -> TrialRecord:
     """Carry out a trial on boards."""
     number, seed, trial_packets = task
     return TrialRecord.of(number, run_trial(seed, packets=trial_packets))
 
 
-def port_trial_of(task: Task) -> PortRecord:
+def port_trial_of(task: TrialTask) -> PortRecord:
     """Carry out a trial on switches with queues for each port."""
     number, seed, trial_packets = task
     return PortRecord.of(number, port_trial(seed, packets=trial_packets))
 
 
-def changing_port_trial_of(task: Task) -> PortRecord:
+def changing_port_trial_of(task: TrialTask) -> PortRecord:
     """Carry out a trial on such switches while flows come and go, which sends all that is planned."""
     number, seed, _ = task
     return PortRecord.of(number, changing_port_trial(seed))

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.fidelity.corners import corners, few_corners, label
 from benchmarks.fidelity.expected import ExpectedDevice
-from benchmarks.fidelity.systems import PROFILE, System, core, systems
+from benchmarks.fidelity.systems import PROFILE, FidelitySystem, core, systems
 from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, FidelityBudget, trial
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
@@ -71,7 +71,7 @@ def _stored(path: Path, key: dict[str, Any]) -> CornerResult | None:
         return None
 
 
-def _measured(kind: System, place: Case, effort: FidelityBudget) -> CornerResult:
+def _measured(kind: FidelitySystem, place: Case, effort: FidelityBudget) -> CornerResult:
     device = ExpectedDevice.of(load_profile(PROFILE), place)
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
@@ -86,7 +86,7 @@ def _measured(kind: System, place: Case, effort: FidelityBudget) -> CornerResult
 
 
 def summary(
-    trials: Sequence[CornerResult], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
+    trials: Sequence[CornerResult], kinds: Sequence[FidelitySystem], *, machine: dict[str, str], quick: bool
 ) -> dict[str, Any]:
     """Return everything that tables, figures and the page need, as plain values."""
     by_system = {kind.name: [trial for trial in trials if trial.system == kind.name] for kind in kinds}

@@ -92,7 +92,7 @@ class FidelityBench(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class FidelitySystem:
     """A kind of switch."""
 
     name: str
@@ -249,7 +249,7 @@ def core() -> int:
     return max(os.sched_getaffinity(0))
 
 
-def systems(program: Path) -> tuple[System, ...]:
+def systems(program: Path) -> tuple[FidelitySystem, ...]:
     """Return all kinds of switches; `program` is the built `zodiac-fx`."""
 
     @contextmanager
@@ -323,11 +323,11 @@ def systems(program: Path) -> tuple[System, ...]:
         return at
 
     return (
-        System(name="virtual", title="firmware, virtual", live=False, at=virtual),
-        System(name="live", title="firmware, live", live=True, at=firmware),
-        System(name="twin", title="OVS and tc twin", live=True, at=openvswitch(_build_twin)),
-        System(name="timed", title="OVS, timed twin", live=True, at=timed),
-        System(name="mininet", title="plain Mininet", live=True, at=openvswitch(_build_mininet)),
+        FidelitySystem(name="virtual", title="firmware, virtual", live=False, at=virtual),
+        FidelitySystem(name="live", title="firmware, live", live=True, at=firmware),
+        FidelitySystem(name="twin", title="OVS and tc twin", live=True, at=openvswitch(_build_twin)),
+        FidelitySystem(name="timed", title="OVS, timed twin", live=True, at=timed),
+        FidelitySystem(name="mininet", title="plain Mininet", live=True, at=openvswitch(_build_mininet)),
     )
 
 

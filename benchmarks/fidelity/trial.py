@@ -62,7 +62,7 @@ class OverloadTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
+class FidelityBurst:
     """A burst of frames back to back: how many pass."""
 
     expected: int
@@ -81,7 +81,7 @@ class CornerResult:
     capacity_frames: int
     lone: list[Lone]
     overload: OverloadTrial
-    bursts: list[Burst]
+    bursts: list[FidelityBurst]
 
     def as_values(self) -> dict[str, Any]:
         """Convert to plain values for JSON."""
@@ -95,7 +95,7 @@ class CornerResult:
                 **values,
                 "lone": [Lone(**lone) for lone in values["lone"]],
                 "overload": OverloadTrial(**values["overload"]),
-                "bursts": [Burst(**burst) for burst in values["bursts"]],
+                "bursts": [FidelityBurst(**burst) for burst in values["bursts"]],
             }
         )
 
@@ -159,7 +159,7 @@ def _rate_pps(instants_ns: Sequence[int], begin_ns: float, end_ns: float) -> flo
     return 1e9 * (len(within) - 1) / (within[-1] - within[0]) if len(within) > 1 else 0.0
 
 
-def _bursts(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget) -> list[Burst]:
+def _bursts(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget) -> list[FidelityBurst]:
     count = 2 * device.capacity_frames + _EXTRA_FRAMES
     train = Train(
         count=count,
@@ -174,7 +174,7 @@ def _bursts(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget
     for first in range(0, train.frames, count):
         numbers = range(first, first + count)
         bursts.append(
-            Burst(
+            FidelityBurst(
                 expected=sum(expected.get(number) is not None for number in numbers),
                 passed=sum(number in carried.departures_ns for number in numbers),
             )

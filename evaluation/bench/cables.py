@@ -58,7 +58,7 @@ class VirtualCables:
         self._note()
 
     def unplugged(self) -> str | None:
-        """See `Device.unplugged`."""
+        """See `BenchDevice.unplugged`."""
         return join_names(port_cable(port) for port in (IN_PORT, OUT_PORT) if port in self._lost)
 
     def _note(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import Design, Key, MeasurementPart, MeasurementSize, Procedure
 from evaluation.bench.procedures import EVERY_PROCEDURE
 from evaluation.bench.store import SampleStore
@@ -40,7 +40,7 @@ def every_key() -> set[Key]:
 
 
 def run(
-    device: Device,
+    device: BenchDevice,
     todo: list[MeasurementPart],
     store: SampleStore,
     *,
@@ -73,7 +73,7 @@ def run(
         on_part(part)
 
 
-def _measure(device: Device, part: MeasurementPart, store: SampleStore, seed: int) -> None:
+def _measure(device: BenchDevice, part: MeasurementPart, store: SampleStore, seed: int) -> None:
     for size, (times, left_out) in part.measured(device, seed):
         store.keep(part.key, size, times, left_out)
     store.complete(part.key)

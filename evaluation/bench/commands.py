@@ -206,9 +206,9 @@ def _workers(executor: Executor, scheduler: str | None) -> Workers:
     return Workers(jobs=len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
 
 
-Row = dict[str, Any]
+SampleRow = dict[str, Any]
 _COLUMNS: Final = ("what", "frame_bytes", "samples", "min", "p5", "p50", "p95", "max", "left_out")
-"""Columns of a `Row`; times in ns, rates in bit/s, frames in frames."""
+"""Columns of a `SampleRow`; times in ns, rates in bit/s, frames in frames."""
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -221,7 +221,7 @@ def _rows(
     todo: list[MeasurementPart],
     samples: Samples,
     left_out: Mapping[tuple[Key, int], int],
-) -> list[Row]:
+) -> list[SampleRow]:
     """Return a row for each part and frame length."""
     return [
         _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
@@ -231,7 +231,7 @@ def _rows(
     ]
 
 
-def _row(name: str, size: int, times: Any) -> Row:
+def _row(name: str, size: int, times: Any) -> SampleRow:
     low, middle, high = np.percentile(times, (5, 50, 95))
     return {
         "what": name,
@@ -245,7 +245,7 @@ def _row(name: str, size: int, times: Any) -> Row:
     }
 
 
-def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
+def _print(procedure: Procedure, rows: list[SampleRow], as_json: bool) -> None:
     if as_json:
         print_json({"procedure": procedure.name, "rows": rows})
         return

@@ -9,7 +9,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.cases import loading_s
-from evaluation.bench.device import ControlFrame, Device
+from evaluation.bench.device import BenchDevice, ControlFrame
 from evaluation.bench.part import SampleSet
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
@@ -37,7 +37,7 @@ def duration_s(samples: int, *, loads: int, entries: int, renewals: int = 0) -> 
 
 
 def exchange(
-    device: Device, gaps_ns: list[int], segments: tuple[bytes, ...], name: str
+    device: BenchDevice, gaps_ns: list[int], segments: tuple[bytes, ...], name: str
 ) -> tuple[ControlFrame, ControlFrame]:
     """Send segments. Return the first one's frame, and the first frame of the answer."""
     for _ in range(TRIES):
@@ -56,7 +56,7 @@ def gaps_ns(samples: int, seed: int) -> list[int]:
     return gaps
 
 
-def samples_of(device: Device, times: list[int], left_out: int, name: str) -> SampleSet:
+def samples_of(device: BenchDevice, times: list[int], left_out: int, name: str) -> SampleSet:
     """Return the samples of the question with this name. Raises `RunError` if there are none."""
     if not times:
         raise RunError(

@@ -56,7 +56,7 @@ def wire_of(ports: FrontPorts) -> LinkTiming:
     )
 
 
-class Device(Protocol):
+class BenchDevice(Protocol):
     """A switch under test."""
 
     name: str
@@ -91,20 +91,20 @@ class Device(Protocol):
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table, send these FLOW_MODs, and confirm them with a barrier. Raises `RunError`."""
 
-    def with_housekeeping(self) -> Device | None:
+    def with_housekeeping(self) -> BenchDevice | None:
         """Return the same switch with the jobs of its unmodified firmware; None if the bench cannot.
 
         In real time this lasts until the next `begin`.
         """
 
-    def in_openflow13(self) -> Device | None:
+    def in_openflow13(self) -> BenchDevice | None:
         """Return the same switch in a session of OpenFlow 1.3; None if the bench cannot open one.
 
         All messages sent from now on must be of that version. In real time this lasts until the next `begin`.
         Raises `RunError`.
         """
 
-    def without_cpu(self) -> Device | None:
+    def without_cpu(self) -> BenchDevice | None:
         """Return the same switch with OpenFlow off; None if it, or the bench, has no such mode.
 
         The integrated switch then forwards alone, and has learned where the bench's frames go. A table cannot

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.inventory import Inventory, InventoryBoard, load_inventory
 from evaluation.bench.simulated_switch import KIND, SimulatedSwitch
 from evaluation.bench.virtual import VirtualDevice
@@ -44,7 +44,7 @@ class DeviceChoice:
     """Whether it is a simulated switch of another kind than the board."""
 
     @contextmanager
-    def open(self, seed: int) -> Iterator[Device]:
+    def open(self, seed: int) -> Iterator[BenchDevice]:
         """Open the switch, ready to be measured. Raises `InputError` or `RunError`."""
         if self.inventory is None:
             yield virtual_device(self.form, seed=seed)
@@ -65,7 +65,7 @@ def choose(device: str) -> DeviceChoice:
     return DeviceChoice(device, device, {"profile": values}, None, is_simulated=values.get("kind") == KIND)
 
 
-def virtual_device(form: str, *, seed: int) -> Device:
+def virtual_device(form: str, *, seed: int) -> BenchDevice:
     """Return the switch of a profile in virtual time. Raises `InputError`."""
     if form_of(form).get("kind") == KIND:
         return SimulatedSwitch(form, seed=seed)

@@ -49,7 +49,7 @@ class SoftwareSwitch(StrictModel):
         return LinkTiming(rate_bps=self.link_rate_bps, tag_bytes=0)
 
 
-class Port(StrictModel):
+class InventoryPort(StrictModel):
     """A port of the switch, as seen from this machine."""
 
     interface: str
@@ -75,7 +75,7 @@ class Port(StrictModel):
         return self.tap_interface != self.interface
 
 
-class ControllerPort(Port):
+class ControllerPort(InventoryPort):
     """The link on which the switch finds its controller; the bench listens there."""
 
     listen: str
@@ -120,7 +120,7 @@ class Hardware(StrictModel):
 
     kind: Literal["hardware"]
     name: Name
-    ports: dict[int, Port]
+    ports: dict[int, InventoryPort]
     controller: ControllerPort
     datapath_id: str | None = None
     """The datapath id that the switch reports, 16 hexadecimal digits. Tells switches of one kind apart."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from loko.scenario import Scenario
 
 ROUNDS: Final = 4
@@ -82,12 +82,12 @@ class MeasurementPart:
     """A piece of the campaign: measured in one go or not at all."""
 
     key: Key
-    measure: Callable[[Device, int], Combinations | Iterator[Combination]]
+    measure: Callable[[BenchDevice, int], Combinations | Iterator[Combination]]
     """Measures the part, given the device and a seed. Each combination that it yields is kept at once."""
     expected_s: float = 1.0
     """Rough duration in real time."""
 
-    def measured(self, device: Device, seed: int) -> Iterator[Combination]:
+    def measured(self, device: BenchDevice, seed: int) -> Iterator[Combination]:
         """Measure the part, and yield its combinations.
 
         Random choices depend only on the campaign's seed and the part's key, not on what was measured before.
@@ -105,7 +105,7 @@ class MeasurementPart:
             raise
         self._refuse_unplugged(device)
 
-    def _refuse_unplugged(self, device: Device) -> None:
+    def _refuse_unplugged(self, device: BenchDevice) -> None:
         cable = device.unplugged()
         if cable is not None:
             raise UnpluggedError(

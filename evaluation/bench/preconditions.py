@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.campaign import parts
 from evaluation.bench.cases import TableCase
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.equations import LinkTiming, throughput_bps
 from evaluation.bench.part import NOTHING, Combinations, MeasurementPart, Procedure, Samples, SampleSet
 from evaluation.bench.procedures import buffer, dp_time, throughput
@@ -68,11 +68,11 @@ def reduced_parts(*, samples: int = SAMPLES) -> list[MeasurementPart]:
     ]
 
 
-def _buffer_of_any(device: Device, _: int) -> Combinations:
+def _buffer_of_any(device: BenchDevice, _: int) -> Combinations:
     return {size: _held(device, size) for size in SIZES}
 
 
-def _held(device: Device, size: int) -> SampleSet:
+def _held(device: BenchDevice, size: int) -> SampleSet:
     """Return how many frames the switch holds, or no samples if no burst loses a frame."""
     for way in (buffer.capacity, partial(buffer.capacity_by_one_burst, frames=_BURST_FRAMES)):
         with suppress(buffer.NothingLostError):

@@ -15,7 +15,7 @@ from threading import local
 from typing import Final, NamedTuple
 
 from evaluation.bench import campaign
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.device_choice import DeviceChoice, virtual_device
 from evaluation.bench.part import Combination, Key, MeasurementPart
 from evaluation.bench.store import SampleStore
@@ -28,7 +28,7 @@ _WORTH_IT: Final = 25
 """Fewer missing parts per process than this are measured faster without starting it."""
 
 
-class _Task(NamedTuple):
+class _PartTask(NamedTuple):
     """A part that any worker may measure. Its samples depend on nothing else."""
 
     form: str
@@ -64,7 +64,7 @@ def run(
         if part.key in there:
             on_part(part)
     campaign_parts = pickle.dumps(make_parts)
-    tasks = [_Task(chosen.form, seed, campaign_parts, part.key) for part in missing]
+    tasks = [_PartTask(chosen.form, seed, campaign_parts, part.key) for part in missing]
     with closing(replace(workers, jobs=jobs).each_done(_measured, tasks)) as done:
         for place, sample in done:
             part = missing[place]
@@ -74,7 +74,7 @@ def run(
             on_part(part)
 
 
-def _measured(task: _Task) -> list[Combination]:
+def _measured(task: _PartTask) -> list[Combination]:
     """Measure a part and return all its combinations. Raises `InputError` or `RunError`."""
     campaign_of = (task.form, task.seed, task.make_parts)
     if _bench.of != campaign_of:
@@ -88,7 +88,7 @@ class _Bench(local):
     """The board and the parts of a campaign that a worker keeps for its next task, one per thread."""
 
     of: tuple[str, int, bytes] | None = None
-    device: Device
+    device: BenchDevice
     parts: Mapping[Key, MeasurementPart]
 
 

@@ -57,41 +57,41 @@ class SimulatedSwitch:
 
     @property
     def acknowledgement_ns(self) -> None:
-        """See `Device.acknowledgement_ns`. The switch's agent takes no time."""
+        """See `BenchDevice.acknowledgement_ns`. The switch's agent takes no time."""
 
     @property
     def lateness_ns(self) -> int:
-        """See `Device.lateness_ns`. Virtual time is never late."""
+        """See `BenchDevice.lateness_ns`. Virtual time is never late."""
         return 0
 
     def begin(self, seed: int) -> None:
-        """See `Device.begin`."""
+        """See `BenchDevice.begin`."""
         self._random = np.random.default_rng(seed)
         self.cables.begin()
 
     def unplugged(self) -> str | None:
-        """See `Device.unplugged`."""
+        """See `BenchDevice.unplugged`."""
         return self.cables.unplugged()
 
     def revive(self) -> bool:
-        """See `Device.revive`. This switch does not fall silent."""
+        """See `BenchDevice.revive`. This switch does not fall silent."""
         return False
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """See `Device.load`."""
+        """See `BenchDevice.load`."""
         self._table = list(segments_of(messages))
 
     def with_housekeeping(self) -> None:
-        """See `Device.with_housekeeping`. This switch has no such jobs."""
+        """See `BenchDevice.with_housekeeping`. This switch has no such jobs."""
 
     def in_openflow13(self) -> None:
-        """See `Device.in_openflow13`. This switch's agent is not part of the project."""
+        """See `BenchDevice.in_openflow13`. This switch's agent is not part of the project."""
 
     def without_cpu(self) -> None:
-        """See `Device.without_cpu`. This switch does not forward without its CPU."""
+        """See `BenchDevice.without_cpu`. This switch does not forward without its CPU."""
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
-        """See `Device.send`. All frames must have one length; they follow each other at the mean gap."""
+        """See `BenchDevice.send`. All frames must have one length; they follow each other at the mean gap."""
         wire, count = self.wire, len(frames)
         size = len(frames[0]) + FCS_BYTES
         slot_ns = wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)

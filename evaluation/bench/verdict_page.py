@@ -15,7 +15,7 @@ from evaluation.chart import (
     BoxStatistics,
     Chart,
     ChartAxis,
-    Curve,
+    ChartCurve,
     HeatPanel,
     LinePanel,
 )
@@ -146,7 +146,7 @@ def _excesses(numbers: Mapping[str, float]) -> list[Chart]:
     }
     if not excesses_us:
         return []
-    curve = Curve(
+    curve = ChartCurve(
         label="",
         x=[float(length) for length in sorted(excesses_us)],
         y=[excesses_us[at] for at in sorted(excesses_us)],
@@ -170,7 +170,7 @@ def _rates(results: Results) -> Chart:
         x=ChartAxis(label="length of the frames [bytes]"),
         y=ChartAxis(label="throughput of a port [Mbit/s]", low=0),
         curves=[
-            Curve(
+            ChartCurve(
                 label="",
                 x=[float(length) for length in throughput.FRAME_BYTES],
                 y=[of["mbps"] for of in measured],
@@ -197,7 +197,7 @@ def _fills(results: Results) -> Chart:
     by_rate = LinePanel(
         x=ChartAxis(label="entries added a second", log=True),
         y=ChartAxis(label="entries", low=0, high=most),
-        curves=[Curve(label=label, x=rates, y=counts) for label, counts in outcomes.items()],
+        curves=[ChartCurve(label=label, x=rates, y=counts) for label, counts in outcomes.items()],
     )
     rooms = {
         match[1]: [Fill(**fill).room for fill in of["runs"]]
@@ -208,7 +208,7 @@ def _fills(results: Results) -> Chart:
         x=ChartAxis(label="run on one switch"),
         y=ChartAxis(label="entries that fit", low=0, high=most),
         curves=[
-            Curve(
+            ChartCurve(
                 label=f"{wait_s} s after each",
                 x=[float(run) for run in range(1, len(of) + 1)],
                 y=list(map(float, of)),

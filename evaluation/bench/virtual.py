@@ -63,29 +63,29 @@ class VirtualDevice:
 
     @property
     def acknowledgement_ns(self) -> int:
-        """See `Device.acknowledgement_ns`."""
+        """See `BenchDevice.acknowledgement_ns`."""
         return ACKNOWLEDGEMENT_NS
 
     @property
     def lateness_ns(self) -> int:
-        """See `Device.lateness_ns`. Virtual time is never late."""
+        """See `BenchDevice.lateness_ns`. Virtual time is never late."""
         return 0
 
     def begin(self, seed: int) -> None:
-        """See `Device.begin`. The seed decides the phases of boards that are switched on from now on."""
+        """See `BenchDevice.begin`. The seed decides the phases of boards that are switched on from now on."""
         self._seed, self._powered = seed, 0
         self.cables.begin()
 
     def unplugged(self) -> str | None:
-        """See `Device.unplugged`."""
+        """See `BenchDevice.unplugged`."""
         return self.cables.unplugged()
 
     def revive(self) -> bool:
-        """See `Device.revive`. This board does not fall silent."""
+        """See `BenchDevice.revive`. This board does not fall silent."""
         return False
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """See `Device.load`."""
+        """See `BenchDevice.load`."""
         self._power_on()
         self._table = messages
         self._connect()
@@ -121,7 +121,7 @@ class VirtualDevice:
                     del self._cut_ns[port]
 
     def without_cpu(self) -> VirtualDevice:
-        """See `Device.without_cpu`."""
+        """See `BenchDevice.without_cpu`."""
         device = VirtualDevice(self._profile, self._config, seed=self._seed, cables=self.cables)
         device._config["openflow_enabled"] = False
         device._power_on()
@@ -130,13 +130,13 @@ class VirtualDevice:
         return device
 
     def with_housekeeping(self) -> VirtualDevice:
-        """See `Device.with_housekeeping`. Each call starts the board anew, at other phases."""
+        """See `BenchDevice.with_housekeeping`. Each call starts the board anew, at other phases."""
         self._powered += 1
         seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
         return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed, cables=self.cables)
 
     def in_openflow13(self) -> VirtualDevice:
-        """See `Device.in_openflow13`. Each call starts the board anew, at other phases."""
+        """See `BenchDevice.in_openflow13`. Each call starts the board anew, at other phases."""
         self._powered += 1
         seed = int(np.random.SeedSequence([self._seed, self._powered, 2]).generate_state(1)[0])
         return VirtualDevice(
@@ -186,7 +186,7 @@ class VirtualDevice:
             yield new
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
-        """See `Device.send`."""
+        """See `BenchDevice.send`."""
         cables, wire = self.cables, self.wire
         first = number_of(frames[0])
         if first is None:
@@ -221,7 +221,7 @@ class VirtualDevice:
         return TrainTimes(entered, left, np.zeros(len(frames), dtype=np.bool_))
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """See `Device.control`."""
+        """See `BenchDevice.control`."""
         if any(segment[1] == self._dialect.statistics_request for segment in segments):
             return self._asked_by_frames(gaps_ns, segments)
         board, wire = self._board, self.wire

@@ -72,7 +72,7 @@ class ConnectedBoard:
             raise RunError(f"{self._name}: the board does not confirm its table: {said}")
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """See `Device.control`."""
+        """See `BenchDevice.control`."""
         wire, seen = self._wire, []
         begin = free = self._now_ns
         for gap, payload in zip(gaps_ns, segments, strict=True):

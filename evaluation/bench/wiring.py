@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from evaluation.bench.inventory import ControllerPort, Port
+from evaluation.bench.inventory import ControllerPort, InventoryPort
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 
 
@@ -13,7 +13,7 @@ from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 class Wiring:
     """The wiring that the inventory describes."""
 
-    ports: Mapping[int, Port]
+    ports: Mapping[int, InventoryPort]
     controller: ControllerPort
     datapath_id: int | None
     """None accepts any."""

@@ -53,7 +53,7 @@ _FRAME = np.dtype(
 )
 """A record of a capture file (libpcap, nanoseconds) that keeps exactly `SNAP_BYTES` of an mgen datagram."""
 
-Frames = NDArray[np.void]
+CapturedFrames = NDArray[np.void]
 """Captured frames, fields as in `_FRAME`."""
 
 
@@ -77,7 +77,7 @@ class TcpdumpTap:
         complaint = f"{self._host}: tcpdump does not start"
         wait_for_words("listening on", self._process, self._log, _START_TIMEOUT_S, complaint)
 
-    def stop(self) -> Frames:
+    def stop(self) -> CapturedFrames:
         """End capturing and return the frames. Raises `RunError` if the kernel had to drop some."""
         self._process.send_signal(signal.SIGINT)
         try:
@@ -110,7 +110,7 @@ def refuse_incomplete(host: str, log: str) -> None:
         raise RunError(f"{host}: the tap missed {missed} frames: the machine is too busy for this traffic")
 
 
-def read_frames(path: Path) -> Frames:
+def read_frames(path: Path) -> CapturedFrames:
     """Read a tap's capture file. Raises `RunError` if it is not one."""
     data = path.read_bytes()
     if len(data) < _FILE_HEADER_BYTES or int(np.frombuffer(data, "=u4", 1)[0]) != _NANOSECOND_MAGIC:
@@ -123,7 +123,7 @@ def read_frames(path: Path) -> Frames:
     return frames
 
 
-def stamps_ns(frames: Frames) -> NDArray[np.int64]:
+def stamps_ns(frames: CapturedFrames) -> NDArray[np.int64]:
     """Return the frames' time stamps, in ns since 1970."""
     seconds: NDArray[np.int64] = frames["seconds"].astype(np.int64)
     return seconds * 1_000_000_000 + frames["nanoseconds"].astype(np.int64)
@@ -141,14 +141,14 @@ def line_times(stamps: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[n
     return times
 
 
-def sent_by(host: IPv4Address, frames: Frames) -> tuple[Frames, NDArray[np.int64]]:
+def sent_by(host: IPv4Address, frames: CapturedFrames) -> tuple[CapturedFrames, NDArray[np.int64]]:
     """Return the frames that a host sent, in order, with the instants on its line."""
     sent = frames[frames["source"] == int(host)]
     return sent, line_times(stamps_ns(sent), sent["length"].astype(np.int64) + FCS_BYTES)
 
 
 def join(
-    flow: Sender, sent: tuple[Frames, NDArray[np.int64]], received: Frames
+    flow: Sender, sent: tuple[CapturedFrames, NDArray[np.int64]], received: CapturedFrames
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Match both taps' frames of a flow: (sequence, sent, received or `LOST`), in order of the sequence.
 
@@ -172,7 +172,7 @@ def join(
     return numbers, times, received_ns
 
 
-def received_by(host: IPv4Address, frames: Frames) -> Frames:
+def received_by(host: IPv4Address, frames: CapturedFrames) -> CapturedFrames:
     """Return the frames that arrived for a host."""
-    arrived: Frames = frames[frames["destination"] == int(host)]
+    arrived: CapturedFrames = frames[frames["destination"] == int(host)]
     return arrived

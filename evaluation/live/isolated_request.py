@@ -20,11 +20,13 @@ from evaluation.live.programs import require, run
 from evaluation.live.realtime_limit import RealtimeLimit
 from evaluation.runner import RunError
 
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
+IsolatedRequest = TypeVar("IsolatedRequest")
+IsolatedReply = TypeVar("IsolatedReply")
 
 
-def run_isolated(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
+def run_isolated(
+    carry: Callable[[IsolatedRequest, Path], IsolatedReply], request: IsolatedRequest
+) -> IsolatedReply:
     """Call a module-level function in such a tree, with a request and a folder for files; return its result.
 
     Raises `RunError` without the permission, while another live lab runs, and if the function raises it.
@@ -47,7 +49,7 @@ def run_isolated(carry: Callable[[Request, Path], Reply], request: Request) -> R
     if done.returncode != 0 or not done.stdout:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         raise RunError(f"the live run ended by itself (exit status {done.returncode}): {said[-1]}")
-    reply: Reply | RunError = pickle.loads(done.stdout)  # noqa: S301 - of our own process
+    reply: IsolatedReply | RunError = pickle.loads(done.stdout)  # noqa: S301 - of our own process
     if isinstance(reply, RunError):
         raise reply
     return reply

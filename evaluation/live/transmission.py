@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.live.boards import BoardsReport
-from evaluation.live.capture import Frames, TcpdumpTap, join, received_by, sent_by
+from evaluation.live.capture import CapturedFrames, TcpdumpTap, join, received_by, sent_by
 from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import LiveNetwork
 from evaluation.live.programs import run
@@ -40,7 +40,7 @@ class Capture:
     """When all generators were running, in nanoseconds since 1970; the zero of the run's times."""
     seconds: float
     """Length of the run; frames sent before its start or after its end are not part of it."""
-    frames: Mapping[str, Frames]
+    frames: Mapping[str, CapturedFrames]
     """Captured frames by host; only hosts of observed flows have a tap."""
     slots: Mapping[int, SlotsKept] = field(default_factory=dict)
     """How well each flow that sends in slots kept them."""

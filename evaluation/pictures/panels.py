@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.chart import (
     ChartAxis,
-    Curve,
+    ChartCurve,
     HeatPanel,
     HistogramPanel,
     LinePanel,
@@ -79,7 +79,7 @@ def lines_legend(panel: LinePanel) -> list[Line2D]:
     return curves + reference_entries(panel.references)
 
 
-def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
+def _draw_curve(axes: Axes, curve: ChartCurve, look: dict[str, Any]) -> None:
     y = np.array([np.nan if value is None else value for value in curve.y], dtype=float)
     axes.plot(curve.x, y, drawstyle="steps-post" if curve.steps else "default", **look)
     if curve.low is not None and curve.high is not None:

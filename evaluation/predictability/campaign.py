@@ -33,7 +33,13 @@ from evaluation.predictability.other_settings import other_profile
 from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.processing_time import ScenarioTimes
 from evaluation.predictability.subject import Pace, SwitchUnderTest, switch_under_test
-from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, TimingScenario, variations
+from evaluation.predictability.table_iii import (
+    OTHER_PORT,
+    VALUES,
+    TimingDimension,
+    TimingScenario,
+    variations,
+)
 from evaluation.predictability.throughput import LosslessRate
 from evaluation.provenance import commit
 from loko.device import profile_text
@@ -251,7 +257,7 @@ def verdicts(
 def _verdicts(
     results: Mapping[str, Mapping[str, Any]], limits: Thresholds, software_mbps: float
 ) -> dict[str, DimensionVerdict]:
-    times: dict[tuple[Dimension, str], ScenarioTimes] = {
+    times: dict[tuple[TimingDimension, str], ScenarioTimes] = {
         (dimension, value): ScenarioTimes(**results[_pt_name(dimension, value)])
         for dimension in VALUES
         for value, _ in variations(dimension)
@@ -324,7 +330,7 @@ def _slow(device: str) -> SwitchUnderTest:
     return switch_under_test(device, most_rate_bps=processing_time.MOST_RATE_BPS)
 
 
-def _pt_name(dimension: Dimension, value: str) -> str:
+def _pt_name(dimension: TimingDimension, value: str) -> str:
     return f"PT-{dimension}-{value}"
 
 

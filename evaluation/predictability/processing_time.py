@@ -28,7 +28,7 @@ from evaluation.predictability.subject import (
 )
 from evaluation.predictability.table_iii import (
     VALUES,
-    Dimension,
+    TimingDimension,
     TimingScenario,
     flow_mods,
     frame,
@@ -38,7 +38,7 @@ from loko.units import NS_PER_US
 
 MOST_RATE_BPS: Final = 1_000_000_000
 """The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
-WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
+WITHOUT_INFLUENCE: Final[tuple[TimingDimension, ...]] = (
     "entries",
     "match",
     "action",
@@ -99,7 +99,7 @@ def send_frames(
     return sent
 
 
-def dimensions(subject: SwitchUnderTest) -> tuple[Dimension, ...]:
+def dimensions(subject: SwitchUnderTest) -> tuple[TimingDimension, ...]:
     """Return the dimensions that are varied: a board's rate is not, since more than it can handle is TP's."""
     return tuple(name for name in VALUES if not (subject.on_cpu and name == "rate_mbps"))
 
@@ -135,7 +135,7 @@ def in_hardware(times: ScenarioTimes, limits: Thresholds) -> bool:
 
 
 def judge(
-    times: Mapping[tuple[Dimension, str], ScenarioTimes],
+    times: Mapping[tuple[TimingDimension, str], ScenarioTimes],
     limits: Thresholds,
     *,
     on_cpu: bool = False,
@@ -200,11 +200,13 @@ def judge(
     return DimensionVerdict(mark=mark, reasons=tuple(reasons), numbers=numbers)
 
 
-def _key_of(scenario: TimingScenario, dimension: Dimension) -> tuple[Dimension, str]:
+def _key_of(scenario: TimingScenario, dimension: TimingDimension) -> tuple[TimingDimension, str]:
     return dimension, str(getattr(scenario, dimension))
 
 
-def _influence_us(times: Mapping[tuple[Dimension, str], ScenarioTimes], dimension: Dimension) -> float:
+def _influence_us(
+    times: Mapping[tuple[TimingDimension, str], ScenarioTimes], dimension: TimingDimension
+) -> float:
     medians = [
         times[dimension, value].median_us for value, _ in variations(dimension) if (dimension, value) in times
     ]

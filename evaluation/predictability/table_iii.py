@@ -28,7 +28,9 @@ from loko.controller.messages import flow_mod
 
 OTHER_PORT: Final = 3
 
-Dimension = Literal["entries", "match", "action", "matching_rule", "priorities", "frame_bytes", "rate_mbps"]
+TimingDimension = Literal[
+    "entries", "match", "action", "matching_rule", "priorities", "frame_bytes", "rate_mbps"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class TimingScenario:
         return is_tagged(self.match, self.action)
 
 
-VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
+VALUES: Final[dict[TimingDimension, tuple[Any, ...]]] = {
     "entries": (1, 100, 200, 300, 400, 500),
     "match": ("port", "dl-dst", "dl-vlan", "dl-vlan-pcp", "masked-nw-dst", "tp-dst", "five-tuple", "all"),
     "action": (
@@ -73,7 +75,7 @@ def is_tagged(match: str, action: str) -> bool:
     return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
 
 
-def variations(dimension: Dimension) -> Iterator[tuple[str, TimingScenario]]:
+def variations(dimension: TimingDimension) -> Iterator[tuple[str, TimingScenario]]:
     """Yield the scenarios that differ in one dimension, each with its value in words."""
     for value in VALUES[dimension]:
         yield str(value), replace(TimingScenario(), **{dimension: value})

@@ -104,10 +104,10 @@ def wanted_of(documents: Iterable[RequestDocument]) -> list[WantedFlow]:
     ]
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_DocumentModel = TypeVar("_DocumentModel", bound=BaseModel)
 
 
-def _load(path: Path, what: str, model: type[_Model]) -> _Model:
+def _load(path: Path, what: str, model: type[_DocumentModel]) -> _DocumentModel:
     if not path.is_file():
         raise InputError(f"{what} '{path}': no such file")
     return read(path, model)

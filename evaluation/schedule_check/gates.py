@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from loko.document import InputError
 
-Ends = tuple[int, int]
+LinkEnds = tuple[int, int]
 """A directional link, by its nodes."""
 
 _HYPER_PERIODS: Final = 2
@@ -64,13 +64,13 @@ class Gates:
     """A gate schedule, with the streams and the network for which it was made."""
 
     streams: dict[int, GateStream] = field(default_factory=dict)
-    cables: dict[Ends, GateLink] = field(default_factory=dict)
-    windows: dict[Ends, list[GateWindow]] = field(default_factory=dict)
-    cycles_ns: dict[Ends, int] = field(default_factory=dict)
+    cables: dict[LinkEnds, GateLink] = field(default_factory=dict)
+    windows: dict[LinkEnds, list[GateWindow]] = field(default_factory=dict)
+    cycles_ns: dict[LinkEnds, int] = field(default_factory=dict)
     offsets_ns: dict[tuple[int, int], int] = field(default_factory=dict)
     """The offset of each frame in its period, by stream and frame."""
-    routes: dict[int, list[Ends]] = field(default_factory=dict)
-    queues: dict[tuple[int, int, Ends], int] = field(default_factory=dict)
+    routes: dict[int, list[LinkEnds]] = field(default_factory=dict)
+    queues: dict[tuple[int, int, LinkEnds], int] = field(default_factory=dict)
     """The queue of each frame at each link, by stream, frame and link."""
 
     @property
@@ -87,21 +87,21 @@ def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
     """Read the streams, the network and the schedule's four files. Raises `InputError` in one line."""
     gates = Gates()
 
-    def stream(row: Row) -> None:
+    def stream(row: CsvRow) -> None:
         ends = tuple(int(node) for node in json.loads(row["dst"]))
         size, period, deadline, jitter = (int(row[name]) for name in ("size", "period", "deadline", "jitter"))
         if period < 1 or size < 1:
             raise ValueError("a period and a size are above 0")
         gates.streams[int(row["stream"])] = GateStream(int(row["src"]), ends, size, period, deadline, jitter)
 
-    def cable(row: Row) -> None:
+    def cable(row: CsvRow) -> None:
         rate = float(row["rate"])
         if not rate > 0:
             raise ValueError("a rate is above 0")
         numbers = int(row["q_num"]), rate, int(row["t_proc"]), int(row["t_prop"])
         gates.cables[_ends(row["link"])] = GateLink(*numbers)
 
-    def gate(row: Row) -> None:
+    def gate(row: CsvRow) -> None:
         link = _ends(row["link"])
         window = GateWindow(int(row["start"]), int(row["end"]), int(row["queue"]))
         gates.windows.setdefault(link, []).append(window)
@@ -109,13 +109,13 @@ def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
         if gates.cycles_ns[link] < 1:
             raise ValueError("a cycle is above 0")
 
-    def offset(row: Row) -> None:
+    def offset(row: CsvRow) -> None:
         gates.offsets_ns[int(row["stream"]), int(row["frame"])] = int(row["offset"])
 
-    def route(row: Row) -> None:
+    def route(row: CsvRow) -> None:
         gates.routes.setdefault(int(row["stream"]), []).append(_ends(row["link"]))
 
-    def queue(row: Row) -> None:
+    def queue(row: CsvRow) -> None:
         gates.queues[int(row["stream"]), int(row["frame"]), _ends(row["link"])] = int(row["queue"])
 
     _each(task, "stream,src,dst,size,period,deadline,jitter", stream)
@@ -133,10 +133,10 @@ def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
     return gates
 
 
-Row = dict[str, str]
+CsvRow = dict[str, str]
 
 
-def _each(path: Path, columns: str, take: Callable[[Row], None]) -> None:
+def _each(path: Path, columns: str, take: Callable[[CsvRow], None]) -> None:
     """Call `take` with every row of a file. Raises `InputError`."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -161,7 +161,7 @@ def _output(folder: Path, name: str) -> Path:
     return files[0]
 
 
-def _ends(text: str) -> Ends:
+def _ends(text: str) -> LinkEnds:
     match = re.fullmatch(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)", text.strip())
     if match is None:
         raise ValueError(f"'{text}' is no link such as (0, 1)")
@@ -264,16 +264,16 @@ def _replayed(gates: Gates) -> list[str]:
 def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
     """Return the delays by stream and destination, of frames that arrive within one more hyper-period."""
     end_ns = (_HYPER_PERIODS + 1) * gates.hyper_period_ns
-    events: list[tuple[int, int, int, Ends, _FrameInstance | None]] = []
+    events: list[tuple[int, int, int, LinkEnds, _FrameInstance | None]] = []
     order = count()
 
-    def at(when_ns: int, link: Ends, instance: _FrameInstance | None) -> None:
+    def at(when_ns: int, link: LinkEnds, instance: _FrameInstance | None) -> None:
         heappush(events, (when_ns, 0 if instance else 1, next(order), link, instance))
 
     for instance, link in _released(gates):
         at(instance.released_ns, link, instance)
-    waiting: dict[tuple[Ends, int], deque[_FrameInstance]] = defaultdict(deque)
-    busy_ns: dict[Ends, int] = defaultdict(int)
+    waiting: dict[tuple[LinkEnds, int], deque[_FrameInstance]] = defaultdict(deque)
+    busy_ns: dict[LinkEnds, int] = defaultdict(int)
     delays: dict[tuple[int, int], list[int]] = defaultdict(list)
     while events:
         now_ns, _, _, link, arrived = heappop(events)
@@ -304,7 +304,7 @@ def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
     return delays
 
 
-def _released(gates: Gates) -> Iterator[tuple[_FrameInstance, Ends]]:
+def _released(gates: Gates) -> Iterator[tuple[_FrameInstance, LinkEnds]]:
     """Yield every frame of the replay with each link on which it leaves its source."""
     for number, stream in gates.streams.items():
         for period in range(_HYPER_PERIODS * gates.hyper_period_ns // stream.period_ns):
@@ -313,12 +313,12 @@ def _released(gates: Gates) -> Iterator[tuple[_FrameInstance, Ends]]:
             yield from ((instance, link) for link in gates.routes[number] if link[0] == stream.source)
 
 
-def _on_link_ns(gates: Gates, instance: _FrameInstance, link: Ends) -> int:
+def _on_link_ns(gates: Gates, instance: _FrameInstance, link: LinkEnds) -> int:
     return math.ceil(gates.streams[instance.stream].size_bytes * 8 / gates.cables[link].rate)
 
 
 def _choice(
-    gates: Gates, link: Ends, waiting: Mapping[tuple[Ends, int], deque[_FrameInstance]], now_ns: int
+    gates: Gates, link: LinkEnds, waiting: Mapping[tuple[LinkEnds, int], deque[_FrameInstance]], now_ns: int
 ) -> tuple[_FrameInstance | None, int | None]:
     """Return the frame of the highest queue that may be sent now; if none may, when the next gate opens.
 

@@ -8,8 +8,8 @@ from evaluation.chart import (
     BoxStatistics,
     Chart,
     ChartAxis,
+    ChartCurve,
     Cloud,
-    Curve,
     HeatPanel,
     HistogramPanel,
     HistogramSeries,
@@ -57,8 +57,8 @@ LINES = LinePanel(
     x=ChartAxis(label="input [Mbit/s]"),
     y=ChartAxis(label="output [Mbit/s]", low=0),
     curves=[
-        Curve(label="with bars", x=[1, 2, 3], y=[1, None, 2.5], low=[0.8, 1, 2], high=[1.1, 2, 3]),
-        Curve(label="stairs", x=[1, 2, 3], y=[0.2, 0.5, 1], steps=True, marker=False, dashed=True),
+        ChartCurve(label="with bars", x=[1, 2, 3], y=[1, None, 2.5], low=[0.8, 1, 2], high=[1.1, 2, 3]),
+        ChartCurve(label="stairs", x=[1, 2, 3], y=[0.2, 0.5, 1], steps=True, marker=False, dashed=True),
     ],
     references=[Reference(label="equation 6", value=2), Reference(label="onset", value=1.5, axis="x")],
 )

@@ -10,7 +10,7 @@ import pytest
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import TableCase, flow_mods
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import Design, Key, MeasurementPart, Procedure
 from evaluation.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
 from evaluation.bench.simulated_switch import SimulatedSwitch
@@ -36,7 +36,7 @@ def no_link(port: int, part: Key) -> str:
     return f"the cable of port {port} had no link while '{part}' was measured"
 
 
-def measure(path: Path, device: Device, todo: list[MeasurementPart], on_part=lambda part: None) -> None:
+def measure(path: Path, device: BenchDevice, todo: list[MeasurementPart], on_part=lambda part: None) -> None:
     with SampleStore(path, {"seed": 1}) as store:
         campaign.run(device, todo, store, seed=1, on_part=on_part)
 

@@ -14,7 +14,7 @@ import pytest
 from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.device_choice import form_of
 from evaluation.bench.equations import LinkTiming
-from evaluation.bench.inventory import ControllerPort, Hardware, Port
+from evaluation.bench.inventory import ControllerPort, Hardware, InventoryPort
 from evaluation.bench.live.board_console import switch_openflow
 from evaluation.bench.part import NoFrameLength
 from evaluation.bench.procedures import dp_time, is_time
@@ -70,7 +70,7 @@ def hardware(console: str | None) -> Hardware:
     return Hardware(
         kind="hardware",
         name="dut",
-        ports={1: Port(interface="b1"), 2: Port(interface="b2")},
+        ports={1: InventoryPort(interface="b1"), 2: InventoryPort(interface="b2")},
         controller=ControllerPort(interface="lo", listen="127.0.0.1:6653"),
         console=console,
     )

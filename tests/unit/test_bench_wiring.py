@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.bench.inventory import ControllerPort, Port
+from evaluation.bench.inventory import ControllerPort, InventoryPort
 from evaluation.bench.wiring import NOTHING, Observations, Wiring, diagnose
 
-NAMES = {1: Port(interface="eth1", tap="tap1"), 2: Port(interface="eth2", tap="tap2")}
+NAMES = {1: InventoryPort(interface="eth1", tap="tap1"), 2: InventoryPort(interface="eth2", tap="tap2")}
 WIRING = Wiring(
     ports=NAMES, controller=ControllerPort(interface="eth3", listen="10.0.1.8:6633"), datapath_id=0x2A
 )

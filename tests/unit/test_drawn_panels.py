@@ -18,7 +18,7 @@ from evaluation.chart import (
     BoxPanel,
     Chart,
     ChartAxis,
-    Curve,
+    ChartCurve,
     Overflow,
     Panel,
     Reference,
@@ -45,7 +45,7 @@ from evaluation.result import (
 MANY = LINES.model_copy(
     update={
         "curves": [
-            Curve(label=f"a scheme with a long name, number {number}", x=[1, 2, 3], y=[number, 2, 3])
+            ChartCurve(label=f"a scheme with a long name, number {number}", x=[1, 2, 3], y=[number, 2, 3])
             for number in range(9)
         ]
     }

@@ -115,7 +115,7 @@ def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
             assert (again.func, len(again.args)) == (attacked.func, len(attacked.args))
 
 
-def call(attacked: attacks.Attacked) -> attacks.Row:
+def call(attacked: attacks.AttackedSet) -> attacks.AttackRow:
     return attacked()
 
 

@@ -10,7 +10,7 @@ from benchmarks import page
 from benchmarks.fidelity import campaign
 from benchmarks.fidelity.corners import corners, few_corners, label, table
 from benchmarks.fidelity.expected import ExpectedDevice
-from benchmarks.fidelity.systems import System, Train, instants, systems
+from benchmarks.fidelity.systems import FidelitySystem, Train, instants, systems
 from benchmarks.fidelity.trial import CornerResult, FidelityBudget, trial
 from benchmarks.ring import admitted, ring
 from loko.device import load_profile
@@ -24,7 +24,7 @@ def profile():
     return load_profile("zodiac-fx")
 
 
-def virtual() -> System:
+def virtual() -> FidelitySystem:
     return next(kind for kind in systems(Path("zodiac-fx")) if kind.name == "virtual")
 
 

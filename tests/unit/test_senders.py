@@ -16,7 +16,7 @@ from evaluation.figure_types.deployment.compute import FIGURE_TYPE
 from evaluation.figure_types.deployment.document import Deployment
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.paths.admission import admit_paths
-from evaluation.figure_types.paths.document import Paths
+from evaluation.figure_types.paths.document import PathsFigure
 from evaluation.figure_types.sweep.compute import plan_of
 from evaluation.figure_types.sweep.document import Sweep
 from evaluation.figure_types.sweep.setting import prepare, traffic
@@ -52,7 +52,7 @@ def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
             for allocation in allocations
             for sender in admitted_senders(figure, how or figure.senders, lab, allocation)[1]
         ]
-    assert isinstance(figure, Paths)
+    assert isinstance(figure, PathsFigure)
     return list(admit_paths(figure, 1, how).senders)
 
 

@@ -28,7 +28,7 @@ from evaluation.result import (
     GuaranteeResult,
     PointResult,
 )
-from evaluation.verdicts import Count, counted_with, counts, counts_of_all
+from evaluation.verdicts import ClaimCount, counted_with, counts, counts_of_all
 from loko.document import InputError
 
 FIGURES = experiments()
@@ -128,11 +128,11 @@ def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
 def test_claims_are_counted_by_kind() -> None:
     counted = counts([claim(True), claim(False), claim(None), claim(True, kind="calibrated")])
     assert counted == {
-        "predicted": Count(hold=1, fail=1, untested=1),
-        "calibrated": Count(hold=1, fail=0, untested=0),
+        "predicted": ClaimCount(hold=1, fail=1, untested=1),
+        "calibrated": ClaimCount(hold=1, fail=0, untested=0),
     }
     assert str(counted["predicted"]) == "1 of 2 hold, 1 not testable here"
-    assert str(Count(hold=0, fail=0, untested=2)) == "2 not testable here"
+    assert str(ClaimCount(hold=0, fail=0, untested=2)) == "2 not testable here"
 
 
 def test_a_fact_of_two_figures_counts_once() -> None:
@@ -140,7 +140,7 @@ def test_a_fact_of_two_figures_counts_once() -> None:
         result("a", claim(True, fact="f"), claim(True, fact="g")),
         result("b", claim(True, fact="f")),
     )
-    assert counts_of_all([first, second])["predicted"] == Count(hold=2, fail=0, untested=0)
+    assert counts_of_all([first, second])["predicted"] == ClaimCount(hold=2, fail=0, untested=0)
     assert counted_with([first, second], second, second.claims[0]) == "loko/a"
     assert counted_with([first, second], first, first.claims[0]) == ""
 
@@ -152,21 +152,21 @@ def test_the_order_of_the_figures_changes_no_count() -> None:
         result("c", claim(True, fact="f"), claim(True, fact="f")),
     ]
     for order in itertools.permutations(results):
-        assert counts_of_all(order)["predicted"] == Count(hold=2, fail=0, untested=0)
+        assert counts_of_all(order)["predicted"] == ClaimCount(hold=2, fail=0, untested=0)
         assert counted_with(order, results[0], results[0].claims[0]) == "loko/b"
         assert counted_with(order, results[2], results[2].claims[0]) == "loko/b"
 
 
 def test_a_fact_that_fails_in_one_of_two_figures_counts_as_failed() -> None:
     first, second = result("a", claim(True, fact="f")), result("b", claim(False, fact="f"))
-    assert counts_of_all([first, second])["predicted"] == Count(hold=0, fail=1, untested=0)
+    assert counts_of_all([first, second])["predicted"] == ClaimCount(hold=0, fail=1, untested=0)
 
 
 def test_claims_of_other_kinds_on_the_same_fact_count_apart() -> None:
     first, second = result("a", claim(True, fact="f")), result("b", claim(False, kind="ours", fact="f"))
     assert counts_of_all([first, second]) == {
-        "predicted": Count(hold=1, fail=0, untested=0),
-        "ours": Count(hold=0, fail=1, untested=0),
+        "predicted": ClaimCount(hold=1, fail=0, untested=0),
+        "ours": ClaimCount(hold=0, fail=1, untested=0),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.cases import TableCase, flow_mods, loading_s
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, BenchDevice
 from evaluation.bench.part import Combinations, MeasurementPart, MeasurementSize, Procedure, counts
 from evaluation.instruments.numbered_frame import frame
 from loko.scenario import ActionType, MatchType
@@ -25,12 +25,12 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
         yield MeasurementPart(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
 
 
-def _measured(table: TableCase, device: Device, _: int) -> Combinations:
+def _measured(table: TableCase, device: BenchDevice, _: int) -> Combinations:
     device.load(flow_mods(table))
     return {size: counts(_survivors(device, size)) for size in SIZES}
 
 
-def _survivors(device: Device, size: int) -> int:
+def _survivors(device: BenchDevice, size: int) -> int:
     passage = device.send([0] * BURST_FRAMES, [frame(size, number) for number in range(BURST_FRAMES)])
     return int(np.count_nonzero(passage.left_ns != MISSING))
 

@@ -19,7 +19,7 @@ from evaluation.bench.cost_model.profile_document import (
     quantities,
     reason,
 )
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.device_choice import Values, form_of
 from evaluation.bench.part import MeasurementPart
 from evaluation.bench.procedures import EVERY_PROCEDURE, dp_time, throughput
@@ -193,7 +193,7 @@ def parts(*, samples: int, every: int) -> list[MeasurementPart]:
 
 
 def recover(
-    device: Device,
+    device: BenchDevice,
     store: SampleStore,
     todo: Sequence[MeasurementPart],
     *,

@@ -10,7 +10,7 @@ from typing import Final
 
 from evaluation.bench.cables import port_cable
 from evaluation.bench.equations import LinkTiming
-from evaluation.bench.inventory import ControllerPort, Hardware, Inventory, Port
+from evaluation.bench.inventory import ControllerPort, Hardware, Inventory, InventoryPort
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.live_device import BenchInstruments, EnterMode, LiveDevice, SwitchMode
@@ -26,7 +26,7 @@ DATAPATH_ID: Final = 0x70B3D56C0001
 SWITCH_PORTS: Final = MappingProxyType({1: f"{SWITCH}-eth1", 2: f"{SWITCH}-eth2"})
 """The switch's ends of the cables."""
 BENCH_PORTS: Final = MappingProxyType(
-    {1: Port(interface="bench1", tap=SWITCH_PORTS[1]), 2: Port(interface="bench2")}
+    {1: InventoryPort(interface="bench1", tap=SWITCH_PORTS[1]), 2: InventoryPort(interface="bench2")}
 )
 """The bench's ends of the cables to the switch.
 
@@ -42,7 +42,7 @@ CONNECT_S: Final = 60.0
 class Surroundings:
     """The surroundings of the switch: ports, controller, links."""
 
-    ports: Mapping[int, Port]
+    ports: Mapping[int, InventoryPort]
     controller: ControllerPort
     datapath_id: int | None
     """The datapath id that the switch should report; None accepts any."""

@@ -33,7 +33,7 @@ class CableWatch:
         self._before = {name: carrier(name) for ends in self._cables.values() for name in ends}
 
     def unplugged(self) -> str | None:
-        """See `Device.unplugged`."""
+        """See `BenchDevice.unplugged`."""
         return join_names(cable for cable, ends in self._cables.items() if any(map(self._lost_link, ends)))
 
     def _lost_link(self, name: str) -> bool:

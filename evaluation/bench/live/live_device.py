@@ -125,11 +125,11 @@ class LiveDevice:
 
     @property
     def now_ns(self) -> int:
-        """See `Device.now_ns`."""
+        """See `BenchDevice.now_ns`."""
         return time.time_ns()
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """See `Device.load`.
+        """See `BenchDevice.load`.
 
         Deletes the old entries strictly and from the last one on: then a Zodiac FX frees their memory and
         none moves (quirks 46 to 49). If other messages have changed the table, it is emptied by a power
@@ -158,7 +158,7 @@ class LiveDevice:
         self._entries = list(messages)
 
     def revive(self) -> bool:
-        """See `Device.revive`."""
+        """See `BenchDevice.revive`."""
         if self._renew is None:
             return False
         self._renew()
@@ -179,7 +179,7 @@ class LiveDevice:
             time.sleep(_BETWEEN_ANSWERS_S)
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
-        """See `Device.send`."""
+        """See `BenchDevice.send`."""
         self._come_back()
         bench = self._with
         if self._mode is not SwitchMode.WITHOUT_CPU:
@@ -220,11 +220,11 @@ class LiveDevice:
 
     @property
     def lateness_ns(self) -> int:
-        """See `Device.lateness_ns`."""
+        """See `BenchDevice.lateness_ns`."""
         return self._lateness()
 
     def begin(self, seed: int) -> None:
-        """See `Device.begin`. Nobody can set the phase of a real switch.
+        """See `BenchDevice.begin`. Nobody can set the phase of a real switch.
 
         A switch in another mode stays there until it is used, so that parts in one mode do not restart it.
         """
@@ -237,19 +237,19 @@ class LiveDevice:
             self._into(SwitchMode.USUAL)
 
     def unplugged(self) -> str | None:
-        """See `Device.unplugged`."""
+        """See `BenchDevice.unplugged`."""
         return self._cables.unplugged()
 
     def with_housekeeping(self) -> Self | None:
-        """See `Device.with_housekeeping`."""
+        """See `BenchDevice.with_housekeeping`."""
         return self if self._into(SwitchMode.HOUSEKEEPING) else None
 
     def in_openflow13(self) -> Self | None:
-        """See `Device.in_openflow13`."""
+        """See `BenchDevice.in_openflow13`."""
         return self if self._into(SwitchMode.OPENFLOW_13) else None
 
     def without_cpu(self) -> Self | None:
-        """See `Device.without_cpu`."""
+        """See `BenchDevice.without_cpu`."""
         if not self._into(SwitchMode.WITHOUT_CPU):
             return None
         with packet_socket(self._with.out_interface, 0) as out:
@@ -269,10 +269,10 @@ class LiveDevice:
 
     @property
     def acknowledgement_ns(self) -> None:
-        """See `Device.acknowledgement_ns`. The kernel chooses when to acknowledge."""
+        """See `BenchDevice.acknowledgement_ns`. The kernel chooses when to acknowledge."""
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """See `Device.control`."""
+        """See `BenchDevice.control`."""
         self._come_back()
         bench = self._with
         bench.controller.messages()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import flow_mods
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, BenchDevice
 from evaluation.bench.part import (
     Combinations,
     MeasurementPart,
@@ -45,7 +45,7 @@ _SAME_COST: Final = 0.03
 _TRAINS: Final = 3
 
 
-def measure(device: Device) -> SampleSet:
+def measure(device: BenchDevice) -> SampleSet:
     """Keep the switch busy without overflowing it. Return all entry instants, then all exit instants.
 
     Raises `RunError` if the switch does not let the probes pass.
@@ -59,7 +59,7 @@ def measure(device: Device) -> SampleSet:
     return SampleSet(np.concatenate([passage.entered_ns, left]))
 
 
-def period_ns(device: Device) -> int:
+def period_ns(device: BenchDevice) -> int:
     """Return the time between two frames that leave while more wait for the CPU. Raises `RunError`."""
     probes = device.send([0] * _PROBE_FRAMES, [frame(SIZE, number) for number in range(_PROBE_FRAMES)])
     left = probes.left_ns[probes.left_ns != MISSING]
@@ -210,7 +210,7 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
         yield MeasurementPart(PROCEDURE.key(f"train {train}"), _measured)
 
 
-def _measured(device: Device, _: int) -> Combinations:
+def _measured(device: BenchDevice, _: int) -> Combinations:
     return {SIZE: measure(device)}
 
 

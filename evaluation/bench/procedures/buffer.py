@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import TableCase, flow_mods
-from evaluation.bench.device import MISSING, Device, TrainTimes
+from evaluation.bench.device import MISSING, BenchDevice, TrainTimes
 from evaluation.bench.part import (
     Combinations,
     MeasurementPart,
@@ -64,7 +64,7 @@ class BurstCapacity:
         return counts(self.frames, left_out=int(self.disturbed))
 
 
-def capacity(device: Device, size: int, *, table: TableCase = SLOWEST) -> BurstCapacity:
+def capacity(device: BenchDevice, size: int, *, table: TableCase = SLOWEST) -> BurstCapacity:
     """Send ever longer bursts as fast as the link allows, until one loses a frame.
 
     The last frame of that burst is one too many; it does not matter what overload does to the others. A loss
@@ -81,7 +81,7 @@ def capacity(device: Device, size: int, *, table: TableCase = SLOWEST) -> BurstC
     )
 
 
-def _burst(device: Device, size: int, length: int) -> TrainTimes:
+def _burst(device: BenchDevice, size: int, length: int) -> TrainTimes:
     """Send a burst. Repeat it, up to `_BURSTS` times, while it loses frames and the host stalls."""
     for _ in range(_BURSTS):
         passage = device.send([0] * length, [frame(size, number) for number in range(length)])
@@ -95,7 +95,7 @@ def _lost(passage: TrainTimes) -> bool:
 
 
 def capacity_by_one_burst(
-    device: Device, size: int, *, table: TableCase = SLOWEST, frames: int
+    device: BenchDevice, size: int, *, table: TableCase = SLOWEST, frames: int
 ) -> BurstCapacity:
     """Measure the capacity by one burst so long that it must lose frames, for switches that hold hundreds.
 
@@ -182,11 +182,11 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     yield MeasurementPart(PROCEDURE.key("units"), _explore)
 
 
-def _measure(device: Device, _: int) -> Combinations:
+def _measure(device: BenchDevice, _: int) -> Combinations:
     return {size: capacity(device, size).taken for size in TABLE_1_FRAME_BYTES}
 
 
-def _explore(device: Device, _: int) -> Combinations:
+def _explore(device: BenchDevice, _: int) -> Combinations:
     frames = explore(lambda size: capacity(device, size).frames)
     return {size: counts(held) for size, held in frames.items()}
 

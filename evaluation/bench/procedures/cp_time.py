@@ -36,7 +36,7 @@ from evaluation.bench.control_plane import (
     samples_of,
     table_change,
 )
-from evaluation.bench.device import ACKNOWLEDGEMENT_NS, ControlFrame, Device
+from evaluation.bench.device import ACKNOWLEDGEMENT_NS, BenchDevice, ControlFrame
 from evaluation.bench.equations import LinkTiming, control_time_ns
 from evaluation.bench.part import (
     AFTER_RENEWAL,
@@ -266,7 +266,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[ControlQuery]:
             )
 
 
-def ask(device: Device, question: ControlQuery, *, samples: int, seed: int) -> SampleSet:
+def ask(device: BenchDevice, question: ControlQuery, *, samples: int, seed: int) -> SampleSet:
     """Measure from the first request's complete arrival to the departure of the reply's first frame.
 
     The time of both on the inner link is taken off. Raises `RunError` if a reply does not come.
@@ -294,7 +294,7 @@ def ask(device: Device, question: ControlQuery, *, samples: int, seed: int) -> S
     return samples_of(device, times, disturbed, question.name)
 
 
-def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> SampleSet:
+def measure_acknowledgement(device: BenchDevice, *, samples: int, seed: int) -> SampleSet:
     """Measure from the first reply to the second. Empty if the bench's acknowledgement has no known time."""
     later_ns = device.acknowledgement_ns
     if later_ns is None:
@@ -312,7 +312,7 @@ def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Sampl
     return SampleSet(np.array(times, dtype=np.int64))
 
 
-def _echoes(device: Device, gaps_ns: list[int], replies: int) -> list[ControlFrame]:
+def _echoes(device: BenchDevice, gaps_ns: list[int], replies: int) -> list[ControlFrame]:
     seen = device.control(gaps_ns, [echo_request(number) for number in range(len(gaps_ns))])
     came = [sighting for sighting in seen if sighting.from_switch]
     if len(came) != replies:
@@ -368,11 +368,11 @@ def _expected_s(question: ControlQuery, samples: int) -> float:
     return duration_s(samples, loads=loads, entries=len(question.table), renewals=renewals)
 
 
-def _measure_query(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
+def _measure_query(question: ControlQuery, samples: int, device: BenchDevice, seed: int) -> Combinations:
     return {NoFrameLength.VALUES: ask(device, question, samples=samples, seed=seed)}
 
 
-def _acknowledged(samples: int, device: Device, seed: int) -> Combinations:
+def _acknowledged(samples: int, device: BenchDevice, seed: int) -> Combinations:
     return {NoFrameLength.VALUES: measure_acknowledgement(device, samples=samples, seed=seed)}
 
 

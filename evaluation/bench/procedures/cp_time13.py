@@ -14,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from evaluation.bench.control_plane import OTHER_VLAN, XID, duration_s
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import (
     NOTHING,
     Combinations,
@@ -183,7 +183,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         )
 
 
-def _measure_query(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
+def _measure_query(question: ControlQuery, samples: int, device: BenchDevice, seed: int) -> Combinations:
     there = device.in_openflow13()
     if there is None:
         return {NoFrameLength.VALUES: NOTHING}

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.cases import SingleFieldMatch, TableCase, flow_mods, loading_s, tables
-from evaluation.bench.device import MISSING, Device, TrainTimes
+from evaluation.bench.device import MISSING, BenchDevice, TrainTimes
 from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import (
     ROUNDS,
@@ -69,7 +69,7 @@ TRAIN_S: Final = 0.05
 
 
 def measure(
-    device: Device, seed: int, *, table: TableCase, sizes: tuple[int, ...], samples: int
+    device: BenchDevice, seed: int, *, table: TableCase, sizes: tuple[int, ...], samples: int
 ) -> Iterator[Combination]:
     """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
     random = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def measure(
 
 
 def lone_frames(
-    device: Device,
+    device: BenchDevice,
     size: int,
     *,
     samples: int,
@@ -115,7 +115,7 @@ def lone_frames(
     return SampleSet(times_ns, sum(train.left_out for train in trains))
 
 
-def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: FrameLayout) -> SampleSet:
+def _train(device: BenchDevice, size: int, gaps_ns: list[int], what: str, shape: FrameLayout) -> SampleSet:
     """Send frames that do not meet. Raises `RunError` if some never come out, even when sent again."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
     train = frames(size, len(gaps_ns), shape=shape)
@@ -130,7 +130,7 @@ def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Fram
     )
 
 
-def _times(device: Device, size: int, passage: TrainTimes) -> SampleSet:
+def _times(device: BenchDevice, size: int, passage: TrainTimes) -> SampleSet:
     fine = ~passage.disturbed & (passage.left_ns != MISSING)
     fine[: device.warm_up_frames] = False
     # If the switch once takes much longer than for the probes, it may hold several frames.

@@ -17,7 +17,7 @@ from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from evaluation.bench.cases import loading_s
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import Combination, MeasurementPart, MeasurementSize, Procedure
 from evaluation.bench.procedures.dp_time import lone_frames
 from evaluation.instruments.numbered_frame import (
@@ -327,7 +327,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         yield MeasurementPart(PROCEDURE.key(trial.name), partial(_measured, trial, samples), expected_s)
 
 
-def _measured(trial: CostCase, samples: int, device: Device, seed: int) -> Iterator[Combination]:
+def _measured(trial: CostCase, samples: int, device: BenchDevice, seed: int) -> Iterator[Combination]:
     there = device.in_openflow13()
     if there is None:
         return

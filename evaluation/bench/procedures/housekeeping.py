@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import (
     NOTHING,
     Combinations,
@@ -87,7 +87,7 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
         yield MeasurementPart(PROCEDURE.key(f"train {train}"), _measured)
 
 
-def _measured(device: Device, _: int) -> Combinations:
+def _measured(device: BenchDevice, _: int) -> Combinations:
     unmodified = device.with_housekeeping()
     return {backlog.SIZE: NOTHING if unmodified is None else backlog.measure(unmodified)}
 

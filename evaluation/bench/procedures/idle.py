@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import TableCase, flow_mods
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, BenchDevice
 from evaluation.bench.part import (
     Combinations,
     MeasurementPart,
@@ -41,7 +41,7 @@ _PASSES: Final = "passes"
 FASTEST: Final = TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)
 
 
-def measure(device: Device, *, samples: int, seed: int) -> SampleSet:
+def measure(device: BenchDevice, *, samples: int, seed: int) -> SampleSet:
     """Send lone frames at random phases. Return all entry instants, then all exit instants."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(FASTEST))
@@ -93,7 +93,7 @@ def rough_ns(times_ns: NDArray[np.float64]) -> float:
 
 
 def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
-    def measured(device: Device, seed: int) -> Combinations:
+    def measured(device: BenchDevice, seed: int) -> Combinations:
         return {SIZE: measure(device, samples=10 * extent.samples, seed=seed)}
 
     yield MeasurementPart(PROCEDURE.key(_PASSES), measured)

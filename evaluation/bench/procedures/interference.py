@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, BenchDevice
 from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import ROUNDS, Combinations, MeasurementPart, MeasurementSize, Procedure, SampleSet
 from evaluation.bench.procedures.dp_time import TRAIN_S
@@ -79,7 +79,7 @@ def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
     return flow_mod(parser.OFPMatch(tp_dst=udp), actions, priority=priority, xid=priority)
 
 
-def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> SampleSet:
+def measure(device: BenchDevice, leader: Leader, size: int, *, samples: int, seed: int) -> SampleSet:
     """Measure from the leader's complete arrival until the follower starts to leave, in nanoseconds."""
     gaps, train = [], []
     random = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         )
 
 
-def _measured(leader: Leader, pairs: int, device: Device, seed: int) -> Combinations:
+def _measured(leader: Leader, pairs: int, device: BenchDevice, seed: int) -> Combinations:
     device.load(table(leader))
     return {size: measure(device, leader, size, samples=pairs, seed=seed) for size in leader.sizes}
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.equations import LinkTiming, cpu_time_ns, link_bps, sequential_throughput_bps
 from evaluation.bench.part import (
     NOTHING,
@@ -35,10 +35,10 @@ _LATE: Final = 0.03
 """If an emulated switch's lateness is a larger share of a time, that time says more about its host."""
 
 
-def measure(alone: Device, *, samples: int, seed: int) -> dict[int, SampleSet]:
+def measure(alone: BenchDevice, *, samples: int, seed: int) -> dict[int, SampleSet]:
     """Measure frames of all sizes of Table 1 through the integrated switch alone. Raises `RunError`.
 
-    `alone` is a switch as `Device.without_cpu` returns it.
+    `alone` is a switch as `BenchDevice.without_cpu` returns it.
     """
     random = np.random.default_rng(seed)
     what = "the integrated switch alone, OpenFlow switched off"
@@ -96,7 +96,7 @@ def longest_that_suffices_ns(frame_bytes: int, wire: LinkTiming) -> float:
 
 
 def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
-    def measured(device: Device, seed: int) -> Combinations:
+    def measured(device: BenchDevice, seed: int) -> Combinations:
         alone = device.without_cpu()
         if alone is None:
             return {NoFrameLength.VALUES: NOTHING}

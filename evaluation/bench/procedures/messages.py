@@ -26,7 +26,7 @@ from evaluation.bench.control_plane import (
     samples_of,
     table_change,
 )
-from evaluation.bench.device import ControlFrame, Device
+from evaluation.bench.device import BenchDevice, ControlFrame
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.bench.part import (
     AFTER_RENEWAL,
@@ -71,9 +71,9 @@ FLOW_STATISTICS: Final = "FlowStatsRequest"
 _SOME_ENTRIES: Final = 17
 _BARRIER_SEED: Final = 0
 
-Command = Literal["delete", "delete-strict", "modify", "modify-strict"]
+FlowModCommand = Literal["delete", "delete-strict", "modify", "modify-strict"]
 Hit = Literal["all", "none"]
-_COMMANDS: Final[dict[Command, int]] = {
+_COMMANDS: Final[dict[FlowModCommand, int]] = {
     "delete": of.OFPFC_DELETE,
     "delete-strict": of.OFPFC_DELETE_STRICT,
     "modify": of.OFPFC_MODIFY,
@@ -187,7 +187,9 @@ def flow_searches() -> Iterator[MeasuredMessage]:
                 yield flow_search(command, hit, entries)
 
 
-def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> MeasuredMessage:
+def flow_search(
+    command: FlowModCommand, hit: Hit, entries: int, *, always_fresh: bool = False
+) -> MeasuredMessage:
     """Return one such command. A strict one hits the whole table only if all entries are the same.
 
     `always_fresh`: load the table again for each sample, even if the command hits none of its entries.
@@ -216,7 +218,7 @@ class EchoTimes:
     """Requests without a reply."""
 
 
-def with_reply(device: Device, subject: MeasuredMessage, *, samples: int, seed: int) -> SampleSet:
+def with_reply(device: BenchDevice, subject: MeasuredMessage, *, samples: int, seed: int) -> SampleSet:
     """Measure a message with a reply (equation 1). Raises `RunError` if none comes.
 
     If the reply has several frames, the first one counts.
@@ -245,7 +247,7 @@ class BarrierTime:
     """p_BR of equation 3, without interruptions. With the median, every other late barrier would pass."""
 
 
-def barrier(device: Device, *, samples: int, seed: int) -> BarrierTime:
+def barrier(device: BenchDevice, *, samples: int, seed: int) -> BarrierTime:
     """Measure p_BR. Raises `RunError`, also if half of the barriers are interrupted."""
     times = with_reply(device, _BARRIER, samples=samples, seed=seed).values
     calm = times[times < times.min() + INTERRUPTED_NS]
@@ -258,7 +260,7 @@ def barrier(device: Device, *, samples: int, seed: int) -> BarrierTime:
 
 
 def without_reply(
-    device: Device, subject: MeasuredMessage, *, barrier: BarrierTime, samples: int, seed: int
+    device: BenchDevice, subject: MeasuredMessage, *, barrier: BarrierTime, samples: int, seed: int
 ) -> SampleSet:
     """Measure a message without a reply (equations 2 and 3): a barrier follows as closely as it can.
 
@@ -299,7 +301,7 @@ def without_reply(
 
 
 def echo_over_time(
-    device: Device, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
+    device: BenchDevice, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
 ) -> EchoTimes:
     """Send echo requests at fixed distances (figure 6a), with the firmware that the device has."""
     count = duration_ns // spacing_ns
@@ -331,7 +333,7 @@ def echo_over_time(
     )
 
 
-def entries_added(device: Device, subject: MeasuredMessage) -> int:
+def entries_added(device: BenchDevice, subject: MeasuredMessage) -> int:
     """Return how many entries a message adds, by the switch's table statistics. Raises `RunError`."""
     device.load(subject.table)
     seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
@@ -342,7 +344,7 @@ def entries_added(device: Device, subject: MeasuredMessage) -> int:
 
 
 def _with_barrier(
-    device: Device, gap_ns: int, subject: MeasuredMessage
+    device: BenchDevice, gap_ns: int, subject: MeasuredMessage
 ) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
     """Send the message and a barrier. Return both frames, and that of the barrier's reply."""
     seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
@@ -378,11 +380,11 @@ def _expected_s(subject: MeasuredMessage, samples: int) -> float:
     return duration_s(samples, loads=loads, entries=len(subject.table), renewals=renewals)
 
 
-def _echo_unmodified(device: Device, seed: int) -> Combinations:
+def _echo_unmodified(device: BenchDevice, seed: int) -> Combinations:
     return _echo_modified(device.with_housekeeping() or device, seed)
 
 
-def _echo_modified(device: Device, _: int) -> Combinations:
+def _echo_modified(device: BenchDevice, _: int) -> Combinations:
     series = echo_over_time(device)
     return {
         NoFrameLength.VALUES: SampleSet(series.times_ns, series.missing),
@@ -390,7 +392,7 @@ def _echo_modified(device: Device, _: int) -> Combinations:
     }
 
 
-def _entries_added(subject: MeasuredMessage, device: Device, _: int) -> Combinations:
+def _entries_added(subject: MeasuredMessage, device: BenchDevice, _: int) -> Combinations:
     return {NoFrameLength.VALUES: counts(entries_added(device, subject))}
 
 
@@ -401,7 +403,7 @@ class _BarrierOfDevice:
         self._samples = samples
         self._known: BarrierTime | None = None
 
-    def of(self, device: Device, seed: int) -> BarrierTime:
+    def of(self, device: BenchDevice, seed: int) -> BarrierTime:
         """Return p_BR, and leave the device as at the start of a part with this seed."""
         if self._known is None:
             device.begin(_BARRIER_SEED)
@@ -411,7 +413,7 @@ class _BarrierOfDevice:
 
 
 def _measured(
-    subject: MeasuredMessage, samples: int, barrier_of: _BarrierOfDevice, device: Device, seed: int
+    subject: MeasuredMessage, samples: int, barrier_of: _BarrierOfDevice, device: BenchDevice, seed: int
 ) -> Combinations:
     if subject.replies:
         replies = with_reply(device, subject, samples=samples, seed=seed)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import flow_mods
-from evaluation.bench.device import MISSING, Device, TrainTimes
+from evaluation.bench.device import MISSING, BenchDevice, TrainTimes
 from evaluation.bench.equations import LinkTiming
 from evaluation.bench.part import (
     NOTHING,
@@ -68,7 +68,7 @@ class Situation:
     """Time from a lone frame's entrance until it leaves."""
 
 
-def situation(device: Device) -> Situation:
+def situation(device: BenchDevice) -> Situation:
     """Load the slowest table and measure how much the switch holds. Raises `RunError`."""
     frames = capacity(device, SIZE).frames
     device.load(flow_mods(SLOWEST))
@@ -77,7 +77,7 @@ def situation(device: Device) -> Situation:
     return Situation(frames, period, int(lone.left_ns[0] - lone.entered_ns[0]))
 
 
-def taken_before_end(device: Device, there: Situation) -> int | None:
+def taken_before_end(device: BenchDevice, there: Situation) -> int | None:
     """Return how many waiting frames the CPU takes until the pause ends and the first probe passes.
 
     None if probes pass at once, since they are then held and show nothing, or if none passes.
@@ -94,7 +94,7 @@ def taken_before_end(device: Device, there: Situation) -> int | None:
     return int(np.count_nonzero((passage.left_ns[1:burst] != MISSING) & (begun_ns <= probe_ns)))
 
 
-def held(device: Device, there: Situation) -> int | None:
+def held(device: BenchDevice, there: Situation) -> int | None:
     """Return how many frames are kept for the paused CPU; None if more than the bench sends."""
     burst = there.frames + 1
     passage = _send(device, [0] * burst + [_SETTLED_NS] + [0] * (_HELD_PROBES - 1))
@@ -104,7 +104,7 @@ def held(device: Device, there: Situation) -> int | None:
     return int(seen[-1]) + 1 if seen[-1] + 1 < _HELD_PROBES else None
 
 
-def room(device: Device, there: Situation, taken: int, *, seed: int) -> SampleSet:
+def room(device: BenchDevice, there: Situation, taken: int, *, seed: int) -> SampleSet:
     """Return how long before each returning frame a probe came, then whether that frame was lost, 1 or 0."""
     random = np.random.default_rng(seed)
     coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
@@ -132,7 +132,7 @@ def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | Non
     return (below + gone[0]) / 2, (gone[-1] + above) / 2, float(grain_ns) / np.sqrt(12)
 
 
-def inner_gaps(device: Device) -> SampleSet:
+def inner_gaps(device: BenchDevice) -> SampleSet:
     """Measure the gaps between long frames that come as fast as the link allows.
 
     They go on over a link that adds a tag. A CPU that is faster than both links leaves them as far apart as
@@ -145,7 +145,9 @@ def inner_gaps(device: Device) -> SampleSet:
     return SampleSet(np.asarray(np.diff(left)[there]))
 
 
-def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.float64]) -> NDArray[np.int64]:
+def _looks(
+    device: BenchDevice, there: Situation, taken: int, leads_ns: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """Send one burst, with a probe before every other frame that comes back during the pause.
 
     Returns two rows: the probes' leads over these frames, and whether each frame was lost.
@@ -171,26 +173,26 @@ def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.fl
     return np.array([leads, lost], dtype=np.int64)
 
 
-def _send(device: Device, gaps_ns: list[int]) -> TrainTimes:
+def _send(device: BenchDevice, gaps_ns: list[int]) -> TrainTimes:
     return device.send(gaps_ns, [frame(SIZE, number) for number in range(len(gaps_ns))])
 
 
-def _line_ns(device: Device) -> int:
+def _line_ns(device: BenchDevice) -> int:
     wire = device.wire
     return wire.time_ns(wire.preamble_bytes + SIZE + wire.gap_bytes)
 
 
-def _inner_ns(device: Device) -> int:
+def _inner_ns(device: BenchDevice) -> int:
     wire = device.wire
     return wire.time_ns(wire.preamble_bytes + SIZE + wire.tag_bytes)
 
 
-def _arrival_ns(device: Device) -> int:
+def _arrival_ns(device: BenchDevice) -> int:
     """Estimate the time from a frame's entrance until it is in the ring."""
     return device.wire.time_ns(SIZE) + _ROUGHLY_NS + _inner_ns(device)
 
 
-def _way_back_ns(device: Device) -> int:
+def _way_back_ns(device: BenchDevice) -> int:
     """Estimate the time from the CPU until a frame's stamp."""
     return _inner_ns(device) + _ROUGHLY_NS + device.wire.preamble_ns
 
@@ -200,7 +202,7 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     yield MeasurementPart(PROCEDURE.key(_INNER), lambda device, _: {LINE_SIZE: inner_gaps(device)})
 
 
-def _measured_pause(device: Device, seed: int) -> Combinations:
+def _measured_pause(device: BenchDevice, seed: int) -> Combinations:
     there = situation(device)
     kept = held(device, there)
     taken = None if kept != 0 else taken_before_end(device, there)

@@ -7,7 +7,7 @@ from typing import Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import (
     NOTHING,
     Combinations,
@@ -28,13 +28,13 @@ _ERROR: Final = 1
 _ENTRIES: Final = "entries"
 
 
-def entries(device: Device) -> int | None:
+def entries(device: BenchDevice) -> int | None:
     """Return how many entries the switch takes; None if it takes all that the bench tries."""
     device.load([])
     return first_refused(device, _add)
 
 
-def first_refused(device: Device, add: Callable[[int], bytes]) -> int | None:
+def first_refused(device: BenchDevice, add: Callable[[int], bytes]) -> int | None:
     """Return how many of the entries 1, 2, 3 … a switch takes; None if it takes all.
 
     `add` returns the FLOW_MOD of an entry. Its transaction id is the entry's number, so that an error tells
@@ -62,7 +62,7 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     yield MeasurementPart(PROCEDURE.key(_ENTRIES), _measured)
 
 
-def _measured(device: Device, _: int) -> Combinations:
+def _measured(device: BenchDevice, _: int) -> Combinations:
     held = entries(device)
     return {NoFrameLength.VALUES: NOTHING if held is None else counts(held)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.part import (
     NOTHING,
     Combinations,
@@ -20,7 +20,7 @@ from evaluation.bench.procedures.table import first_refused
 from evaluation.instruments.numbered_frame import IP_IN, IP_OUT, UDP_IN
 
 
-def entries(device: Device) -> int | None:
+def entries(device: BenchDevice) -> int | None:
     """Return how many five-tuples the switch takes in OpenFlow 1.3; None if it takes all that are tried."""
     device.load([])
     return first_refused(device, _add)
@@ -38,7 +38,7 @@ def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     yield MeasurementPart(PROCEDURE.key("five-tuples"), _measured)
 
 
-def _measured(device: Device, _: int) -> Combinations:
+def _measured(device: BenchDevice, _: int) -> Combinations:
     there = device.in_openflow13()
     held = None if there is None else entries(there)
     return {NoFrameLength.VALUES: NOTHING if held is None else counts(held)}

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.cases import TableCase, flow_mods, loading_s
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, BenchDevice
 from evaluation.bench.part import Combinations, Design, MeasurementPart, MeasurementSize, Procedure, counts
 from evaluation.bench.procedures import dp_time
 from evaluation.instruments import numbered_frame
@@ -45,7 +45,7 @@ _SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RateTrial:
     """Input and output rate, in bits of frames with FCS per second."""
 
     input_bps: float
@@ -72,7 +72,7 @@ class Maximum:
     """The result of a search that is only as precise as the paper's."""
 
 
-def offer(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
+def offer(device: BenchDevice, size: int, rate_bps: float, frames: int) -> RateTrial:
     """Offer frames of one length at a constant rate. Return how many come out, and how fast."""
     gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
     passage = device.send([gap_ns] * frames, numbered_frame.frames(size, frames))
@@ -84,7 +84,7 @@ def offer(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
         steady = seen[seen <= begun[-1]]
         if len(steady) > 1:
             output_bps = (len(steady) - 1) * size * _NS_BITS / float(steady[-1] - steady[0])
-    return Rate(
+    return RateTrial(
         # The rate as measured: in real time a generator may be slower than it was told.
         input_bps=(len(begun) - 1) * size * _NS_BITS / float(begun[-1] - begun[0]),
         output_bps=output_bps,
@@ -94,7 +94,7 @@ def offer(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
     )
 
 
-def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> Rate:
+def _trial(device: BenchDevice, size: int, rate_bps: float, precision_bps: float) -> RateTrial:
     """Repeat a trial, up to `_TRIALS` times, until it is conclusive."""
     for _ in range(_TRIALS):
         carried = offer(device, size, rate_bps, _frames(rate_bps, precision_bps))
@@ -104,7 +104,7 @@ def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> 
 
 
 def maximum_bps(
-    device: Device, table: TableCase, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
+    device: BenchDevice, table: TableCase, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
 ) -> float:
     """Search the highest input rate at which nothing is lost, to within `precision_bps`.
 
@@ -128,7 +128,7 @@ def maximum_bps(
     return (low_bps + high_bps) / 2
 
 
-def finer_maximum(device: Device, table: TableCase, size: int) -> Maximum:
+def finer_maximum(device: BenchDevice, table: TableCase, size: int) -> Maximum:
     """Search like `maximum_bps`, but to within `FINE_PRECISION` of the result, however low that is.
 
     The paper's 650 kbit/s are more than twice its lowest throughput. Early trials are short, as they only
@@ -160,14 +160,14 @@ def _by_steps(bps: float, line_bps: float, precision_bps: float) -> float:
     return (bps // width_bps + 0.5) * width_bps
 
 
-def flooded(device: Device, table: TableCase, size: int) -> Rate:
+def flooded(device: BenchDevice, table: TableCase, size: int) -> RateTrial:
     """Offer frames at line rate: what comes out is all that the switch can forward."""
     device.load(flow_mods(table))
     gap_ns = _line_gap_ns(device, size)
     return offer(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
 
 
-def sweep(device: Device, table: TableCase, size: int, rates_bps: Sequence[float]) -> list[Rate]:
+def sweep(device: BenchDevice, table: TableCase, size: int, rates_bps: Sequence[float]) -> list[RateTrial]:
     """Measure output rate over input rate (Fig. 12a)."""
     device.load(flow_mods(table))
     return [offer(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
@@ -179,7 +179,7 @@ def _frames(rate_bps: float, precision_bps: float) -> int:
     return int(min(max(wanted, _FRAMES), _MAX_FRAMES))
 
 
-def _line_gap_ns(device: Device, size: int) -> int:
+def _line_gap_ns(device: BenchDevice, size: int) -> int:
     wire = device.wire
     return wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)
 
@@ -217,7 +217,7 @@ def part_of(table: TableCase, sizes: tuple[int, ...]) -> MeasurementPart:
     return MeasurementPart(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
 
 
-def _maxima(table: TableCase, sizes: tuple[int, ...], device: Device, _: int) -> Combinations:
+def _maxima(table: TableCase, sizes: tuple[int, ...], device: BenchDevice, _: int) -> Combinations:
     return {size: counts(maximum_bps(device, table, size)) for size in sizes}
 
 
@@ -231,7 +231,7 @@ def forwarding_rate(sizes: tuple[int, ...]) -> MeasurementPart:
     """Return the part that floods a switch whose losses say more about its host than about itself."""
     table = TableCase(entries=TABLE_1_ENTRIES[0], match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
 
-    def measure(device: Device, _: int) -> Combinations:
+    def measure(device: BenchDevice, _: int) -> Combinations:
         return {size: counts(flooded(device, table, size).output_bps) for size in sizes}
 
     return MeasurementPart(PROCEDURE.key("flooded"), measure)

@@ -13,7 +13,7 @@ from evaluation.chart import (
     BoxPanel,
     Chart,
     ChartAxis,
-    Curve,
+    ChartCurve,
     LinePanel,
     Panel,
     Reference,
@@ -116,7 +116,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
         x=_HOPS,
         y=ChartAxis(label="ms a switch", low=0),
         curves=[
-            Curve(
+            ChartCurve(
                 label=series.scheme,
                 x=[float(length) for length in hops],
                 y=[_guarantee_ms(rows[series, length]) for length in hops],
@@ -140,7 +140,7 @@ def _accepted(
         x=_HOPS,
         y=ChartAxis(label="flows in the ring", log=log, low=None if log else 0),
         curves=[
-            Curve(
+            ChartCurve(
                 label=series.scheme,
                 x=[float(length) for length in hops],
                 y=[mean if mean or not log else None for mean in _means(rows, series, hops)],
@@ -159,7 +159,7 @@ def _ratio(
         x=_HOPS,
         y=ChartAxis(label="ratio", low=0),
         curves=[
-            Curve(
+            ChartCurve(
                 label=series.scheme,
                 x=[float(length) for length in hops],
                 y=[

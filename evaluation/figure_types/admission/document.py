@@ -35,7 +35,7 @@ def _reservation(name: str) -> str:
     return name
 
 
-SchemeName = Annotated[str, AfterValidator(_known)]
+FigureSchemeName = Annotated[str, AfterValidator(_known)]
 """A name from `loko.schemes`, also with `ROBUST`; `SAME_DELAY`; or a ceiling.
 
 `optimised` refers to the figure's requests.
@@ -85,11 +85,11 @@ class AdmissionFigure(FindingFigure, LabFigure):
     burst_bytes: float = Field(gt=0)
     buffer_factor: int = Field(default=1, ge=1)
     """Factor by which the switches' buffers are enlarged."""
-    schemes: list[SchemeName] = Field(min_length=1)
+    schemes: list[FigureSchemeName] = Field(min_length=1)
     """Schemes that are tried under each reservation; the others are compared with the first."""
     reservations: list[ReservationName] = Field(default=[PRINTED], min_length=1)
     """Reservations of time beside the flows."""
-    further_schemes: list[SchemeName] = Field(default=[])
+    further_schemes: list[FigureSchemeName] = Field(default=[])
     """Schemes that are tried under the first reservation only."""
     runs_of_others: int | None = Field(default=None, ge=1)
     """Runs of each scheme other than the first. Default: the same number."""

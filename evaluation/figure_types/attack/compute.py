@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
 from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.attack.document import Attacked, AttackFigure, SearchBudget
@@ -24,7 +24,7 @@ from evaluation.worst_case.attack import Attack, attack
 from evaluation.worst_case.schemes import fill
 from evaluation.worst_case.search import SearchResult
 
-Task = tuple[AttackFigure, Attacked, SearchBudget, int]
+AttackTask = tuple[AttackFigure, Attacked, SearchBudget, int]
 
 
 def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -55,7 +55,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     return outcome, pa.Table.from_pylist(list(_rows(figure.schemes, attacks)))
 
 
-def run_attack(task: Task) -> Attack:
+def run_attack(task: AttackTask) -> Attack:
     """Attack one scheme."""
     figure, attacked, budget, seed = task
     case = fill(
@@ -127,7 +127,7 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], budget: SearchBudget
                 x=ChartAxis(label="patterns tried", low=0),
                 y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=2 * highest),
                 curves=[
-                    Curve(
+                    ChartCurve(
                         label=scheme.label,
                         x=_search_curve(attack),
                         y=_worst(attack),

@@ -11,7 +11,7 @@ from evaluation.chart import (
     BoxStatistics,
     Chart,
     ChartAxis,
-    Curve,
+    ChartCurve,
     LinePanel,
     Panel,
     Reference,
@@ -53,9 +53,9 @@ def _curves(
     x: Sequence[float],
     findings: Mapping[str, float],
     name: str,
-) -> list[Curve]:
+) -> list[ChartCurve]:
     return [
-        Curve(
+        ChartCurve(
             label=contender.label,
             x=list(x),
             y=[findings[f"{arena.key}_{contender.key}_{name.format(at)}"] for at in x],
@@ -126,7 +126,7 @@ def _best_effort(
         y=ChartAxis(label="its mean delay [ms]", low=0),
         curves=[
             *_curves(figure, arena, sizes, findings, name),
-            Curve(label="nobody else", x=list(sizes), y=[*alone], dashed=True),
+            ChartCurve(label="nobody else", x=list(sizes), y=[*alone], dashed=True),
         ],
     )
 

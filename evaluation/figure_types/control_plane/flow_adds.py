@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.bench.procedures.messages import ACTIONS, ENTRIES, PROCEDURE, flow_adds
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
 from evaluation.figure_types.control_plane.parts import US, measure_parts, rows_of, times_of
 from evaluation.options import Options, Progress
@@ -33,7 +33,7 @@ def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> 
         x=ChartAxis(label="number of entries, the new one included"),
         y=ChartAxis(label="mean processing time [us]", low=0, high=1.25 * max(map(max, means.values()))),
         curves=[
-            Curve(
+            ChartCurve(
                 label=f"{actions} action{'s' if actions != 1 else ''}", x=list(map(float, ENTRIES)), y=[*line]
             )
             for actions, line in means.items()

@@ -15,7 +15,7 @@ from evaluation.bench.procedures.messages import (
     ENTRIES,
     ENTRIES_ADDED,
     PROCEDURE,
-    Command,
+    FlowModCommand,
     Hit,
     barrier,
     entries_added,
@@ -24,7 +24,7 @@ from evaluation.bench.procedures.messages import (
     without_reply,
 )
 from evaluation.bench.virtual import VirtualDevice
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
 from evaluation.figure_types.control_plane.parts import US, Times, measure_parts, rows_of, times_of
 from evaluation.figure_types.measured import linearity
@@ -33,13 +33,13 @@ from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
 
 _HITS: Final[tuple[Hit, ...]] = ("all", "none")
-_COMMANDS: Final[tuple[Command, ...]] = ("delete", "modify", "delete-strict", "modify-strict")
-_STRICT: Final[dict[Command, Command]] = {"delete": "delete-strict", "modify": "modify-strict"}
+_COMMANDS: Final[tuple[FlowModCommand, ...]] = ("delete", "modify", "delete-strict", "modify-strict")
+_STRICT: Final[dict[FlowModCommand, FlowModCommand]] = {"delete": "delete-strict", "modify": "modify-strict"}
 _SPECIFICATION_SAMPLES: Final = 20
 _SPECIFICATION_ENTRIES: Final = (17, 65, 113)
 """Sizes below that of a full table, which has no room for an entry that a Modify adds."""
 
-Mean = Callable[[Command, Hit, int], float]
+Mean = Callable[[FlowModCommand, Hit, int], float]
 """Returns the mean processing time in microseconds of a command on this many entries."""
 
 
@@ -122,7 +122,7 @@ def _of_one_kind(prefix: str, mean: Mean, kinds: tuple[str, ...], sizes: tuple[i
     }
 
 
-def _pair(kind: str) -> tuple[Command, Command]:
+def _pair(kind: str) -> tuple[FlowModCommand, FlowModCommand]:
     return ("delete-strict", "modify-strict") if kind else ("delete", "modify")
 
 
@@ -156,7 +156,7 @@ def _rows(board: str, mean: Mean, sizes: tuple[int, ...]) -> list[list[str | flo
 def _chart(mean: Mean, samples: int) -> Chart:
     """Return the chart as in the paper: markers mean that no entry matches; strict commands are dashed."""
     curves = [
-        Curve(
+        ChartCurve(
             label=f"{command.replace('-', ', ')}, {hit}",
             x=list(map(float, ENTRIES)),
             y=[mean(command, hit, entries) / 1000 for entries in ENTRIES],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evaluation.figure import lab_of
 from evaluation.figure_types.allocation import allocation_of
-from evaluation.figure_types.deployment.document import Deployment, LokoSystem, SiloSystem, System
+from evaluation.figure_types.deployment.document import DeployedSystem, Deployment, LokoSystem, SiloSystem
 from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender, flow_of, number_of
 from loko.admission import Admission, Admitted
@@ -27,7 +27,7 @@ from loko.split import split
 class Deployed:
     """A system on a lab that has admitted all flows."""
 
-    system: System
+    system: DeployedSystem
     lab: Lab
     flows: tuple[Admitted, ...]
     """The admitted flows with their paths."""
@@ -40,7 +40,7 @@ class Deployed:
     """Silo's queue capacity and queue bounds by the kind of port (appendix A); empty for other systems."""
 
 
-def deploy(figure: Deployment, system: System, how: SenderSettings | None = None) -> Deployed:
+def deploy(figure: Deployment, system: DeployedSystem, how: SenderSettings | None = None) -> Deployed:
     """Request the flows from the system's admission control. Raises `InputError` if it refuses one.
 
     `how` overrides the figure's description of the senders, which is the same for all systems.
@@ -87,7 +87,7 @@ def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, flo
     }
 
 
-def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
+def _flows(figure: Deployment, system: DeployedSystem, lab: Lab) -> list[Flow]:
     flows = []
     for number, ends in enumerate(figure.flows):
         bucket = _bucket(figure, system, lab, ends.share)
@@ -106,7 +106,7 @@ def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
     return flows
 
 
-def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBucket:
+def _bucket(figure: Deployment, system: DeployedSystem, lab: Lab, share: int) -> TokenBucket:
     """Return the token bucket that a flow requests."""
     if isinstance(system, SiloSystem):
         return TokenBucket(rate_bps=system.rate_bps, burst_bytes=system.burst_bytes)

@@ -13,7 +13,7 @@ from evaluation.chart import Chart
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.deployment.admission import Deployed, deploy
 from evaluation.figure_types.deployment.distribution import Distribution, panels
-from evaluation.figure_types.deployment.document import Deployment, LokoSystem, System
+from evaluation.figure_types.deployment.document import DeployedSystem, Deployment, LokoSystem
 from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -116,7 +116,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     return outcome, pa.concat_tables(rows)
 
 
-def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
+def _chosen(figure: Deployment, options: Options) -> Sequence[DeployedSystem]:
     """Return the systems to run: with ``--points admitted`` only Loko, if the figure has it."""
     admitted = [system for system in figure.systems if isinstance(system, LokoSystem)]
     return admitted if admitted and options.points == "admitted" else figure.systems

@@ -17,7 +17,7 @@ from evaluation.chart import (
     Reference,
     ShareAnnotation,
 )
-from evaluation.figure_types.deployment.document import SHARES, System, sent_finding, share_finding
+from evaluation.figure_types.deployment.document import SHARES, DeployedSystem, sent_finding, share_finding
 from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
@@ -138,7 +138,7 @@ class Distribution:
         )
 
 
-def panels(distributions: Mapping[System, Distribution]) -> list[Panel]:
+def panels(distributions: Mapping[DeployedSystem, Distribution]) -> list[Panel]:
     """Return a panel for each system's distribution, all with the same axes."""
     reaches = [distribution.reach for distribution in distributions.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))

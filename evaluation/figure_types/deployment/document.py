@@ -86,7 +86,7 @@ class LokoSystem(_System):
         return self.allocation
 
 
-System = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discriminator="system")]
+DeployedSystem = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discriminator="system")]
 
 
 class Deployment(FlowFigure):
@@ -94,7 +94,7 @@ class Deployment(FlowFigure):
 
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
-    systems: list[System] = Field(min_length=1)
+    systems: list[DeployedSystem] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types import FigureType
 from evaluation.figure_types.live_transfers.document import LiveTransfers
 from evaluation.figure_types.slice_transfers.document import SlicedPort
@@ -86,7 +86,7 @@ class _Both:
     reply: tcp_port.TransferReply
 
 
-Did = Mapping[tuple[str, int], _Both]
+TransferPairs = Mapping[tuple[str, int], _Both]
 
 
 def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -187,7 +187,7 @@ def _polling() -> dict[str, float]:
     return {"dpdk_cpu_percent": 100 * run_isolated(idle_share, port)}
 
 
-def _findings(did: Did, carries_bps: float) -> dict[str, float]:
+def _findings(did: TransferPairs, carries_bps: float) -> dict[str, float]:
     """Return the findings; without comparisons at rates that the switch does not carry even unlimited."""
     findings = {"switch_carries_mbps": carries_bps / BPS_PER_MBPS}
     for (control, rate), both in did.items():
@@ -226,7 +226,7 @@ def _findings(did: Did, carries_bps: float) -> dict[str, float]:
     return findings
 
 
-def _panel(figure: LiveTransfers, did: Did) -> LinePanel:
+def _panel(figure: LiveTransfers, did: TransferPairs) -> LinePanel:
     shown: Mapping[str, tuple[str, dict[str, Callable[[_Both], float]]]] = {
         "throughput": (
             "payload [Mbit/s]",
@@ -253,7 +253,7 @@ def _panel(figure: LiveTransfers, did: Did) -> LinePanel:
     label, values = shown[figure.shows]
     rates = list(map(float, figure.queue_rates_mbps))
     curves = [
-        Curve(
+        ChartCurve(
             label=f"{control}, {name}",
             x=rates,
             y=[value(did[control, rate]) for rate in figure.queue_rates_mbps],

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluation.bench import campaign
 from evaluation.bench.cases import TableCase
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.equations import LinkTiming, sequential_throughput_bps, throughput_bps
 from evaluation.bench.part import Combinations, Key, MeasurementPart, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
@@ -98,7 +98,7 @@ def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) ->
 
 
 def _maximum(table: TableCase, size: int) -> MeasurementPart:
-    def measure_one(device: Device, _: int) -> Combinations:
+    def measure_one(device: BenchDevice, _: int) -> Combinations:
         maximum = throughput.finer_maximum(device, table, size)
         return {size: counts(maximum.bps, maximum.by_paper_bps)}
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from evaluation.bench import campaign
 from evaluation.bench.cases import TableCase
-from evaluation.bench.device import Device
+from evaluation.bench.device import BenchDevice
 from evaluation.bench.equations import LinkTiming, throughput_bps
 from evaluation.bench.part import Combinations, Key, MeasurementPart, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.measured import LEFT_OUT, MEASURED, left_out, linearity, measure
 from evaluation.figure_types.overload.document import OverloadFigure
@@ -83,7 +83,7 @@ def parts_for(
     chosen = [part for part in times if part.key in wanted]
     for table in tables:
 
-        def find(device: Device, _: int, table: TableCase = table) -> Combinations:
+        def find(device: BenchDevice, _: int, table: TableCase = table) -> Combinations:
             maximum = throughput.finer_maximum(device, table, frame_bytes)
             return {frame_bytes: counts(maximum.bps)}
 
@@ -91,7 +91,7 @@ def parts_for(
         for rate_bps in rates_bps:
 
             def carry(
-                device: Device, _: int, table: TableCase = table, rate_bps: int = rate_bps
+                device: BenchDevice, _: int, table: TableCase = table, rate_bps: int = rate_bps
             ) -> Combinations:
                 rate = throughput.sweep(device, table, frame_bytes, [rate_bps])[0]
                 values = (rate.input_bps, rate.output_bps, rate.lost)
@@ -129,7 +129,7 @@ def _chart(lines: Mapping[int, Line]) -> Chart:
         x=ChartAxis(label="input rate [Mbit/s]", low=0),
         y=ChartAxis(label="output rate [Mbit/s]", low=0),
         curves=[
-            Curve(label=f"{entries} entries", x=line.input_mbps.tolist(), y=line.output_mbps.tolist())
+            ChartCurve(label=f"{entries} entries", x=line.input_mbps.tolist(), y=line.output_mbps.tolist())
             for entries, line in lines.items()
         ],
         references=[

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from evaluation.figure import lab_of
-from evaluation.figure_types.paths.document import Paths
+from evaluation.figure_types.paths.document import PathsFigure
 from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender, flow_of
 from loko.admission import Admitted
@@ -39,7 +39,7 @@ class AdmittedPaths:
         return max(flow.guarantee_ns for flow in self.flows if len(flow.path) - 1 == hops)
 
 
-def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> AdmittedPaths:
+def admit_paths(figure: PathsFigure, seed: int, how: SenderSettings | None = None) -> AdmittedPaths:
     """Request a flow of every host, with the figure's path lengths in turn.
 
     `how` overrides the figure's description of the senders. Raises `InputError` if a host has no path of the
@@ -63,7 +63,7 @@ def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> 
     )
 
 
-def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
+def _requests(figure: PathsFigure, lab: Lab, chance: random.Random) -> list[Flow]:
     """Return one flow of each host, in random order."""
     ends: dict[tuple[str, int], list[str]] = {}
     for source in lab.hosts:

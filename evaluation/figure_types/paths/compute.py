@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.analysis import stalled_mask
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.paths.admission import AdmittedPaths, admit_paths
-from evaluation.figure_types.paths.document import Paths
+from evaluation.figure_types.paths.document import PathsFigure
 from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -31,7 +31,7 @@ _MODES: Final[dict[str, str]] = {
 }
 
 
-def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: PathsFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the admitted flows. Raises `InputError` or `RunError`."""
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
@@ -127,13 +127,13 @@ def _chart(admitted: AdmittedPaths, points: list[PointResult], mode: str, how_lo
                 x=ChartAxis(label="links between switches on the path"),
                 y=ChartAxis(label="delay [ms]", low=0),
                 curves=[
-                    Curve(
+                    ChartCurve(
                         label="guarantee",
                         x=x,
                         y=[admitted.guarantee_ns(int(point.x)) / 1e6 for point in seen],
                         dashed=True,
                     ),
-                    Curve(
+                    ChartCurve(
                         label="packets: median, least and greatest",
                         x=x,
                         y=[point.delay_ms.p50 for point in seen],
@@ -154,7 +154,7 @@ _SETUP_S_PER_SWITCH: Final = 0.5
 _VIRTUAL_S_PER_S: Final = 0.1
 
 
-def _estimate_s(figure: Paths) -> dict[str, float]:
+def _estimate_s(figure: PathsFigure) -> dict[str, float]:
     switches = len(load_lab(figure.lab).switches)
     live = live_s(figure.runs, figure.seconds, setup_s=5 + switches * _SETUP_S_PER_SWITCH)
     virtual = 1 + switches * figure.runs * figure.seconds * _VIRTUAL_S_PER_S
@@ -163,7 +163,7 @@ def _estimate_s(figure: Paths) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Paths,
+    document=PathsFigure,
     compute=OneByOne(compute, transmission_options),
     estimate_s=_estimate_s,
     supported_options=SIMULATED,

@@ -11,7 +11,7 @@ from evaluation.finding_checks import FindingClaim
 from evaluation.flow_figure import SendingFigure
 
 
-class Paths(SendingFigure):
+class PathsFigure(SendingFigure):
     """Every host requests one flow; the admitted flows send as much as they may."""
 
     kind: Literal["paths"]

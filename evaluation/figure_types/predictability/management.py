@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluation.chart import (
     Chart,
     ChartAxis,
-    Curve,
+    ChartCurve,
     HeatPanel,
     HistogramPanel,
     HistogramSeries,
@@ -147,7 +147,7 @@ def compute_aging(
                 ("forwarded", [float(fill.forwarded) for fill in fills]),
             ):
                 curves.append(
-                    Curve(
+                    ChartCurve(
                         label=f"{word}, {task.wait_s} s apart",
                         x=numbers,
                         y=list(counts),
@@ -201,7 +201,7 @@ def compute_alternation(
         for first, (action, counts) in enumerate(alternation.items()):
             numbers = [1 + first + len(alternation) * place for place in range(len(counts))]
             curves.append(
-                Curve(
+                ChartCurve(
                     label=f"five-tuple/{action}",
                     x=[float(number) for number in numbers],
                     y=[float(count) for count in counts],
@@ -251,7 +251,7 @@ def compute_insertion(
                 x=ChartAxis(label="time [min]", low=0),
                 y=ChartAxis(label=_ENTRIES, low=0),
                 curves=[
-                    Curve(
+                    ChartCurve(
                         label="entries",
                         x=minutes,
                         y=[float(count) for count in insertion.entries],

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Panel, Reference, TimePanel
 from evaluation.figure_types.predictability.document import Predictability, PriorityQueueing
-from evaluation.figure_types.predictability.tasks import Task, compute_each, queueing_times
+from evaluation.figure_types.predictability.tasks import StudyTask, compute_each, queueing_times
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -28,7 +28,7 @@ def compute_queueing(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 5, with a panel for each switch that has priorities."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
-    tasks = [Task(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
+    tasks = [StudyTask(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
     delays = dict(zip(figure.devices, compute_each(queueing_times, tasks, options, progress), strict=True))
     findings: dict[str, float] = {
         "without_priorities": float(sum(delay.refused for delay in delays.values()))

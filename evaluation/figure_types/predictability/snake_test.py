@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel
 from evaluation.figure_types.predictability.document import Predictability, SnakeTest, Throughputs
 from evaluation.figure_types.predictability.tasks import (
     SnakeTestTask,
@@ -50,7 +50,7 @@ def compute_snake_test(
                 if (task.device, task.frame_bytes) == (device, length)
             ]
             curves.append(
-                Curve(
+                ChartCurve(
                     label=f"{length} bytes",
                     x=[passage.rate_mbps for passage in of],
                     y=[passage.received_mbps for passage in of],

@@ -24,11 +24,11 @@ from evaluation.predictability.subject import switch_under_test
 from evaluation.predictability.table_iii import TimingScenario
 from evaluation.replay.tasks import compute_tasks
 
-_Task = TypeVar("_Task", bound="Task")
+_StudyTask = TypeVar("_StudyTask", bound="StudyTask")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class StudyTask:
     """Base of all tasks."""
 
     device: str
@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimingTask(Task):
+class TimingTask(StudyTask):
     """Measures processing times in one scenario."""
 
     place: str
@@ -52,7 +52,7 @@ class TimingTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnakeTestTask(Task):
+class SnakeTestTask(StudyTask):
     """Sends through a snake test at one rate; at 0, searches the highest rate without loss."""
 
     frame_bytes: int
@@ -60,7 +60,7 @@ class SnakeTestTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillTask(Task):
+class FillTask(StudyTask):
     """Fills a table with at most `packets` entries."""
 
     per_s: int = 0
@@ -70,7 +70,7 @@ class FillTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CongestionTask(Task):
+class CongestionTask(StudyTask):
     """Measures what a queue holds beside congested ports and queues; `packets` is not used."""
 
     frame_bytes: int
@@ -79,14 +79,17 @@ class CongestionTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagStackTask(Task):
+class TagStackTask(StudyTask):
     """Measures processing times of frames with this number of tags."""
 
     tags: int
 
 
 def compute_each(
-    function: Callable[[_Task], Result], tasks: Sequence[_Task], options: Options, progress: Progress
+    function: Callable[[_StudyTask], Result],
+    tasks: Sequence[_StudyTask],
+    options: Options,
+    progress: Progress,
 ) -> list[Result]:
     """Compute all tasks and return their results in order."""
     progress.begin(len(tasks), 0, "measurements")
@@ -99,7 +102,7 @@ def processing_times(task: TimingTask) -> NDArray[np.int64] | None:
     return processing_time.measure(subject, task.scenario, packets=task.packets, seed=task.seed)
 
 
-def queueing_times(task: Task) -> priority_queueing.PriorityDelays:
+def queueing_times(task: StudyTask) -> priority_queueing.PriorityDelays:
     """Return processing times of the high-priority flow; `packets` counts bursts."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)

@@ -48,7 +48,7 @@ _MOST_BESIDE: Final = 40
 _FAST_US: Final = 3.0
 """Switches whose times stay below this have their own scale, as in the paper."""
 
-Found = list[tuple[TimingTask, NDArray[np.int64] | None, ScenarioTimes]]
+TimesByCase = list[tuple[TimingTask, NDArray[np.int64] | None, ScenarioTimes]]
 
 
 def compute_times(
@@ -158,7 +158,7 @@ def compute_stacks(
     ]
     all_times = dict(zip(tasks, compute_each(tag_stack_times, tasks, options, progress), strict=True))
     places = [str(tags) for tags in measures.tags]
-    timed: Found = [
+    timed: TimesByCase = [
         (
             TimingTask(
                 device=task.device,
@@ -211,7 +211,7 @@ def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
     ]
 
 
-def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> Found:
+def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> TimesByCase:
     results = compute_each(processing_times, tasks, options, progress)
     return [
         (task, times_ns, summary(times_ns, task.packets))
@@ -219,7 +219,7 @@ def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> 
     ]
 
 
-def _panel(timed: Found, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
+def _panel(timed: TimesByCase, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
     """Return the boxes of a switch; similar switches get the same axes."""
     of = [times for task, _, times in timed if task.device == device]
     most_us = max((times.most_us for times in of), default=1.0)
@@ -236,14 +236,14 @@ def _panel(timed: Found, places: list[str], x: ChartAxis, device: str) -> BoxPan
     )
 
 
-def _box_at(timed: Found, place: str, group: str) -> BoxStatistics | None:
+def _box_at(timed: TimesByCase, place: str, group: str) -> BoxStatistics | None:
     for task, times_ns, _ in timed:
         if task.place == place and task.group == group and times_ns is not None:
             return box_of(times_ns, low=0, high=100, per=NS_PER_US).model_copy(update={"mean": None})
     return None
 
 
-def _findings(figure: Predictability, timed: Found, hardware: Found) -> dict[str, float]:
+def _findings(figure: Predictability, timed: TimesByCase, hardware: TimesByCase) -> dict[str, float]:
     findings: dict[str, float] = {"lost_packets": float(sum(times.lost for _, _, times in hardware))}
     influences = []
     for device in figure.devices:
@@ -271,7 +271,7 @@ def _findings(figure: Predictability, timed: Found, hardware: Found) -> dict[str
     return findings
 
 
-def _outside(timed: Found, hardware: Found) -> TableResult | None:
+def _outside(timed: TimesByCase, hardware: TimesByCase) -> TableResult | None:
     """Return a table of the scenarios that are not forwarded in hardware, with what became of them."""
     there = {id(task) for task, _, _ in hardware}
     rows: list[list[str | float]] = [
@@ -286,7 +286,7 @@ def _outside(timed: Found, hardware: Found) -> TableResult | None:
     return TableResult(columns=["switch", "value", "what becomes of it"], rows=rows) if rows else None
 
 
-def _rows(timed: Found) -> pa.Table:
+def _rows(timed: TimesByCase) -> pa.Table:
     """Return a table with a row for each received frame."""
     there = [(task, times_ns) for task, times_ns, _ in timed if times_ns is not None]
     counts = [len(times_ns) for _, times_ns in there]

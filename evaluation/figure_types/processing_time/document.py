@@ -19,7 +19,7 @@ from loko.scenario import (
     UsedEntry,
 )
 
-Dimension = Literal["entries", "frame_bytes", "match", "action", "order"]
+TableDimension = Literal["entries", "frame_bytes", "match", "action", "order"]
 """The dimension on the x axis; ``order`` combines the order of priorities and the used entry."""
 
 MatchName = Literal["port", "tp-dst", "dl-dst", "masked-nw-dst", "five-tuple", "all"]
@@ -86,7 +86,7 @@ class ProcessingTime(MeasuredFigure):
     """Boxes of p_FX by one dimension, aggregated over all other dimensions."""
 
     kind: Literal["processing_time"]
-    over: Dimension
+    over: TableDimension
     of: Subset = Subset()
     samples: int = Field(ge=3)
     """Frames measured in each combination."""

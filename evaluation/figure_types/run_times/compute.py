@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types import FigureType
 from evaluation.figure_types.measured import linearity
 from evaluation.figure_types.run_times.document import RunTimesFigure
@@ -201,7 +201,7 @@ def _notes(figure: RunTimesFigure, every: Sequence[_Timings]) -> list[NoteResult
 
 def _chart(figure: RunTimesFigure, every: Sequence[_Timings]) -> Chart:
     curves = [
-        Curve(
+        ChartCurve(
             label=f"{own[0].point.scheme.value.upper().replace('-', '/')}, {_IN_WORDS[own[0].way]}",
             x=[timings.point.x for timings in own],
             y=[timings.median_ms if timings.is_done else None for timings in own],

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.schedules.document import ScenarioRanges, SchedulesFigure
 from evaluation.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, run_scenario
@@ -87,7 +87,9 @@ def _chart(rows: Sequence[ScenarioRow]) -> Chart:
     for scheme in _SCHEMES:
         quality = sorted(_qualities(rows, scheme))
         share = [100 * (place + 1) / len(quality) for place in range(len(quality))]
-        curves.append(Curve(label=f"S/{scheme.upper()}", x=quality, y=[*share], marker=False, steps=True))
+        curves.append(
+            ChartCurve(label=f"S/{scheme.upper()}", x=quality, y=[*share], marker=False, steps=True)
+        )
     panel = LinePanel(
         x=ChartAxis(label="flows over those of S/UR [%]"),
         y=ChartAxis(label="scenarios [%]", low=0, high=100),

@@ -9,13 +9,13 @@ from pydantic import Field
 from evaluation.finding_checks import FindingFigure
 from loko.document import StrictModel
 
-Model = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
+TopologyModel = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
 
 
 class Topology(StrictModel):
     """Randomly cabled switches, with hosts spread evenly over them."""
 
-    model: Model
+    model: TopologyModel
     seed: int = Field(ge=0)
     parameter: float = Field(gt=0)
     """Erdos-Renyi: cables between switches; random regular: cables of each switch; Barabasi-Albert: cables of

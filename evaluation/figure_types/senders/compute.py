@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel, Reference
+from evaluation.chart import Chart, ChartAxis, ChartCurve, HeatPanel, LinePanel, Panel, Reference
 from evaluation.facts import fact
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.senders.bands import bands
@@ -189,9 +189,9 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
             x=ChartAxis(label=", ".join(names), low=0.5, high=len(rows) + 0.5),
             y=ChartAxis(label="lost [%]", low=0, high=100 * _ROOM_FOR_LEGEND),
             curves=[
-                Curve(label="paper", x=x, y=apart([paper for paper, _ in rows])),
-                Curve(label="default", x=x, y=apart([reach[0] for _, reach in rows])),
-                Curve(
+                ChartCurve(label="paper", x=x, y=apart([paper for paper, _ in rows])),
+                ChartCurve(label="default", x=x, y=apart([reach[0] for _, reach in rows])),
+                ChartCurve(
                     label="inferred",
                     x=x,
                     y=apart([reach[1] for _, reach in rows]),
@@ -223,8 +223,8 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
             if number.finding.startswith("loss_at_")
         }
         curves = [
-            Curve(label="default", x=x, y=list(losses.values()), dashed=True),
-            Curve(
+            ChartCurve(label="default", x=x, y=list(losses.values()), dashed=True),
+            ChartCurve(
                 label="inferred",
                 x=x,
                 y=[best[value] for value in x],
@@ -234,7 +234,7 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
         ]
         highest = max([*losses.values(), *(curves[1].high or []), *at.values()]) or 1.0
         if at:
-            curves.append(Curve(label="paper", x=list(at), y=list(at.values())))
+            curves.append(ChartCurve(label="paper", x=list(at), y=list(at.values())))
         panels.append(
             LinePanel(
                 title=name,

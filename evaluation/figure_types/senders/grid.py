@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluation.figure_types.deployment.admission import deploy
 from evaluation.figure_types.deployment.distribution import Distribution
-from evaluation.figure_types.deployment.document import Deployment, System
+from evaluation.figure_types.deployment.document import DeployedSystem, Deployment
 from evaluation.figure_types.experiments import experiments_named
 from evaluation.figure_types.senders.likelihood import SenderTrial
 from evaluation.options import Options
@@ -47,7 +47,7 @@ class GridCell:
         return json.dumps([commit(), self.senders.model_dump(), *values], sort_keys=True)
 
 
-def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
+def source_of(figure: str, scheme: str) -> tuple[Deployment, DeployedSystem]:
     """Return the deployment and its system with this admission scheme. Raises `InputError`."""
     source = experiments_named([figure]).get(figure)
     if isinstance(source, Deployment):

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
 from evaluation.figure_types import FigureType
 from evaluation.figure_types.service_curve.document import ServiceCurve
 from evaluation.options import Options, Progress
@@ -58,11 +58,13 @@ def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePan
     )
     latency_ns = service.curve.latency_ns
     served = [0.0, 0.0, bytes_in(rate_bps=service.rate_bps, duration_ns=end_ns - latency_ns)]
-    curves = [Curve(label="service", x=[0.0, latency_ns / 1e6, end_ns / 1e6], y=list(served), marker=False)]
+    curves = [
+        ChartCurve(label="service", x=[0.0, latency_ns / 1e6, end_ns / 1e6], y=list(served), marker=False)
+    ]
     for allocation in allocations:
         arrived = allocation.max_burst_bytes + bytes_in(rate_bps=allocation.max_rate_bps, duration_ns=end_ns)
         curves.append(
-            Curve(
+            ChartCurve(
                 label=f"arrivals, {allocation.scheme.name}",
                 x=[0.0, end_ns / 1e6],
                 y=[allocation.max_burst_bytes, arrived],

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
 from evaluation.figure_types.slice_transfers.real_time import LiveTransfersResult, in_real_time
@@ -152,20 +152,20 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     return outcome, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
 
 
-def _points(figure: SliceTransfers, did: Did) -> list[tuple[SlicedPort, int]]:
+def _points(figure: SliceTransfers, did: TransfersByRate) -> list[tuple[SlicedPort, int]]:
     """Return ports and rates that were replayed, in order."""
     return [(port, rate) for port in figure.ports for rate in _rates(port, did)]
 
 
-def _rates(port: SlicedPort, did: Did) -> list[int]:
+def _rates(port: SlicedPort, did: TransfersByRate) -> list[int]:
     return sorted(rate for name, rate in did if name == port.name)
 
 
-Did = Mapping[tuple[str, int], TransferMeasurement]
-Model = Mapping[tuple[str, int], float | None]
+TransfersByRate = Mapping[tuple[str, int], TransferMeasurement]
+EquationModel = Mapping[tuple[str, int], float | None]
 
 
-def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float]:
+def _findings(figure: SliceTransfers, did: TransfersByRate, model: EquationModel) -> dict[str, float]:
     findings: dict[str, float] = {}
     packet_bits = 8 * counted(Scheduler.TRTCM, figure.frame_bytes)
     for (name, rate), steady in did.items():
@@ -203,7 +203,7 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
     return findings
 
 
-def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
+def _panel(figure: SliceTransfers, did: TransfersByRate, model: EquationModel) -> LinePanel:
     shown: Mapping[str, Callable[[TransferMeasurement], float]] = {
         "latency": lambda steady: steady.latency_ms,
         "retransmissions": lambda steady: steady.retransmissions_pps,
@@ -220,10 +220,10 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
         rates = _rates(port, did)
         x = list(map(float, rates))
         y: list[float | None] = [value(did[port.name, rate]) for rate in rates]
-        curves.append(Curve(label=port.label, x=x, y=y))
+        curves.append(ChartCurve(label=port.label, x=x, y=y))
         predicted = [model[port.name, rate] for rate in rates]
         if figure.shows == "latency" and any(each is not None for each in predicted):
-            curves.append(Curve(label=f"{port.label}, equation 1", x=x, y=predicted, dashed=True))
+            curves.append(ChartCurve(label=f"{port.label}, equation 1", x=x, y=predicted, dashed=True))
     values = [each for curve in curves for each in curve.y if each]
     apart = figure.shows == "latency" and max(values) > _FAR_APART * min(values)
     return LinePanel(

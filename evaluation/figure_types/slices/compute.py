@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, ScatterPanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.slices.document import BurstSeries, Messages, Segmentation, Slices
 from evaluation.figure_types.slices.groups import (
@@ -267,7 +267,7 @@ def _group_table(groups: Mapping[int, list[int]]) -> TableResult:
 
 def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
     there = {length: values for length, values in latency_us.items() if values}
-    curve = Curve(
+    curve = ChartCurve(
         label="median, least and most",
         x=[float(length) for length in there],
         y=[float(np.median(values)) for values in there.values()],
@@ -288,7 +288,9 @@ def _segments(whole: Mapping[int, list[PacketTimes]]) -> LinePanel:
         if latencies:
             medians = np.median(np.stack(latencies), axis=0)
             curves.append(
-                Curve(label=f"{length} packets", x=list(map(float, range(1, length + 1))), y=medians.tolist())
+                ChartCurve(
+                    label=f"{length} packets", x=list(map(float, range(1, length + 1))), y=medians.tolist()
+                )
             )
     return LinePanel(
         x=ChartAxis(label="packet in the burst", low=0),

@@ -10,7 +10,7 @@ from evaluation.finding_checks import FindingFigure
 from loko.document import StrictModel
 from loko.slices.document import FrameBytes
 
-Packets = Annotated[int, Field(ge=1, le=1000)]
+BurstPackets = Annotated[int, Field(ge=1, le=1000)]
 
 
 class BurstSeries(StrictModel):
@@ -18,7 +18,7 @@ class BurstSeries(StrictModel):
 
     shows: Literal["burst-latency", "packet-latency"]
     """Latency of whole bursts by length, or of packets by their place in the burst."""
-    packets: list[Packets] = Field(min_length=1)
+    packets: list[BurstPackets] = Field(min_length=1)
     """Lengths of the bursts in packets; a stair needs all of a range, as `[1, 2, 3]` or with `up_to`."""
     up_to: bool = False
     """Whether every length from 1 to the last of `packets` is sent."""
@@ -33,7 +33,7 @@ class SegmentedMessage(StrictModel):
     """A message, which is delivered when its last packet has arrived."""
 
     name: str
-    packets: Packets
+    packets: BurstPackets
     holds: list[Literal["data", "command"]] = Field(min_length=1)
 
 

@@ -17,7 +17,7 @@ from evaluation.figure_types.slices.live_port import (
     IN_PORTS,
     OUT_PORT,
     SOURCE,
-    Frames,
+    ReleasedFrames,
     SliceReply,
     SliceRequest,
     send,
@@ -184,7 +184,7 @@ def _leaf(queue: HtbQueue) -> list[str]:
     return ["fq_codel", *room, "flows", "1", "noecn", *times]
 
 
-def _classify(frames: Frames) -> None:
+def _classify(frames: ReleasedFrames) -> None:
     """Direct frames to their queue by a filter: Open vSwitch in user space cannot tell tc the queue."""
     to_class = udp_to_class("dport", frames.udp_destination, _class(frames.release.queue))
     run(["tc", "filter", "add", "dev", EGRESS, *to_class], what="htb on the port: its filters")

@@ -68,7 +68,7 @@ even before a real-time thread. A rest that ends before the thread has left its 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class ReleasedFrames:
     """A release as the frames that carry it."""
 
     release: Release
@@ -90,7 +90,7 @@ class SliceRequest:
     """A request to send through a port at once; each host sends one release."""
 
     port: Port
-    frames: Sequence[Frames]
+    frames: Sequence[ReleasedFrames]
     sequence_offset: int
     """Offset of each frame's number, 32 bits."""
 

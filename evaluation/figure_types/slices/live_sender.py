@@ -116,7 +116,7 @@ def _sending(interface: str, ethertype: int) -> socket.socket:
     return raw
 
 
-class _Vector(ctypes.Structure):
+class _IoVector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_char_p), ("length", ctypes.c_size_t)]
 
 
@@ -126,7 +126,7 @@ class _Header(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_void_p),
         ("name_length", ctypes.c_uint),
-        ("vectors", ctypes.POINTER(_Vector)),
+        ("vectors", ctypes.POINTER(_IoVector)),
         ("vector_count", ctypes.c_size_t),
         ("control", ctypes.c_void_p),
         ("control_length", ctypes.c_size_t),
@@ -147,7 +147,7 @@ class FrameBatch:
     """Frames that are ready to leave by one system call."""
 
     def __init__(self, frames: Sequence[bytes]) -> None:
-        self._vectors = (_Vector * len(frames))(*[_Vector(frame, len(frame)) for frame in frames])
+        self._vectors = (_IoVector * len(frames))(*[_IoVector(frame, len(frame)) for frame in frames])
         self._messages = (_Message * len(frames))()
         for message, vector in zip(self._messages, self._vectors, strict=True):
             message.header.vectors, message.header.vector_count = ctypes.pointer(vector), 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evaluation.figure_types.slices import htb_port, policed_port, tcp_port
 from evaluation.figure_types.slices.htb_port import HtbRequest
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
-from evaluation.figure_types.slices.live_port import OTHER, SOURCE, Frames
+from evaluation.figure_types.slices.live_port import OTHER, SOURCE, ReleasedFrames
 from evaluation.figure_types.slices.policed_port import PolicedRequest, Policer
 from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.instruments.virtual_session import install
@@ -175,7 +175,9 @@ def transmit_live(
         flow, slot_ns = _flow(number, release), on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps
         frame = frame_of(lab, flow)
         frames.append(
-            Frames(release=release, frame=frame, udp_destination=flow.udp_destination, slot_ns=slot_ns)
+            ReleasedFrames(
+                release=release, frame=frame, udp_destination=flow.udp_destination, slot_ns=slot_ns
+            )
         )
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):

@@ -11,8 +11,8 @@ from pydantic import Field
 from evaluation.facts import Fact
 from evaluation.figure import (
     NOTHING_MEASURED,
-    Answer,
     Check,
+    ClaimOutcome,
     Evidence,
     Judgement,
     NotTestable,
@@ -491,7 +491,7 @@ def _name(statistic: Statistic) -> str:
     return words.get(statistic, f"{statistic[1:]} % quantile")
 
 
-def _count(counts: Sequence[int], points: Sequence[PointResult]) -> Answer:
+def _count(counts: Sequence[int], points: Sequence[PointResult]) -> ClaimOutcome:
     if not sum(point.packets for point in points):
         return NOTHING_MEASURED
     bad = sum(counts)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, TimePanel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, Panel, TimePanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from evaluation.figure_types.time_triggered.trial import SlotFrameTimes, SlotTrial
@@ -200,9 +200,9 @@ def _table(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], *, l
     return TableResult(columns=columns, rows=rows)
 
 
-def _distribution(label: str, values: NDArray[np.float64]) -> Curve:
+def _distribution(label: str, values: NDArray[np.float64]) -> ChartCurve:
     shares = np.linspace(0, 1, min(_SHARES, len(values)))
-    return Curve(
+    return ChartCurve(
         label=label,
         x=np.quantile(values, shares).tolist(),
         y=(100 * shares).tolist(),

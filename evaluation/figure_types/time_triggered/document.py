@@ -10,7 +10,7 @@ from evaluation.finding_checks import FindingFigure
 from loko.document import StrictModel
 from loko.schedule.sources import STALL_THRESHOLD_US
 
-Path = Literal["sockets", "timed-sockets", "packet-ring"]
+SendPath = Literal["sockets", "timed-sockets", "packet-ring"]
 """How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
 and the queue ETF, or rings of packet sockets."""
 
@@ -48,7 +48,7 @@ class TimeTriggeredCase(StrictModel):
     """Mean load that the other hosts put on the cable between the switches."""
     cross_burst_frames: int = Field(default=1, ge=1)
     """Frames that these hosts hand over at once, at the rate of their cables."""
-    path: Path = "packet-ring"
+    path: SendPath = "packet-ring"
     """How the frames reach the network, in real time only."""
     watch_us: float = Field(default=100, ge=0, le=10_000)
     """How long before a slot the sender wakes up and polls the clock; 0: a timer wakes it for the slot.

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
+from evaluation.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel
 from evaluation.figure import lab_of
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.allocation import allocation_of
@@ -31,7 +31,7 @@ from loko.network import RoutedFlow, shortest_path
 from loko.scenario import OpenFlow
 from loko.split import split
 
-Found = Mapping[tuple[OpenFlow, int], Allocation]
+VersionNumbers = Mapping[tuple[OpenFlow, int], Allocation]
 """Allocation of a switch by version and number of entries."""
 
 
@@ -53,7 +53,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
         raise InputError(f"{figure.name}: flows cross different numbers of switches; split the figure")
     switches = lengths.pop()
     sizes = sorted({*figure.tables, figure.entries})
-    results: Found = {
+    results: VersionNumbers = {
         (version, entries): allocation_of(figure, lab, figure.allocation, entries=entries, openflow=version)
         for version in OpenFlow
         for entries in sizes
@@ -154,14 +154,14 @@ def _guarantee_ms(allocation: Allocation, switches: int) -> float | None:
 
 def _panels(
     figure: Versions,
-    results: Found,
+    results: VersionNumbers,
     carried: Mapping[OpenFlow, VersionResult],
     sizes: list[int],
     switches: int,
 ) -> list[Panel]:
     x = [float(entries) for entries in sizes]
     guarantees = [
-        Curve(
+        ChartCurve(
             label=f"guarantee, OpenFlow {version.value}",
             x=x,
             y=[_guarantee_ms(results[version, entries], switches) for entries in sizes],
@@ -170,7 +170,7 @@ def _panels(
         for version in OpenFlow
     ]
     worst = [
-        Curve(
+        ChartCurve(
             label=f"latest packet, OpenFlow {version.value}",
             x=[float(figure.entries)],
             y=[result.worst_ns / 1e6],
@@ -178,7 +178,7 @@ def _panels(
         for version, result in carried.items()
     ]
     processing = [
-        Curve(
+        ChartCurve(
             label=f"OpenFlow {version.value}",
             x=x,
             y=[results[version, entries].service.processing_ns / 1e3 for entries in sizes],
@@ -196,7 +196,7 @@ def _panels(
 
 
 def _findings(
-    figure: Versions, results: Found, carried: Mapping[OpenFlow, VersionResult], switches: int
+    figure: Versions, results: VersionNumbers, carried: Mapping[OpenFlow, VersionResult], switches: int
 ) -> dict[str, float]:
     findings: dict[str, float] = {}
     for (version, entries), allocation in results.items():
