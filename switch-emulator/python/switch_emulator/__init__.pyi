@@ -9,8 +9,9 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
 ``openflow_enabled``, ``ip_address``, ``netmask``, ``gateway``, ``controller_address``, ``controller_port``,
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"``,
-``"spec"``, ``{"without": names}`` or ``{"only": names}``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
-TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
+``"spec"``, ``{"without": names}`` or ``{"only": names}``, see ``docs/quirks.md``), ``control``
+(``"session"``, or ``"network"`` for a board that makes its TCP connection itself, by frames on its native
+ports), ``ip_address``, ``netmask``, ``gateway``,
 ``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``,
 ``loop_phase_ns``, ``timer_phase_ns``. Other devices have ``mac`` only.
 """
