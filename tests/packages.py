@@ -31,7 +31,7 @@ PACKAGES: Final = {
         *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),
         *("guarantees", "outcome", "records", "result", "runs", "verdicts"),
     },
-    "runs": {"options", "planned_control", "runner", "senders", "traffic", "virtual"},
+    "runs": {"options", "planned_control", "quirks", "runner", "senders", "traffic", "virtual"},
     "work": {"executor", "files", "progress", "provenance"},
 }
 """The modules at the root of `evaluation`, in groups that count as packages. Each subfolder is one, too."""

@@ -9,7 +9,7 @@ import switch_emulator
 import typer
 
 from evaluation.fleet.bisection import Bisection, bisect
-from evaluation.fleet.check import Check, described
+from evaluation.fleet.check import ControllerCheck, described
 from evaluation.progress import waiting_console
 from evaluation.quirks import VARIABLE, Quirks
 from loko.commands.for_programs import print_csv, print_json
@@ -18,7 +18,7 @@ from loko.document import InputError
 _COLUMNS = ("quirk", "breaks")
 
 
-def bisect_check(check: Check, *, as_json: bool, as_csv: bool) -> int:
+def bisect_check(check: ControllerCheck, *, as_json: bool, as_csv: bool) -> int:
     """Print which deviations break a check, and each run on standard error. Return the exit status.
 
     Raises `InputError` if there is no check, or if it also fails without deviations.

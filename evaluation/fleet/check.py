@@ -19,7 +19,7 @@ from loko.document import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ControllerCheck:
     """A command that passes if it ends with status 0 in time."""
 
     command: tuple[str, ...]

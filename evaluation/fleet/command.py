@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from evaluation.fleet.bisect_command import bisect_check
-from evaluation.fleet.check import Check
+from evaluation.fleet.check import ControllerCheck
 from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
 from evaluation.fleet.results import FleetResult, LatencyStats
 from loko.commands.for_programs import print_csv, print_json, refuse_both
@@ -80,7 +80,7 @@ def bench_controller(
     refuse_both(as_json=as_json, as_csv=as_csv)
     _refuse_idle_options(context, bisect_quirks=bisect_quirks, connects=connect is not None)
     if bisect_quirks:
-        check = Check(
+        check = ControllerCheck(
             command=tuple(command or ()),
             timeout_s=check_timeout_s,
             controller=None if connect is None else _address(connect),

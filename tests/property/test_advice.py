@@ -133,10 +133,10 @@ def test_advice_that_is_followed_is_granted(
         answer = asked_for(lab, admission, request, path)
         if isinstance(answer, Admitted):
             continue
-        if not (remedy := answer.remedy):
+        if not (suggestion := answer.suggestion_text):
             assert nothing_smaller_fits(lab, admission, request, path)
             continue
-        advised = follow(remedy, request)
+        advised = follow(suggestion, request)
         assert answer.as_values()["would_fit"] == {
             name: value
             for name, value in {**advised[0]._asdict(), "deadline_ns": advised[1]}.items()
@@ -144,10 +144,10 @@ def test_advice_that_is_followed_is_granted(
         }
         for more in bit_more(advised, request):
             again = asked_for(lab, admission, more, path)
-            assert isinstance(again, Refusal), (remedy, more)
+            assert isinstance(again, Refusal), (suggestion, more)
         assert used(lab, admission) == before, "asking admits nothing"
         granted = asked_for(lab, admission, advised, path)
-        assert isinstance(granted, Admitted), (remedy, str(granted))
+        assert isinstance(granted, Admitted), (suggestion, str(granted))
 
 
 @settings(deadline=None, max_examples=150)

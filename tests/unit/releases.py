@@ -117,7 +117,10 @@ class _Run:
                 for output in board.outputs():
                     if output.kind == "frame":
                         self._forward(name, output.port, output.at_ns, output.data, departed)
-                    assert output.kind != "event", output
+                    is_misread = output.data.startswith(
+                        b"message of type"
+                    )  # an entry of another cookie stays
+                    assert output.kind != "event" or is_misread, output
         return [
             Seen(flow=flow, sent_ns=at, departed_ns=departed.get(number))
             for number, (flow, at) in enumerate(sent)

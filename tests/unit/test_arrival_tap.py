@@ -27,7 +27,7 @@ class Listener:
         frames, self.frames = self.frames, []
         return frames
 
-    def forget(self) -> None:
+    def purge(self) -> None:
         self.frames = []
 
     def close(self) -> None:

@@ -64,9 +64,9 @@ class Scripted:
             self.deaf -= 1
             if self.deaf >= 0:
                 return
-            flood = bytes.fromhex("00000000fffb0008")
-            header = bytes.fromhex("010d") + (16 + 8).to_bytes(2, "big") + bytes(4)
-            writer.write(header + message[8:12] + message[14:16] + b"\x00\x08" + flood)
+            flood = bytes.fromhex("00000008fffb0000")
+            header = bytes.fromhex("010d") + (16 + 8 + len(frame)).to_bytes(2, "big") + bytes(4)
+            writer.write(header + b"\xff" * 4 + message[14:16] + b"\x00\x08" + flood + frame)
             return
         self.packet_ins += 1
         if self.ignores and self.packet_ins % self.ignores == 0:

@@ -173,7 +173,7 @@ class EndlessFeed:
     def __init__(self) -> None:
         self.put = 0
 
-    async def tell(self, put: Callable[[EncodedEvents], Coroutine[Any, Any, None]]) -> None:
+    async def publish(self, put: Callable[[EncodedEvents], Coroutine[Any, Any, None]]) -> None:
         while True:
             await put(EncodedEvents(bytes(100_000), b"", b""))
             self.put += 1
