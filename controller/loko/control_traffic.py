@@ -81,7 +81,7 @@ class MessageType(Enum):
 
 
 _OF_DRIVER: Final = (MessageType.HEARTBEAT, MessageType.CHANGE)
-"""What the switch driver sends; one segment at a time is on its way or unanswered."""
+"""Messages of the switch driver; one segment at a time is on its way or unanswered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class TimeBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Interference:
-    """What takes the CPU away from the flows."""
+    """Load that takes the CPU away from the flows."""
 
     messages: TimeBucket
     """CPU time that messages of the controller ask for."""
@@ -140,7 +140,7 @@ class MessageRate:
 
 
 ControlTraffic = Mapping[MessageType, MessageRate]
-"""What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
+"""Messages that the controller may send to one switch while flows are guaranteed: no others."""
 
 NO_MESSAGES: Final[ControlTraffic] = MappingProxyType({})
 """A silent controller. What the board does by itself is reserved for all the same (`interference`)."""
@@ -252,7 +252,7 @@ _LESS: Final = {
 def served_traffic(
     changes_per_s: float, others: ControlTraffic, *, compare_s: float = COMPARISON_S
 ) -> ControlTraffic:
-    """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less.
+    """Return the messages of `loko serve`, with the further ones stated. Raises `InputError` for less.
 
     Tables are compared every `compare_s` seconds, and links asked for halfway between (0: never).
     """

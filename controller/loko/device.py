@@ -119,7 +119,7 @@ class StackTimers(StrictModel):
 
 
 class ControlCost(StrictModel):
-    """What messages of the controller cost: interrupt + segment + each message, and each visited entry."""
+    """Cost of the controller's messages: interrupt + segment + each message, and each visited entry."""
 
     interrupt_ps: Count
     segment_ps: Count
@@ -170,7 +170,7 @@ class Housekeeping(StrictModel):
 
 
 class ConsoleCost(StrictModel):
-    """What the serial console costs; it works between the frames."""
+    """Cost of the serial console; it works between the frames."""
 
     character_ps: Count
     command_ps: Count
@@ -253,7 +253,7 @@ class OpenFlow13Cost(StrictModel):
 
 
 class Cpu(StrictModel):
-    """What the CPU needs for a frame."""
+    """CPU time of a frame."""
 
     base_ps: Count
     per_byte_ps: Count

@@ -226,14 +226,14 @@ def error_at(path: Path, location: Sequence[int | str], message: str) -> InputEr
 
 
 class DocumentError(NamedTuple):
-    """What is wrong with a document."""
+    """Fault of a document."""
 
     at: Sequence[int | str]
     """Location of the part to look at."""
     name: str
-    """What the document calls the part that is wrong; empty for the whole document."""
+    """Path of the wrong part within the document; empty for the whole document."""
     message: str
-    """What is wrong, in one line."""
+    """The fault, in one line."""
 
 
 def document_errors(error: ValidationError) -> list[DocumentError]:
@@ -268,7 +268,7 @@ _MESSAGES: Final = {
         "must be keys with values, as in 'name: value'",
     ),
 }
-"""What pydantic's errors mean to whoever wrote the document, by their type."""
+"""Texts of pydantic's errors for the author of a document, by type."""
 _LONGEST: Final = 40
 """A longer value is not repeated."""
 

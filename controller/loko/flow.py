@@ -32,7 +32,7 @@ def _id(text: str) -> str:
 
 FlowId = Annotated[str, AfterValidator(_id), WithJsonSchema({"type": "string", "pattern": FLOW_ID})]
 FiveTuple = tuple[str, str, int, int]
-"""What tells UDP flows apart on the wire, with hosts by name: fields 1 to 4 of a flow."""
+"""Key of a UDP flow on the wire, with hosts by name: fields 1 to 4 of a flow."""
 
 
 class Flow(NamedTuple):

@@ -15,7 +15,7 @@ _TCP_HEADERS_BYTES: Final = 14 + 20 + 20
 
 
 class Addressed(Protocol):
-    """What is known of a sender's frames: the hosts at both ends, the UDP ports and the size."""
+    """Description of a sender's frames: the hosts at both ends, the UDP ports and the size."""
 
     @property
     def source(self) -> str:

@@ -116,14 +116,14 @@ class Lookup(StrictModel):
 
 
 class ForwardingServer(StrictModel):
-    """What forwards the frames of all ports one after another, with a buffer before it."""
+    """Server that forwards the frames of all ports one after another, with a buffer before it."""
 
     rate_bps: Count
     """Of frames with their FCS, of all ports together."""
     buffer_bytes: Count | None = None
     """Bytes of whole frames that it holds, with the one that it works on."""
     buffer_frames: Count | None = None
-    """The same, counted in frames."""
+    """Size of the buffer in frames."""
 
     @model_validator(mode="after")
     def _has_one_buffer(self) -> Self:
@@ -168,7 +168,7 @@ class Throttle(StrictModel):
 
 
 class SettlingTime(StrictModel):
-    """What happens to an entry that arrives while the previous one is still settling."""
+    """Handling of an entry that arrives while the previous one is still settling."""
 
     least_ns: Count
     most_ns: Count
@@ -191,7 +191,7 @@ class OpenFlowAgent(StrictModel):
     """How entries get from the agent to the chip."""
 
     barrier: Literal["agent", "chip"] = "agent"
-    """What the reply to a barrier means: the agent has processed all entries, or the chip has them."""
+    """Meaning of the reply to a barrier: the agent has processed all entries, or the chip has them."""
     throttle: Throttle | None = None
     settling: SettlingTime | None = None
     writer: Writer | None = None

@@ -1,4 +1,4 @@
-"""What admission may use of every switch of a lab."""
+"""Limits of admission on every switch of a lab."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ SplitsOf = Callable[[Lab, Mapping[str, float]], Mapping[str, Frontier]]
 
 
 class Allocator:
-    """What admission may use of the switches of a lab, for one scheme after another.
+    """Limits of admission on the switches of a lab, for one scheme after another.
 
     The service curves of the switches depend on no scheme: they are made once, and shared by switches of the
     same profile that frames of the same sizes can reach.
     """
 
     def __init__(self, lab: Lab, scenario: Scenario, traffic: ControlTraffic | None = NO_MESSAGES) -> None:
-        """What the controller may send to each switch is taken out, and so are the boards' interruptions.
+        """Subtract the messages that the controller may send, and the boards' interruptions.
 
-        With `AS_PRINTED` nothing is. Raises `InputError` if a switch gives no worst case.
+        With `AS_PRINTED` nothing is subtracted. Raises `InputError` if a switch gives no worst case.
         """
         self._lab, self._scenario, self._traffic = lab, scenario, traffic
         self._alone: LazyMapping[str, tuple[Profile | GenericSwitch, Interference, SwitchService]] = (

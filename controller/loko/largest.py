@@ -46,7 +46,7 @@ class LargestSet:
     """The largest set that was found, and what is proven about others."""
 
     plan: Plan
-    """What the admission control grants of it, and why it refuses the rest."""
+    """Flows of it that the admission control grants, and its refusals of the rest."""
     in_order: int
     """How many flows fit if they are requested in the given order."""
     bound: int
@@ -60,7 +60,7 @@ class LargestSet:
         return len(self.plan.accepted) == self.bound
 
     def as_values(self) -> dict[str, object]:
-        """What is proven, as plain values, for JSON."""
+        """Return the proven result as plain values, for JSON."""
         return {
             "is_proven": self.is_proven,
             "bound": self.bound,
@@ -112,11 +112,11 @@ class _Column(NamedTuple):
     """All flows of the kind."""
     path: Path
     demands: tuple[ResourceDemand, ...]
-    """What each of the flows demands."""
+    """Demand of each flow."""
 
     @property
     def path_and_kind(self) -> tuple[str, Path, int]:
-        """What flows must have in common so that rate and burst alone decide which asks for more."""
+        """Key of flows that only rate and burst tell apart."""
         first = self.flows[0]
         return first.source, self.path, first.frame_bytes
 

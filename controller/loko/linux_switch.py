@@ -34,7 +34,7 @@ class LinuxTable(StrictModel):
 
 
 class LinuxCpu(StrictModel):
-    """What the CPU needs for a frame, and how many frames wait before and after it."""
+    """CPU time of a frame, and lengths of the queues before and after it."""
 
     base_ps: Count
     per_byte_ps: Count
@@ -46,7 +46,7 @@ class LinuxCpu(StrictModel):
 
 
 class LinuxInterference(StrictModel):
-    """What takes the CPU away: ticks with a period, and stalls with exponential gaps and a Pareto length."""
+    """Interruptions of the CPU: ticks with a period, and stalls with exponential gaps and a Pareto length."""
 
     tick_period_ns: Count
     tick_ns: Count

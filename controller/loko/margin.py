@@ -46,7 +46,7 @@ class Margin(NamedTuple):
     slower_ppm: int
     """In millionths of the profile's times, rounded down. 0: nothing at all."""
     beyond: MarginLimit | None
-    """What falls beyond that; None if nothing does, up to ten times the profile's times."""
+    """First failure beyond that; None if nothing does, up to ten times the profile's times."""
 
     def describe(self, *, is_robust: bool) -> str:
         """Return it in words. If `is_robust`, the times are those at the slow ends of the ranges."""

@@ -40,7 +40,7 @@ class FlowKind(StrictModel):
     weight: _Positive = 1.0
     """How frequent it is among the requests, relative to the other kinds."""
     value: _Positive = 1.0
-    """What an accepted flow is worth."""
+    """Value of an accepted flow."""
     deadline_ms: _Positive | None = None
     """A flow whose guarantee is longer is worth nothing."""
     between: list[TrafficPair] | None = Field(default=None, min_length=1)
@@ -60,7 +60,7 @@ class FlowKind(StrictModel):
 
 
 class Mix(StrictModel):
-    """What is expected to be requested: independent requests, as often as the weights say."""
+    """Expected requests: independent, as often as the weights say."""
 
     kinds: list[FlowKind] = Field(min_length=1)
     requests: int | None = Field(default=None, ge=1, le=_MOST_REQUESTS)

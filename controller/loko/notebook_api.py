@@ -1,4 +1,4 @@
-"""What `from loko import …` gives to programs and notebooks beside types and readers: `model` and `plan`.
+"""Functions that `from loko import …` offers to programs and notebooks: `model` and `plan`.
 
 They do what the commands of the same names do, with the same defaults, so they give the same guarantees.
 """
@@ -37,7 +37,7 @@ def model(
     action: ActionType | str | None = None,
     openflow: OpenFlow | str = OpenFlow.V1_0,
 ) -> SwitchService:
-    """What a switch guarantees to all its flows together: rate, latency and buffer (`loko model`).
+    """Return the service curve of a switch: rate, latency and buffer (`loko model`).
 
     A profile may also be given by name or path. Whatever is left out is unknown: the result holds for its
     worst case. `match` and `action` are the words of the command line, such as ``five-tuple`` and ``output``;

@@ -1,4 +1,4 @@
-"""What people ask for: flows, each with a deadline if it has one, in a file, written by hand or exported.
+"""Requested flows, with their deadlines if any, in a file that was written by hand or exported.
 
 YAML, JSON or CSV. Rates, sizes and times with units (``rate: 2.3 Mbit/s``, ``burst: 2 frames``, ``deadline: 5
 ms``), or in base units as programs write them (``rate_bps: 2300000``). All errors are reported at once.
@@ -44,7 +44,7 @@ class Request(NamedTuple):
     flow: Flow
     """If a period is stated, the rate is one frame per period and the burst, if not stated, one frame."""
     deadline_ns: float | None = None
-    """What the guarantee must not exceed. None: any guarantee will do."""
+    """Upper limit of the guarantee. None: any guarantee will do."""
     period_ns: int | None = None
     """The flow sends one frame per period, and no more. None: no period is stated."""
 
@@ -176,7 +176,7 @@ class _Row(NamedTuple):
     values: object
     check: Callable[[object], RequestDocument]
     line: Callable[[Sequence[int | str]], int | None]
-    """Gives the line of a part of the request, from its location."""
+    """Line of a part of the request, by its location."""
 
 
 def _each(

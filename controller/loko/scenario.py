@@ -1,4 +1,4 @@
-"""What is fixed about the traffic and the table of a switch: the dimensions of the paper's Table 1."""
+"""Scenarios: the fixed traffic and table of a switch, in the dimensions of the paper's Table 1."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MatchType(Enum):
 
     @property
     def oxms(self) -> tuple[str, ...]:
-        """The same fields in OpenFlow 1.3, in the firmware's order: each after those it presupposes."""
+        """Fields of the match in OpenFlow 1.3, in the firmware's order: each after its prerequisites."""
         return _OXMS[self]
 
 
@@ -142,7 +142,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What is promised about a switch's table and traffic; each dimension may be `UNKNOWN` (section 4).
+    """Promises about a switch's table and traffic; each dimension may be `UNKNOWN` (section 4).
 
     `packet_sizes_bytes` lists every frame size (with FCS) that may pass.
     """

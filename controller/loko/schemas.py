@@ -16,7 +16,7 @@ from loko.lab import lab_schema
 from loko.requests import RequestDocument
 
 SCHEMAS: Final = ("lab", "flows", "profile")
-"""What there are schemas of."""
+"""Kinds of documents that have a schema."""
 SCHEMA_FOLDER: Final = ".schemas"
 """Where a new lab has them, beside its file."""
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -177,7 +177,7 @@ def _no_cost(_: ActionCosts) -> tuple[ActionCost, ...]:
     return ()
 
 
-# What an action costs beside the output that ends it. Strip-vlan counts as on tagged frames, the dearer case.
+# Cost of an action beside the output that ends it. Strip-vlan counts as on tagged frames, the dearer case.
 _ACTION_COSTS: Final[dict[ActionType, Callable[[ActionCosts], tuple[ActionCost, ...]]]] = {
     ActionType.OUTPUT: _no_cost,
     ActionType.SET_VLAN_ID: lambda costs: (costs.set_vlan,),
@@ -250,7 +250,7 @@ def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchService:
-    """What a switch guarantees to all its flows together in a scenario (section 4), and why."""
+    """Service curve of a switch in a scenario (section 4), with its derivation."""
 
     profile: Profile | GenericSwitch
     scenario: Scenario

@@ -1,4 +1,4 @@
-"""What guarantees about a device allow for beyond its own numbers (docs/model.md, section 14).
+"""Tolerances of guarantees beyond a device's own numbers (docs/model.md, section 14).
 
 A rate is promised in the clock of its sender and served in the clock of the board. `Tolerance.stretch`
 converts between the two, and every admission scheme uses it.

@@ -1,4 +1,4 @@
-"""What-if questions: the requests if flows came or went, and what that changes for the others."""
+"""Dry runs of plans: the requests if flows came or went, and the changes for the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def changed(
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What differs between two plans for the flows that both contain."""
+    """Differences between two plans for the flows that both contain."""
 
     accepted_now: tuple[str, ...]
     refused_now: tuple[str, ...]

@@ -28,7 +28,7 @@ class ControllerCheck:
     """Where boards connect while it runs; None: it makes its own, for example by the fixtures for pytest."""
     boards: int
     openflow_version: int
-    """What the boards speak (wire version number); 0: as the controller asks."""
+    """Wire version of the boards; 0: as the controller asks."""
 
     async def passes(self, quirks: Quirks) -> bool:
         """Run it against boards with this behaviour. It and all that it has started have ended afterwards.

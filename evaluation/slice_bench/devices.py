@@ -90,7 +90,7 @@ class VirtualSliceDevice:
         port = self._port.model_copy(update={"queues": first})
         task = Transfer(port, self._profile, frame_bytes, Tcp(congestion_control="cubic"), duration_ns, seed)
         did = transfer(task)
-        # What is on its way when the transfer ends arrives afterwards, and does not count.
+        # Frames on their way when the transfer ends arrive afterwards, and do not count.
         received_ns = did.segments.received_ns
         in_time = int(((received_ns != LOST) & (received_ns <= duration_ns)).sum())
         return min(did.delivered_bytes, in_time * payload(Transport.TCP, frame_bytes))

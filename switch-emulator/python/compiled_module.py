@@ -53,7 +53,7 @@ class CompiledModule(BuildHookInterface[Any]):
             self._made.cleanup()
 
     def _marks(self) -> dict[str, bytes]:
-        """What tells the installed package its commit, and whether somebody has changed it."""
+        """File that tells the installed package its commit, and whether it has local changes."""
         spec = importlib.util.spec_from_file_location("provenance", CHECKOUT / "evaluation/provenance.py")
         assert spec is not None
         assert spec.loader is not None

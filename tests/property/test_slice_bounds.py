@@ -274,7 +274,7 @@ def test_a_backlog_is_served_at_the_predicted_rate(
     length = counted(Scheduler.HTB, frame)
     assume(len(received) > 20 * (group + burst // length + 2))
     found_bps = (len(received) - 1) * length * 8e9 / (received[-1] - received[0])
-    # What is counted may begin or end anywhere in a round of bucket and refill.
+    # The interval may begin or end anywhere in a round of bucket and refill.
     refill = rate_mbps * 1e6 / LINK_BPS * on_wire(frame) / length
     margin = ((group + burst / length) / max(1 - refill, 0.1) + 2) / len(received)
     assert found_bps == pytest.approx(counted_bps(port, port.queues[0], frame), rel=0.005 + margin)

@@ -58,7 +58,7 @@ def test_control_plane_times_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("the_case", "switch_us", "tolerance_us"),
     [
-        # What the paper prints (sections 3.3.3, 4, 6), with half of its last digit as tolerance.
+        # Numbers of the paper (sections 3.3.3, 4, 6), with half of the last digit as tolerance.
         (case(17, "five-tuple", 306), 257, 0.5),
         (case(128, "five-tuple", 306), 1350, 5),
         (case(1, "port", 1516), 322, 2),

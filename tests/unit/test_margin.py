@@ -97,7 +97,7 @@ def test_a_full_rate_that_is_given_away_leaves_no_slack() -> None:
     )
 
 
-# What a margin promises -----------------------------------------------------------------------------------
+# Promises of a margin -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", BOARD_SCHEMES)

@@ -210,7 +210,7 @@ def test_the_advice_to_wait_is_true(scheme: str, lab: str, seed: int) -> None:
     lived(empty(scheme, LABS[lab]), LABS[lab], Random(seed))
 
 
-# What the theorems require of all flows that ever existed, checked interval by interval as defined.
+# Requirements of the theorems on all flows that ever existed, checked interval by interval.
 
 
 @dataclass(frozen=True)

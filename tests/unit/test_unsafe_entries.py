@@ -161,7 +161,7 @@ def test_what_a_switch_lists_is_compared_field_by_field() -> None:
     assert str(sent) == "in_port 3 nw_src 10.0.0.0/8 cookie 0x1"
 
 
-# What a board would do with them.
+# Behaviour of a board with these entries.
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from loko.network import Hop, ShortestPaths, visits
 
 
 class PreparedPath(Protocol):
-    """What a scheme needs to know about a path."""
+    """A path as a scheme sees it."""
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -36,7 +36,7 @@ Route = TypeVar("Route", bound=PreparedPath)
 _CACHED_ROUTES: Final = 1 << 16
 """The most switches on all kept paths, in each of two generations: enough for all paths in a ring of 31."""
 _CACHED_PER_SWITCH: Final = 64
-"""The same in a large network, per switch of the lab."""
+"""As above, in a large network, per switch of the lab."""
 _LEAST_SWITCHES: Final = 8
 """A shorter path counts as if it had this many switches, because of the memory that any path takes."""
 

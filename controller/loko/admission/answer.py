@@ -19,7 +19,7 @@ from loko.units import EXACT, readable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HopTerm:
-    """What a flow takes of one switch on its path, and what the switch adds to its delay."""
+    """Share of one switch that a flow takes, and the delay that the switch adds."""
 
     switch: str
     output_port: int
@@ -62,7 +62,7 @@ class Admitted(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """What a refused request would have to ask for instead. A value of None may stay as it is."""
+    """Smaller request that would be granted in place of a refused one. A value of None may stay as it is."""
 
     rate_bps: int | None = None
     """The highest rate that is granted."""
@@ -101,7 +101,7 @@ class Refusal(NamedTuple):
     flow: Flow
     switch: str
     quantity: str
-    """What runs out, such as rate, burst, entries."""
+    """Limiting quantity, such as rate, burst, entries."""
     used: float
     requested: float
     allowed: float
@@ -116,14 +116,14 @@ class Refusal(NamedTuple):
 
     @property
     def suggestion(self) -> Suggestion:
-        """What to ask for instead, which is granted as things are when this is read; empty if nothing is."""
+        """Smaller request that is granted as things are when this is read; empty if there is none."""
         if isinstance(self.advice, str):
             return Suggestion()
         return self.advice if isinstance(self.advice, Suggestion) else self.advice(self)
 
     @property
     def suggestion_text(self) -> str:
-        """What to ask for instead, or what else to do, in words. Empty if nothing smaller is granted."""
+        """The suggestion, or another way out, in words. Empty if nothing smaller is granted."""
         return self.advice if isinstance(self.advice, str) else str(self.suggestion)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What released flows may have left at a server. They are charged until it provably no longer matters.
+"""Backlog that released flows may have left at a server, charged until it provably has no effect.
 
 A backlog outlives the flow that sent it. So a flow counts at a server until the last of its frames must have
 arrived there. Then its burst joins the *residual backlog* K, which falls at the rate that the flows that
@@ -24,7 +24,7 @@ off and NTP slews."""
 _LONGEST_WAIT_NS: Final = 3_600_000_000_000
 
 Payload = TypeVar("Payload")
-"""What a server keeps about a flow."""
+"""State that a server keeps of a flow."""
 
 
 @dataclass(slots=True)

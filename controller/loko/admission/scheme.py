@@ -28,7 +28,7 @@ class ResourceShare(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What the admitted flows, and the control traffic, use of one switch."""
+    """Resources of one switch that admitted flows and control traffic use."""
 
     shares: tuple[ResourceShare, ...]
     delay_ns: float

@@ -1,4 +1,4 @@
-"""What would fit instead of a refused flow. It is found by trying, and only when somebody reads it.
+"""Smaller requests in place of a refused flow. They are found by trying, and only when somebody reads it.
 
 No formula for one limit can tell: a flow that keeps to it may exceed the next one, at another switch. So the
 answer is a request that was tried, and that is granted as things are.

@@ -358,7 +358,7 @@ def _single_visits(allocations: Mapping[str, Allocation]) -> str:
 
 
 class _Limits:
-    """What may be used of a switch, and its delay bound. Switches with the same allocation share one."""
+    """Limits of a switch, and its delay bound. Switches with the same allocation share one."""
 
     __slots__ = (
         "allocation",
@@ -390,7 +390,7 @@ class _Limits:
             sizes = range(min(sizes), max(sizes) + 1)
         self.allocation = allocation
         self.control = control
-        """What control traffic uses, without any flow."""
+        """Usage by control traffic, without any flow."""
         self.max_rate_bps = allocation.max_rate_bps
         self.max_burst_bytes = allocation.max_burst_bytes
         planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
@@ -415,7 +415,7 @@ class _Limits:
 
 
 class _SwitchState:
-    """What is used of one switch, and what may be used.
+    """Usage of one switch, and its limits.
 
     Sums are exact (`math.fsum`), so they depend only on the set of flows. They are computed when somebody
     asks, or when room gets tight. Until then, rooms that are no larger than what is really left are enough.

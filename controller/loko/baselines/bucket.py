@@ -86,7 +86,7 @@ class SharedBucket:
 
 
 class BucketUse(NamedTuple):
-    """What an admitted flow takes of one bucket."""
+    """Share of one bucket that an admitted flow takes."""
 
     bucket: SharedBucket
     burst_bytes: float

@@ -36,7 +36,7 @@ REFERENCE_DEVICE: Final = "zodiac-fx"
 
 @dataclass(frozen=True, kw_only=True)
 class SiloPort:
-    """What Silo knows about an output port."""
+    """State of an output port in Silo."""
 
     rate_bps: float
     """R_i, the rate of its link, counted by the clock of the fastest sender."""

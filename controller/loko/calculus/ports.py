@@ -16,7 +16,7 @@ from loko.calculus.token_buckets import RateLatency, TokenBucket, aggregate, byt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arriving:
-    """What comes by one cable: min(b + r t, L + C t) bytes in any closed interval of length t."""
+    """Arrival curve of one cable: min(b + r t, L + C t) bytes in any closed interval of length t."""
 
     bucket: TokenBucket
     """b and r: of all its flows together."""

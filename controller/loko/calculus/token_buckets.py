@@ -38,7 +38,7 @@ class TokenBucket:
             raise ValueError(f"token bucket with a negative rate or burst: {self}")
 
     def delayed(self, delay_ns: float) -> TokenBucket:
-        """What leaves an element that delays by at most `delay_ns`: the burst grows by r D (section 6.1)."""
+        """Return the output bucket of an element with this delay: the burst grows by r D (section 6.1)."""
         growth = bytes_in(rate_bps=self.rate_bps, duration_ns=delay_ns)
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes + growth)
 

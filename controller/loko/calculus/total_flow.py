@@ -34,7 +34,7 @@ class PortServer:
     """A queue of a port, in the order of arrival, and the way to it."""
 
     service: RateLatency
-    """What the port offers to its highest class, from when a frame comes to the queue."""
+    """Service curve of a port for its highest class, from a frame's arrival at the queue."""
     before_ns: float = 0.0
     """The most that a frame takes from its arrival until it is in the queue."""
     spread_ns: float = 0.0
@@ -68,7 +68,7 @@ class UnsettledError(Exception):
 
 @dataclass(slots=True)
 class _CableLoad:
-    """What comes to a server by one cable: b + r (t + J), with J = sum over servers before of (d - least)."""
+    """Arrival curve of a cable at a server: b + r (t + J), J = sum over earlier servers of (d - least)."""
 
     rate: ExactSum = field(default_factory=ExactSum)
     burst: ExactSum = field(default_factory=ExactSum)

@@ -284,7 +284,7 @@ class _SchemePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class _PlanRequest:
-    """What the command line asks of every scheme."""
+    """Options of the command line for every scheme."""
 
     lab: Lab
     before: tuple[Request, ...]
@@ -306,7 +306,7 @@ class _PlanRequest:
 
     @property
     def traffic(self) -> ControlTraffic:
-        """What the controller may send."""
+        """Limits of the controller's messages."""
         if self.changes_per_s is not None:
             others = parse_control(self.control or ())
             return served_traffic(self.changes_per_s, others, compare_s=self.compare_s)

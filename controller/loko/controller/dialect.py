@@ -1,4 +1,4 @@
-"""What switches tolerate from a driver, and how their tables change by themselves (docs/driver.md)."""
+"""Dialects of switches: accepted messages, and changes of tables by themselves (docs/driver.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
 """Entries that fit into the board's memory for a listing, even with four actions of the longest kind each
 (quirk 28). It never lists more than 20 (quirk 26)."""
 LISTABLE_13: Final = (2048 - 16) // (48 + 104 + 96)
-"""The same in OpenFlow 1.3: match and instructions of an entry have at most 96 bytes each (quirk 122), and
+"""The board in OpenFlow 1.3: match and instructions of an entry have at most 96 bytes each (quirk 122), and
 what does not fit is left out without notice (quirk 103)."""
 PACED_BATCH: Final = 2
 """FLOW_MODs in a segment if control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
@@ -28,7 +28,7 @@ all. The memory holds 192 entries, the table 128 (quirks 47 and 52); in 1.3 298 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchDialect:
-    """What a switch tolerates from a driver, and how its table changes by itself."""
+    """Messages that a switch accepts from a driver, and changes of its table by itself."""
 
     max_batch: int
     """The most FLOW_MODs in a segment; apart from renewals, at most half of them remove something."""

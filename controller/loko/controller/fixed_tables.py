@@ -20,7 +20,7 @@ _COOKIES: Final = OWN_MARK << 48
 
 @dataclass(slots=True)
 class TableEffects:
-    """What is to be done."""
+    """Tables to install."""
 
     sends: list[tuple[str, Segment]] = field(default_factory=list)
     """A switch, and what goes to it in one write."""

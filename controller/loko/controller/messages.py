@@ -25,7 +25,7 @@ from loko.controller.wire import (
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
-"""What os-ken's messages need to know about their connection."""
+"""Datapath as os-ken's messages need it."""
 
 
 def hello(xid: int) -> bytes:

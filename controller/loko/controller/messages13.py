@@ -19,7 +19,7 @@ from loko.controller.wire13 import encode, entry_of
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
-"""What os-ken's messages need to know about their connection."""
+"""Datapath as os-ken's messages need it."""
 _WHOLE_COOKIE: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 

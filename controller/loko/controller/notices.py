@@ -1,4 +1,4 @@
-"""What a switch's driver reports about its table."""
+"""Reports of a switch's driver about its table."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
 
 
 class Listener(Protocol):
-    """What is told about the switches."""
+    """Receiver of reports about the switches."""
 
     def switch_connected(self, connection: int, introduction: SwitchIdentity) -> None:
         """Called when a switch has introduced itself."""

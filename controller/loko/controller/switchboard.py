@@ -17,7 +17,7 @@ _LOG: Final = logging.getLogger("loko.controller")
 
 
 class Subscriber(Protocol):
-    """What keeps the switches' tables. All calls come from the event loop's thread."""
+    """Keeper of the switches' tables. All calls come from the event loop's thread."""
 
     def switch_connected(self, name: str) -> None:
         """Called when a switch has introduced itself, and has no other connection."""

@@ -1,4 +1,4 @@
-"""What a board does wrong with entries that other switches carry out: refused before they are sent.
+"""Entries that a board, unlike other switches, carries out wrongly: refused before they are sent.
 
 docs/driver.md lists the quirks. The driver itself minds those that depend on the order of messages.
 """

@@ -85,7 +85,7 @@ class WireEntry:
 
     @property
     def fields(self) -> tuple[object, ...]:
-        """What is compared with a listing: the match, however its open fields are written."""
+        """Key for comparing with a listing: the match, however its open fields are written."""
         return tuple(self._set_fields().items())
 
     @property
@@ -282,7 +282,7 @@ _REFUSALS: Final = {
 """Why an ADD was refused, by type and code."""
 
 WireReply = BarrierReply | TableStatsReply | FlowStatsReply | ErrorReply | PortsReply
-"""What a switch says that is of interest here."""
+"""Message of a switch."""
 
 
 def none_if_malformed(decode: Callable[[bytes], WireReply | None]) -> Callable[[bytes], WireReply | None]:

@@ -126,7 +126,7 @@ class WireEntry13(WireEntry):
 
     @property
     def fields(self) -> tuple[object, ...]:
-        """What is compared with a listing: what the entry means, whatever the order of its OXMs."""
+        """Key for comparing with a listing: the entry's meaning, whatever the order of its OXMs."""
         return (self.table, self.priority, tuple(sorted(_oxms(self.match))), self.actions)
 
     @property

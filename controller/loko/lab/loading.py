@@ -32,7 +32,7 @@ def load_lab(name_or_path: str | Path, cabling: Path | None = None) -> Lab:
 
 
 def stays_loaded() -> None:
-    """What has been loaded until now stays: the garbage collector need not look at it again and again.
+    """Keep the garbage collector from examining loaded modules again and again.
 
     For programs that have loaded a lab and go on to many decisions. In a lab of 1,000 switches these take a
     quarter to a third less time then, and none of them waits for a collection of all objects.

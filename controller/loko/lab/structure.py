@@ -1,4 +1,4 @@
-"""What a lab consists of: switches, hosts and the cables between them."""
+"""Parts of a lab: switches, hosts and the cables between them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ copyreg.pickle(MappingProxyType, lambda view: (_read_only, (dict(view),)))
 
 
 class Backend(StrEnum):
-    """What stands in the place of a board in live runs."""
+    """Stand-in for a board in live runs."""
 
     FIRMWARE = "firmware"
     """The emulated board."""
@@ -113,7 +113,7 @@ class Host:
     """A host of a lab, or one interface of a host with several: each has its own cable and addresses."""
 
     name: str
-    """What links and flows call it: `server`, or `server:eth1` if the host has several interfaces."""
+    """Its name in links and flows: `server`, or `server:eth1` if the host has several interfaces."""
     mac: str
     ip: IPv4Interface
 
@@ -129,7 +129,7 @@ class Host:
 
     @property
     def device(self) -> str:
-        """What Linux calls the interface in live labs: `server-eth1`, or `H1-eth0` as in Mininet."""
+        """Name of the interface on Linux in live labs: `server-eth1`, or `H1-eth0` as in Mininet."""
         return f"{self.machine}-{self.interface or 'eth0'}"
 
 
@@ -270,7 +270,7 @@ class Lab:
         }
 
     def peer(self, end: Endpoint) -> Endpoint | None:
-        """What is plugged in at `end`, if anything."""
+        """Return the end that is plugged in at `end`, if any."""
         return self.far_end(end.node, end.port)
 
     @property
@@ -279,7 +279,7 @@ class Lab:
         return tuple(link for link in self.links if link.a.node == link.b.node)
 
     def far_end(self, node: str, port: int) -> Endpoint | None:
-        """What is plugged in at a port of a node, if anything."""
+        """Return the end that is plugged in at a port of a node, if any."""
         return self._far_ends.get((node, port))
 
     def cables(self) -> Iterator[tuple[Endpoint, Endpoint]]:

@@ -53,7 +53,7 @@ latency_ns = {{ value = {latency_ns}, source = "assumption" }}
 
 
 def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
-    """What a lab's file says. Raises `InputError` if a switch has more cables than the device has ports."""
+    """Return the content of a lab's file. Raises `InputError` for more cables than a device has ports."""
     drawing.check()
     ports = device.ports.count.value
     cables = Counter(node for cable in drawing.cables for node in cable)
@@ -99,7 +99,7 @@ def _hosts(hosts: Iterable[str], interfaces: Mapping[str, Sequence[str]]) -> dic
 
 
 def _interfaces(drawing: Drawing, host: str) -> list[str]:
-    """What the interfaces of a host are called, in order of its cables: as drawn, or eth1, eth2 and so on."""
+    """Return the names of a host's interfaces, in order of its cables: as drawn, or eth1, eth2 and so on."""
     ends = zip(drawing.cables, drawing.interfaces or drawing.cables, strict=True)
     names = [name for nodes, named in ends for node, name in zip(nodes, named, strict=True) if node == host]
     if drawing.interfaces and len(set(names)) == len(names) and all(map(is_interface_name, names)):

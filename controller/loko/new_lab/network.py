@@ -1,4 +1,4 @@
-"""What a new lab is drawn from: switches, hosts and cables, without ports and addresses."""
+"""Network from which a new lab is drawn: switches, hosts and cables, without ports and addresses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Drawing:
     hosts: tuple[str, ...]
     cables: tuple[tuple[str, str], ...]
     interfaces: tuple[tuple[str, str], ...] = ()
-    """What the interfaces at the ends of each cable are called; empty if nobody says."""
+    """Names of the interfaces at the ends of each cable; empty if not stated."""
 
     def check(self) -> None:
         """Raise `InputError`, in one line, if no lab can be made from this drawing."""

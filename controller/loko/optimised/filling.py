@@ -31,7 +31,7 @@ _ROUNDING_BYTES: Final = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class FluidLoad:
-    """What flows ask of every switch. It is linear in the flows."""
+    """Demand of flows at every switch. It is linear in the flows."""
 
     rate_bps: Vector
     burst_bytes: Vector

@@ -40,7 +40,7 @@ _MOST_REQUESTS: Final = 600
 Splits = Mapping[str, AllocationRule]
 """The allocation rule of each switch."""
 _Rules = tuple[AllocationRule, ...]
-"""The same in the lab's order of switches."""
+"""Allocations in the lab's order of switches."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)

@@ -64,7 +64,7 @@ class _SwitchTransit(NamedTuple):
 
 
 class _FlowLoads(NamedTuple):
-    """What a flow brings to the switches of a path: one value per switch, in order."""
+    """Demand of a flow at the switches of a path: one value per switch, in order."""
 
     loads: tuple[tuple[Staircase, float, float], ...]
     """The fields of each `PortLoad` except the port."""
@@ -80,7 +80,7 @@ class _PathClass:
         self._passages: dict[int, tuple[_SwitchTransit, ...]] = {}
         """Passages by frame size."""
         self._brought: dict[tuple[float, float, int], _FlowLoads] = {}
-        """What flows bring, by rate, burst and frame size."""
+        """Demands of flows by rate, burst and frame size."""
 
     def loads_of(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _FlowLoads:
         """Return what a flow brings to the switches of a path. Raises `InputError` for an unplanned size."""
@@ -209,7 +209,7 @@ class PacketAdmission:
 
     @property
     def switches(self) -> Mapping[str, SwitchUse]:
-        """What is used of each switch."""
+        """Usage of each switch."""
         return self._switches
 
     @property

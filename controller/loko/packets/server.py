@@ -59,7 +59,7 @@ class FrameTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class FrameServer:
-    """What a switch does with the frames of a scenario, whatever the phase of its main loop."""
+    """Server model of a switch for the frames of a scenario, whatever the phase of its main loop."""
 
     times: Mapping[int, FrameTimes]
     """By frame size in bytes with FCS."""

@@ -35,7 +35,7 @@ ServerKey = tuple[int, int]
 
 
 class PortLoad(NamedTuple):
-    """What a flow brings to a switch through one of its ports."""
+    """Demand of a flow at a switch through one of its ports."""
 
     input_port: int
     staircase: Staircase
@@ -46,7 +46,7 @@ class PortLoad(NamedTuple):
 
 
 class _InputPort:
-    """What arrives at one port. Its curves have as many cells as the switch knows (`SwitchUse._know`)."""
+    """Arrivals at one port. Its curves have as many cells as the switch knows (`SwitchUse._know`)."""
 
     __slots__ = ("flows", "limit", "offered", "shaped")
 
@@ -96,7 +96,7 @@ class SwitchUse:
         self._share, self._burst = ExactSum(), ExactSum()
         self._ports: dict[int, _InputPort] = {}
         self._left: Curve = _NOTHING
-        """What the ports' shaped curves leave of the room, in the known cells."""
+        """Room that the ports' shaped curves leave, in the known cells."""
         self._known = 0
         """How many cells are known."""
         self._slacks: dict[tuple[int, Staircase], int] = {}

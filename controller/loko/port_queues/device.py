@@ -1,4 +1,4 @@
-"""What a port of a switch chip promises to its highest queue: read from the parts of a profile.
+"""Guarantees of a switch chip's port to its highest queue, read from the parts of a profile.
 
 The corrections to the switch of the books are those that `loko bench predictability` measures: the time
 between checks of the queues (epsilon), and the room that a queue has left when others are full.
@@ -78,7 +78,7 @@ def flow_rule(device: Device) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class PortDevice:
-    """What all ports of a switch have in common, counted by the clock of the fastest sender."""
+    """Common properties of a switch's ports, counted by the clock of the fastest sender."""
 
     profile: GenericSwitch
     """The device at its slowest."""
@@ -87,7 +87,7 @@ class PortDevice:
     server: PortServer
     """The highest queue of a port."""
     room_bytes: float
-    """What that queue holds at least, in bytes of frames with preamble and gap, however full others are."""
+    """Least room of that queue in bytes of frames with preamble and gap, however full others are."""
 
     @property
     def room_ns(self) -> float:

@@ -151,7 +151,7 @@ class LabSchedule:
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulingOptions:
-    """What a user asks of a schedule; None leaves the choice to the program."""
+    """Options of a schedule; None leaves the choice to the program."""
 
     scheme: SchedulingScheme = SchedulingScheme.UNCONSTRAINED
     slots: int | None = None
@@ -245,7 +245,7 @@ def frontiers_of(
     changes_per_s: float = 0.0,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Mapping[str, Frontier]:
-    """What each switch can do for frames of these sizes.
+    """Return the properties of each switch for frames of these sizes.
 
     Its own work is reserved, and what the driver sends: so many changes of its table, or a heartbeat alone.
     """

@@ -160,7 +160,7 @@ class LpRelaxation:
 _PATIENCE: Final = 3_000
 """Moves in a row by which no further flow finds a slot, after which the search gives up; at least."""
 _PATIENCE_A_FLOW: Final = 20
-"""The same for each flow, where there are many."""
+"""Paths of each flow, where there are several."""
 _MOVES_AT_ONCE: Final = 64
 """Moves between two looks at the clock."""
 _ROUNDS: Final = 8
@@ -168,7 +168,7 @@ _ROUNDS: Final = 8
 _MOST_VARIABLES: Final = 60_000
 """Of a time-indexed program that is worth the attempt."""
 _ROUNDING: Final = 1e-6
-"""What a solver's bound may be too small by."""
+"""Error by which a solver's bound may be too small."""
 _NO_LINK: Final = "no link holds more flows than slots"
 _SHARE: Final = 0.3
 """Of the time that is left, for one program at most."""

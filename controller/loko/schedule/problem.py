@@ -1,4 +1,4 @@
-"""What is to be scheduled, and what a schedule is (TSSDN, sections 3.1 and 3.2.1)."""
+"""Scheduling problems and schedules (TSSDN, sections 3.1 and 3.2.1)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ScheduleSolution:
     bound: int
     """No schedule of the same flows under the same scheme, and for S/FR on the same paths, has more flows."""
     why: str
-    """What proves the bound."""
+    """Origin of the bound."""
 
     @property
     def is_optimal(self) -> bool:

@@ -66,7 +66,7 @@ class SavedFlow(_PartialDocument):
 
 
 class SavedSchedule(_PartialDocument):
-    """What `loko schedule --json` prints, as far as it stays."""
+    """Lasting part of the output of `loko schedule --json`."""
 
     lab: str
     scheme: SchedulingScheme

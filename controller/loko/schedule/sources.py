@@ -1,4 +1,4 @@
-"""What the source of a host is told: the files that `zodiac-fx slots` reads (docs/tssdn.md, "A source")."""
+"""Configuration of a host's source: the files that `zodiac-fx slots` reads (docs/tssdn.md, "A source")."""
 
 from __future__ import annotations
 

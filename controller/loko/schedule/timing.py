@@ -22,7 +22,7 @@ GUARD_NS: Final = 2_000
 
 
 class Exclusive(StrEnum):
-    """What a flow does not share with any other in its slot."""
+    """Resources that a flow shares with no other in its slot."""
 
     LINKS = "links"
     """Its links, as in the paper. Where ports share a CPU, frames of a slot may wait for each other there."""

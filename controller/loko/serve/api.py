@@ -211,7 +211,7 @@ def _add_requests(app: FastAPI, call: _Call, metrics: RequestMetrics, *, gives_s
 
     @app.post("/v1/what-if/flow", responses=asked, tags=["flows"], openapi_extra=_body_of(FlowRequest))
     async def try_flow(request: Request) -> Response:
-        """What a flow would get if it were requested now. Nothing is reserved: another may come first."""
+        """Return the answer to a request without granting it. Nothing is reserved: another may come first."""
         return await admit("what-if", request)
 
     @app.post("/v1/what-if/slot", responses=asked, tags=["slots"], openapi_extra=_body_of(SlotRequest))
@@ -269,7 +269,7 @@ def _add_release(app: FastAPI, call: _Call) -> None:
 def _add_views(app: FastAPI, view: _Call) -> None:
     @app.get("/v1/service", responses=_responses({200: (ServiceView, "The service.")}), tags=["operation"])
     async def show_service(_: Request) -> Response:
-        """What is served under which options, whether changes need a token, whether delays are measured."""
+        """Return the lab, the options, whether changes need a token, and whether delays are measured."""
         return await view("service")
 
     @app.get("/v1/flows", responses=_responses({200: (FlowListView, "All flows.")}), tags=["flows"])
@@ -315,7 +315,7 @@ def _add_views(app: FastAPI, view: _Call) -> None:
 
     @app.get("/v1/notes", responses=_responses({200: (EventListView, "In order.")}), tags=["operation"])
     async def list_notes(_: Request) -> Response:
-        """What has happened: the latest events and refusals, kept over restarts."""
+        """Return the latest events and refusals, kept over restarts."""
         return await view("notes")
 
 
@@ -349,7 +349,7 @@ def _add_schedule(app: FastAPI, view: _Call) -> None:
         tags=["slots"],
     )
     async def show_sends(_: Request, host: str) -> Response:
-        """What a host sends and when: one frame of each flow, at its offset in a base period, each period.
+        """Return the schedule of a host: one frame of each flow, at its offset in a base period, each period.
 
         Only flows that are in place: a host stops what is no longer listed, and then releases it.
         """
@@ -363,7 +363,7 @@ def _add_schedule(app: FastAPI, view: _Call) -> None:
     # Errors are JSON, as of all others: so the class of the response says no type.
     @app.get("/v1/hosts/{host}/source", responses=file, response_class=Response, tags=["slots"])
     async def show_source(_: Request, host: str) -> Response:
-        """The same for the source of the host: a file by which `zodiac-fx slots` sends until it is ended."""
+        """Return the host's schedule for its source: a file by which `zodiac-fx slots` sends."""
         return await view("source", host=host)
 
 

@@ -31,7 +31,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """What clients may take at once. Streams and changes together leave half of the connections free."""
+    """Limits of all clients together. Streams and changes together leave half of the connections free."""
 
     connections: Limit
     streams: Limit
@@ -85,7 +85,7 @@ class AddressCounter:
 
 
 class ConnectionPhase(Enum):
-    """What a connection is waiting for."""
+    """State of a connection that waits."""
 
     OPEN = auto()
     """The first byte of its first request."""
@@ -194,7 +194,7 @@ class ConnectionLimiter:
 
 
 class Clients:
-    """What clients use at the moment, and how often they were refused."""
+    """Present usage by clients, and the number of refusals."""
 
     def __init__(self, limits: ClientLimits) -> None:
         self.places = ConnectionLimiter(limits.connections)

@@ -1,4 +1,4 @@
-"""What the service counts while it runs, for `/metrics`."""
+"""Counters of the running service, for `/metrics`."""
 
 from __future__ import annotations
 

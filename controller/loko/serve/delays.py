@@ -26,7 +26,7 @@ _LINE_BYTES: Final = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayObservation:
-    """What the taps of one flow have seen since the last observation."""
+    """Packets that the taps of one flow have seen since the last observation."""
 
     flow: str
     sent: int
@@ -66,7 +66,7 @@ def decode_observation(line: bytes) -> DelayObservation:
 
 @dataclass(slots=True)
 class _Span:
-    """What was measured within one span of time."""
+    """Measurements of one span of time."""
 
     index: int
     sent: int = 0
@@ -109,7 +109,7 @@ class _FlowDelays:
     recent_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     spans: deque[_Span] = field(default_factory=lambda: deque(maxlen=SPANS))
     shown: dict[str, Any] | None = None
-    """What `values` has returned, while nothing has changed."""
+    """Cached result of `values`, while nothing has changed."""
 
     def add(self, event: DelayObservation, now_ns: int) -> None:
         self.shown = None

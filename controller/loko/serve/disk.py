@@ -1,4 +1,4 @@
-"""What is to be written, one transaction at a time, and what is known of the disk. Pure: time is passed in.
+"""Queue of writes, one transaction at a time, and the state of the disk. Pure: time is passed in.
 
 There is one instant for all kinds of writes: since when the transaction that is on its way has been there. As
 there is never a second one, none can hide behind another.

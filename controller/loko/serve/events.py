@@ -15,7 +15,7 @@ from loko.serve.views import delay_values, flow_values, switch_values
 
 _KEEPALIVE_S: Final = 10.0
 _TOGETHER_S: Final = 0.1
-"""What happens within this time is sent together."""
+"""Events within this time are sent together."""
 
 
 class EventFeed:

@@ -87,7 +87,7 @@ class ManagedFlow:
     cables: frozenset[str]
     """The cables that its path crosses, by the names of `Cables`."""
     promised: PromisedGuarantee
-    """What its requester was told."""
+    """Guarantee that its requester was told."""
     unconfirmed: set[tuple[str, int]]
     """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
     may_have_sent: bool = False

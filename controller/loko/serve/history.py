@@ -1,4 +1,4 @@
-"""What has happened: the latest events and refusals, numbered. Pure: the wall clock is passed in."""
+"""Log of the latest events and refusals, numbered. Pure: the wall clock is passed in."""
 
 from __future__ import annotations
 

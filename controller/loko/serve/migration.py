@@ -25,7 +25,7 @@ from loko.units import in_ms
 
 
 class MigrationResult(StrEnum):
-    """What becomes of a flow."""
+    """Outcome of a flow's migration."""
 
     KEPT = "kept"
     """Its promise holds."""
@@ -41,7 +41,7 @@ class MigrationResult(StrEnum):
 
 @dataclass(frozen=True)
 class MigratedFlow:
-    """What becomes of one flow."""
+    """Migration of one flow."""
 
     before: StoredFlow
     result: MigrationResult
@@ -50,7 +50,7 @@ class MigratedFlow:
     after: StoredFlow | None
     """As it is to be stored; None if it is to be forgotten."""
     guarantee_ns: float | None
-    """What it would get; None if it gets nothing."""
+    """Its new guarantee; None if it gets none."""
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -77,7 +77,7 @@ class Migration:
     """The difference that it makes to serve a store under other circumstances."""
 
     held: StoreDocument
-    """What the store holds before."""
+    """Content of the store before."""
     circumstances: Mapping[str, str]
     """The new ones."""
     differences: tuple[tuple[str, str | None, str | None], ...]

@@ -166,7 +166,7 @@ class EntryRejected:
 
 
 class Disposition(StrEnum):
-    """What became of a request that was not carried out."""
+    """Disposition of a request that was not carried out."""
 
     NOTHING = "nothing"
     """Nothing of it was begun."""
@@ -233,11 +233,11 @@ class DryRun:
     """The flow would be granted if it were requested now; nothing was done."""
 
     values: Mapping[str, Any]
-    """What was decided: guarantee, path, slot."""
+    """Decision: guarantee, path, slot."""
     before: Mapping[str, Usage]
-    """What is used now, by switch of the flow's path."""
+    """Present usage, by switch of the flow's path."""
     after: Mapping[str, Usage]
-    """What would be used with the flow, by switch of its path."""
+    """Usage with the flow, by switch of its path."""
 
 
 RequestOutcome = (
@@ -256,7 +256,7 @@ RequestOutcome = (
 
 @dataclass(slots=True)
 class Effects:
-    """What is to be done at once; but `writes` go into the next transaction, in order.
+    """Effects to carry out at once; but `writes` go into the next transaction, in order.
 
     What depends on a write is an effect of `FlowManager.stored`.
     """

@@ -106,15 +106,15 @@ class ServiceSettings:
     sidecar: Callable[[str], Sequence[str]] | None = None
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
-    """What the sidecar measures delays with, in words; None if it does not measure."""
+    """The sidecar's instrument for delays, in words; None if it does not measure."""
     log_format: LogFormat = LogFormat.TEXT
     verbose: bool = False
     migration: Migration | None = None
-    """What is to become of the stored flows, which were granted under other circumstances."""
+    """Handling of stored flows that were granted under other conditions."""
 
     @property
     def circumstances(self) -> dict[str, str]:
-        """What the store names: the lab and the options."""
+        """Identity of the store: the lab and the options."""
         return {"lab": self.lab.name, **self.options}
 
     @property

@@ -1,4 +1,4 @@
-"""What requesters were told, what that rests on, and whether it still holds after a restart. Pure."""
+"""Promises to requesters, their conditions, and whether they hold after a restart. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def digest(profile: Device) -> str:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What promises rest on: the profiles of a lab's switches, and the conditions of the scheme."""
+    """Conditions of promises: the profiles of a lab's switches, and the conditions of the scheme."""
 
     profiles: Mapping[str, str]
     """By switch, the digest of its profile."""

@@ -93,7 +93,7 @@ class ServiceLoop:
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._flush_is_due = self._is_waking = self._is_halted = False
         self._loop = asyncio.get_running_loop()
-        # What is carried out for many belongs to no request, not even to the one that triggered it.
+        # Work for many requests belongs to none of them, not even to the one that triggered it.
         self._context = contextvars.copy_context()
         self._ticking = self._loop.create_task(self._tick_forever())
         self._ticking.add_done_callback(self._check_ticking)

@@ -1,4 +1,4 @@
-"""What REST takes and gives, as models: requests are read by them, answers are described by them.
+"""Models of REST's requests and answers: requests are read by them, answers are described by them.
 
 Answers are put together as plain values (`loko.serve.views`), since to check them costs more than a decision.
 That they have these shapes is tested.
@@ -133,7 +133,7 @@ class ConditionView(_ResponseModel):
 
 
 class HopView(_ResponseModel):
-    """What a flow takes of one switch on its path."""
+    """Share of one switch that a flow takes."""
 
     switch: str
     output_port: int
@@ -204,7 +204,7 @@ class RemovalView(_ResponseModel):
 
 
 class ServiceView(_ResponseModel):
-    """What is served, and how."""
+    """The served lab, and the options."""
 
     lab: str
     title: str
@@ -220,7 +220,7 @@ class ServiceView(_ResponseModel):
 
 
 class LimitingSwitchView(_ResponseModel):
-    """What falls first beyond a margin."""
+    """First failure beyond a margin."""
 
     switch: str
     promise: GuaranteeKind
@@ -264,7 +264,7 @@ class TransmissionView(SendSlotView):
 
 
 class HostScheduleView(_ResponseModel):
-    """What a host sends and when: its flows that are installed, with no switch of their paths away."""
+    """Schedule of a host: its flows that are installed, with no switch of their paths away."""
 
     host: str
     base_period_ns: int
@@ -355,7 +355,7 @@ class DelayHistogram(_ResponseModel):
 
 
 class FlowDelaysView(_ResponseModel):
-    """What was measured of one flow. Quantiles and histogram are of its latest packets."""
+    """Measured delays of one flow. Quantiles and histogram are of its latest packets."""
 
     guarantee_ns: float
     baseline: str | None = _Baseline
@@ -377,7 +377,7 @@ class DelayListView(_ResponseModel):
 
 
 class DelaySpanView(_ResponseModel):
-    """What was measured within one span of time."""
+    """Measurements of one span of time."""
 
     ago_ns: int = Field(description="How long ago it began.")
     sent: int
@@ -432,7 +432,7 @@ class SwitchForecast(_ResponseModel):
 
 
 class DryRunView(_FlowModel):
-    """What a flow would get. Nothing is done or reserved."""
+    """Answer to a dry run. Nothing is done or reserved."""
 
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     baseline: str | None = _Baseline
@@ -453,7 +453,7 @@ class HealthView(_ResponseModel):
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong. Of a flow that does not fit, also which limit of which switch it would exceed."""
+    """An error. For a flow that does not fit, also the limit that it would exceed, and the switch."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -62,7 +62,7 @@ class AddressedFlow(SavedFlow):
 
 
 class ServedSchedule(SavedSchedule):
-    """What `loko schedule --json` prints, as far as the service needs it."""
+    """Output of `loko schedule --json`, as far as the service needs it."""
 
     scheduled: Sequence[AddressedFlow]
 

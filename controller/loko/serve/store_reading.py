@@ -36,7 +36,7 @@ _UNWRITTEN: Final = {"openflow": "1.0"}
 _UNWRITTEN_OF_ADMISSION: Final = {**_UNWRITTEN, "fillers": "0", "target-ms": "None", "robust": "no"}
 
 _NOT_STORED: Final = {"promise": None, "broken": None}
-"""What stores without a version do not say of a flow."""
+"""Columns of a flow that stores without a version lack."""
 
 
 _OF_ENVIRONMENT: Final = frozenset(

@@ -19,7 +19,7 @@ _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_byt
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceInfo:
-    """What a page needs to know about how the lab is served."""
+    """The service's options as the page needs them."""
 
     grants: AdmissionMode
     options: Mapping[str, str]
@@ -28,7 +28,7 @@ class ServiceInfo:
     terms: Terms
     """Terms of the conditions."""
     measures: str | None
-    """What measures the delays of flows, in words; None if nothing does."""
+    """Instrument for the delays of flows, in words; None if there is none."""
 
 
 def service_values(manager: FlowManager, view: ServiceInfo) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def schedule_values(manager: FlowManager, slots: SlotAdmitter) -> dict[str, Any]
 
 
 def sends_values(manager: FlowManager, slots: SlotAdmitter, host: str) -> dict[str, Any]:
-    """What a host sends and when, as plain values: its flows that are in place."""
+    """Return the schedule of a host as plain values: its flows that are in place."""
     timing = slots.standing.timing
     return {
         "host": host,
@@ -131,7 +131,7 @@ def sends_values(manager: FlowManager, slots: SlotAdmitter, host: str) -> dict[s
 
 
 def source_text(manager: FlowManager, slots: SlotAdmitter, host: str) -> str:
-    """What a host sends and when, for its source."""
+    """Return the schedule of a host for its source."""
     sends = []
     for managed in _of_host(manager, host):
         turn = slots.sends(managed.grant)
@@ -181,7 +181,7 @@ def _share(share: ResourceShare) -> Mapping[str, object]:
 
 
 def would_values(would: DryRun) -> dict[str, Any]:
-    """What a flow would get, as plain values."""
+    """Return the answer to a dry run as plain values."""
     switches = []
     for name, after in would.after.items():
         use = []

@@ -1,4 +1,4 @@
-"""What `loko model slice` prints: the configuration of each queue of a port, and what will come out."""
+"""Output of `loko model slice`: the configuration of each queue of a port, and its prediction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loko.slices.lengths import MAX_FRAME_BYTES, Protocol
 FRAMES_BYTES: Final = (64, 128, 256, 512, 1024, 1500, MAX_FRAME_BYTES)
 """Lengths of frames, with FCS, for which goodput is shown."""
 COUNTS: Final = {"htb": "frame without FCS", "trtcm": "IP packet"}
-"""What each scheduler counts in tokens."""
+"""Bytes that each scheduler counts in tokens."""
 
 
 def describe_slices(port: Port) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ _MOST_QUANTUM: Final = 200_000
 
 
 class SliceFlow(StrictModel):
-    """What is sent through a slice: a token bucket. Rate and burst count l, the frame with its FCS."""
+    """Traffic of a slice: a token bucket. Rate and burst count l, the frame with its FCS."""
 
     rate_bps: Rate
     burst_bytes: Bytes
@@ -44,7 +44,7 @@ class SliceFlow(StrictModel):
 class _SliceQueue(StrictModel):
     name: str = Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$")
     flow: SliceFlow | None = None
-    """What is sent through the queue, if that is known; latency depends on it."""
+    """Traffic of the queue, if it is known; latency depends on it."""
 
 
 class LateDrops(StrictModel):
@@ -80,7 +80,7 @@ class HtbQueue(_SliceQueue):
     priority: int = Field(default=0, ge=0, le=7)
     limit_frames: int = Field(default=_DEFAULT_LIMIT, ge=1, le=10**6)
     drops: Annotated[LateDrops | CodelDrops, Field(discriminator="kind")] | None = None
-    """What the queue drops although there is room."""
+    """Frames that the queue drops although there is room."""
 
     @property
     def ceiling_bps(self) -> int:
@@ -151,7 +151,7 @@ class HtbPort(_SlicedPort):
 
     scheduler: Literal["htb"]
     root_rate_bps: Rate | None = None
-    """What all queues may have together (`max-rate` of the port's QoS). Default: the link's rate."""
+    """Rate of all queues together (`max-rate` of the port's QoS). Default: the link's rate."""
     root_burst_bytes: Bytes = 10 * (MAX_FRAME_BYTES - 4)
     dequeue: HtbDequeue = HtbDequeue()
     queues: list[HtbQueue] = Field(min_length=1)

@@ -17,7 +17,7 @@ _PREAMBLE_AND_GAP: Final = 20
 
 
 class Scheduler(StrEnum):
-    """What limits a slice."""
+    """Limit of a slice."""
 
     HTB = "htb"
     """Linux's hierarchical token bucket, Open vSwitch's `linux-htb`: frames without tokens wait."""

@@ -85,7 +85,7 @@ class IntegerProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class SolverResult:
-    """What a solver found in its time."""
+    """Result of a solver within its time."""
 
     values: list[int] | None
     """The value of every variable; None if it found none."""

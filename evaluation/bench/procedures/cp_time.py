@@ -246,7 +246,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[ControlQuery]:
             table,
             repeatable=False,
         )
-        # What a MODIFY finds is also appended, or refused by a full table.
+        # Entries that a MODIFY selects are also appended, or refused by a full table.
         appended = {"flow_add_ps": 1.0, "flow_action_ps": 1.0}
         refused = {"flow_add_ps": 1.0, "flow_action_ps": 1.0, "flow_refused_ps": 1.0}
         if entries < TABLE_ENTRIES:

@@ -144,7 +144,7 @@ class SwitchPorts:
             for port in {stream.enters for stream in streams}:
                 opened = packet_socket(far(port), 0)
                 stack.callback(opened.close)
-                # What waits in the switch counts as the sender's, who must not wait for it.
+                # Frames that wait in the switch count as the sender's, who must not wait for them.
                 opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BYTES)
                 sends[port] = watch.before(_offering(opened))
             steps = [

@@ -265,7 +265,7 @@ fn messages_and_frames_delay_each_other() {
 fn a_frame_waits_for_a_delete() {
     let departed_after = |delete: bool| {
         let mut bed = bed();
-        // What the DELETE finds, and an entry of another kind that it leaves.
+        // Entries that the DELETE selects, and one of another kind that it leaves.
         bed.install(
             (0..127).map(|number| FlowMod::add(fields(Fields::FiveTuple, number), 5, output(3))),
         );

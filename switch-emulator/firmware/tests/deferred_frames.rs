@@ -309,7 +309,7 @@ fn work(board: &mut Board, until: Instant, outputs: &mut Vec<Output>) {
     work_and(board, until, outputs, |_, _| {});
 }
 
-/// The same, and something `then` after each piece of work.
+/// As above, with `then` after each piece of work.
 fn work_and(
     board: &mut Board,
     until: Instant,

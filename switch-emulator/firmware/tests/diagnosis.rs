@@ -1,4 +1,4 @@
-//! What comes in is carried out, refused, or has a cause: every type of message, every field of each at its limits, and random
+//! Each message is carried out, refused, or has a cause: every type of message, every field of each at its limits, and random
 //! sequences of both, on a board with the firmware's behaviour and on one that follows the specification. Where the two
 //! differ, and where the message is refused, the firmware's board must tell exactly one cause.
 
@@ -22,14 +22,14 @@ const PACKET_IN: u8 = 10;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
-/// What a controller and hosts see of a message.
+/// Effects of a message that a controller and hosts see.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     /// Replies: their types, and of errors type and code.
     replies: Vec<Vec<u8>>,
     /// Frames that left, by ports.
     frames: Vec<(u8, Vec<u8>)>,
-    /// What frames that come afterwards undergo, one by one: where they leave, and how many go to the controller.
+    /// Fate of later frames, one by one: where they leave, and how many go to the controller.
     later: Vec<(Vec<(u8, Vec<u8>)>, usize)>,
     /// Replies to requests that come afterwards.
     state: Vec<Vec<u8>>,
@@ -51,7 +51,7 @@ impl Seen {
     }
 }
 
-/// What has come of a message at once.
+/// Immediate effects of a message.
 struct Answered {
     replies: Vec<Vec<u8>>,
     frames: Vec<Departure>,
@@ -171,7 +171,7 @@ fn send(bed: &mut Testbed, message: &[u8]) -> Answered {
     }
 }
 
-/// What is seen of a message that has been answered so.
+/// Visible effects of a message that has been answered so.
 fn seen(bed: &mut Testbed, is_13: bool, sent: &[u8], answered: Answered) -> Seen {
     let mut later = Vec::new();
     for probe in [udp(100, 0), udp(100, 1), udp(100, 7), arp(), tagged(2)] {
@@ -776,7 +776,7 @@ fn random_sequences_of_1_3_have_causes() {
     check_sequences(true, &usual_13(), &of_13());
 }
 
-/// What a board tells of one message, as the only thing.
+/// Returns the only event of a board about one message.
 fn cause_of(is_13: bool, sent: &[u8]) -> Option<Cause> {
     let events = send(&mut board(Quirks::Firmware, is_13), sent).events;
     match events[..] {

@@ -9,7 +9,7 @@ use zodiac_firmware::{Cause, Config, CpuPortTags, Event, Hang};
 
 const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
 const BARRIER_REQUEST: u8 = 20;
-/// What the board tells of a `FLOW_MOD` that it should have refused.
+/// Returns the board's event about a `FLOW_MOD` that it should have refused.
 const UNCHECKED: Event = Event::MessageMisread {
     version: 4,
     message_type: 14,

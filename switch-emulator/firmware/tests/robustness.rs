@@ -112,7 +112,7 @@ fn quirks() -> impl Strategy<Value = Quirks> {
     ]
 }
 
-/// What a board that always speaks this version can have.
+/// Quirks that a board can have that always speaks this version.
 fn of_version(quirks: Quirks, openflow_version: u8) -> Quirks {
     let Quirks::Without(set) = quirks else {
         return quirks;

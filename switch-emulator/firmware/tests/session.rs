@@ -126,7 +126,7 @@ fn a_session_in_openflow_1_3_is_told_of() {
             assert!(text.contains("OpenFlow 1.3"), "{text}");
             assert!(!text.contains("(quirk"), "{text}");
         }
-        // What the advice names works.
+        // The advised setting works.
         let mut bed = Testbed::connected(
             &quiet_profile(),
             Config {

@@ -79,7 +79,7 @@ fn write(folder: &Path, name: &str, events: &[&str], safe: bool) -> Outcome<()> 
     Ok(())
 }
 
-/// What an event of a recording (`exchanges/README.md`) makes a driver do.
+/// Action of a driver for an event of a recording (`exchanges/README.md`).
 fn steps(event: &str) -> Outcome<Vec<Step>> {
     let words: Vec<&str> = event.split(' ').collect();
     Ok(match words[..] {

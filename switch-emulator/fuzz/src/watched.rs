@@ -309,7 +309,7 @@ impl WatchedBoard {
     fn check_output(&mut self, output: &Output) {
         match &output.kind {
             OutputKind::Frame { ports, data } => {
-                // What passes the integrated switch by itself may be as long as what a port receives.
+                // Frames that pass the integrated switch by itself may be as long as those that a port receives.
                 let bridged = self.board.counters().bridged > self.counters.bridged;
                 let longest = if bridged {
                     RECEIVED_BYTES.end()

@@ -63,7 +63,7 @@ pub struct Line {
     pub at: Instant,
     /// Which board.
     pub board: usize,
-    /// What.
+    /// The reason.
     pub text: String,
     /// Whether the connection stands from now on, if that changed.
     pub connected: Option<bool>,
@@ -490,7 +490,7 @@ impl BoardConnection {
             };
             match session.receive(buffer) {
                 Ok((0, _)) => return self.finished(now),
-                // What comes to a board that has closed the connection is lost.
+                // Messages to a board that has closed the connection are lost.
                 Ok(_) if session.stage != Stage::Established => {}
                 Ok((length, segments)) => {
                     let cut = session.cutter.read(now, &buffer[..length], segments);

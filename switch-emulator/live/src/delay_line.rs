@@ -308,7 +308,7 @@ impl DelayLine {
                         continue;
                     }
                     if received.checksum == Checksum::Partial {
-                        // What it cannot complete passes as it came.
+                        // A frame that cannot be completed passes as it came.
                         let _ = checksum::complete(&mut received.data);
                     }
                     if is_outside {

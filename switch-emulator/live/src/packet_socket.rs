@@ -124,7 +124,7 @@ impl PacketSocket {
     /// The next frame if there is one; never waits.
     ///
     /// # Errors
-    /// What the interface reports, such as that it went down; the socket stays usable.
+    /// Errors that the interface reports, such as that it went down; the socket stays usable.
     pub fn receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<Option<ReceivedPacket>> {
         let Some((interface_bytes, ancillary)) = self.take(buffer, libc::MSG_TRUNC)? else {
             return Ok(None);
@@ -226,7 +226,7 @@ impl PacketSocket {
     /// Sends a frame without FCS; never waits.
     ///
     /// # Errors
-    /// What the kernel reports: no memory for it now, interface down or gone.
+    /// The kernel's error: no memory for it now, interface down or gone.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.socket
             .send_with_flags(frame, libc::MSG_DONTWAIT)
@@ -447,7 +447,7 @@ pub const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 /// A socket of an interface that only sends.
 ///
 /// # Errors
-/// What the kernel reports: no permission, no such interface.
+/// The kernel's error: no permission, no such interface.
 pub fn sender(interface: &str) -> io::Result<Socket> {
     let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
     let index = name_to_index(&socket, interface)?;

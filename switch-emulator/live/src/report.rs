@@ -71,7 +71,7 @@ pub struct EventReport {
     pub at_ns: u64,
     /// Whose, or `None` for the program's own.
     pub board: Option<String>,
-    /// What, and how to mend it.
+    /// The fault, and how to mend it.
     pub text: String,
 }
 

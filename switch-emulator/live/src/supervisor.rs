@@ -226,7 +226,7 @@ fn power_up(config: &ProgramConfig) -> Result<Boards, StartError> {
         &config.internal_links,
     );
     for (board, settings) in config.boards.iter().enumerate() {
-        // What the saved VLANs make of a port is not known here, so every port counts.
+        // The effect of the saved VLANs on a port is not known here, so every port counts.
         for port in PortMask::from_bits(u8::MAX).iter() {
             let address = PortAddress { board, port };
             if !settings.settings.native_ports.contains(&port)

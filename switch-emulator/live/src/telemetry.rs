@@ -28,7 +28,7 @@ pub enum TelemetryMessage {
         at_ns: u64,
         /// Whose, as index, or `None` for the program's own.
         board: Option<usize>,
-        /// What.
+        /// The event.
         note: Note,
     },
     /// A board on a network of its own has gained or lost its connection.

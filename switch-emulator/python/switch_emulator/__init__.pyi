@@ -41,7 +41,7 @@ class Output:
 
     @property
     def kind(self) -> Literal["frame", "controller", "console", "event"]:
-        """What: a frame, one OpenFlow message for the controller, console text, or an event."""
+        """The content: a frame, one OpenFlow message for the controller, console text, or an event."""
 
     @property
     def port(self) -> int:
@@ -253,13 +253,13 @@ class Event:
 
     @property
     def text(self) -> str:
-        """What, where, and how to mend it."""
+        """The fault, where it is, and how to mend it."""
 
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class TcpResult:
-    """What a transfer over TCP did. Instants are nanoseconds since the beginning of the run."""
+    """Result of a transfer over TCP. Instants are nanoseconds since the beginning of the run."""
 
     @property
     def segment_bytes(self) -> int:
@@ -310,7 +310,7 @@ class RunResult:
 
     @property
     def flows(self) -> dict[int, dict[str, int]]:
-        """What became of the frames of each flow, observed or not.
+        """Fate of the frames of each flow, observed or not.
 
         ``offered``, ``dropped_at_sender`` and ``unsent`` never reached the tap; ``sent`` did; of these
         ``received`` arrived, the slowest after ``max_delay_ns``. ``duplicates``, ``misdelivered`` and
@@ -320,7 +320,7 @@ class RunResult:
 
     @property
     def tcp(self) -> dict[int, TcpResult]:
-        """What each transfer over TCP did. Its segments are its flow's packets, in the order of sending."""
+        """Result of each transfer over TCP. Its segments are its flow's packets, in the order of sending."""
 
     @property
     def boards(self) -> dict[str, dict[str, int]]:
@@ -347,7 +347,7 @@ class RunResult:
 
     @property
     def events(self) -> list[Event]:
-        """What went wrong on the boards, in order of time; at most the first 1000."""
+        """Faults on the boards, in order of time; at most the first 1000."""
 
     @property
     def events_omitted(self) -> int:

@@ -259,7 +259,7 @@ impl ControllerHost {
         if let Some(session) = sessions.find(|session| session.board == board) {
             session.spoken = true;
             let socket = self.sockets.get_mut::<tcp::Socket>(session.socket);
-            // What does not fit is lost: no segment is that long.
+            // The rest is lost: no segment is that long.
             let _ = socket.send_slice(bytes);
         }
         self.work(now_ns);

@@ -102,7 +102,7 @@ pub(crate) enum DeviceOutputKind {
     Event(Report),
 }
 
-/// What a device reports: what, where, and how to mend it.
+/// Report of a device: the fault, where it is, and how to mend it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) text: String,

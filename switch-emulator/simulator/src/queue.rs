@@ -121,7 +121,7 @@ impl BoundedQueue {
 /// Creates the discipline that these settings describe; one FIFO queue without settings.
 ///
 /// # Errors
-/// What is wrong with them, and how to mend it.
+/// Fault in the settings, and how to mend it.
 pub(crate) fn discipline(config: Option<&SchedulerConfig>) -> Result<Box<dyn Discipline>, String> {
     Ok(match config {
         None => Box::new(Fifo::new(config::DEFAULT_LIMIT_FRAMES)),

@@ -90,7 +90,7 @@ pub struct RunEvent {
     pub at_ns: i64,
     /// The board's name.
     pub board: String,
-    /// What, where, and how to mend it.
+    /// The fault, where it is, and how to mend it.
     pub text: String,
 }
 

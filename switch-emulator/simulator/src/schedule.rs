@@ -87,7 +87,7 @@ impl Schedule {
         let mut place = self.first_leaf + slot as usize / CHILDREN;
         loop {
             let node = &mut self.nodes[place];
-            // What the others have does not depend on the key, so the processor can look at all levels at once.
+            // The other levels do not depend on the key, so the processor can look at all levels at once.
             let others = node.least_beside(child);
             node.0[child] = key;
             key = key.min(others);

@@ -184,7 +184,7 @@ def _check_name(key: str, name: str) -> None:
 
 
 State = tuple[dict[str, str], list[Vlan]]
-"""What a board is configured as: the values of `show config`, and its VLANs."""
+"""Configuration of a board: the values of `show config`, and its VLANs."""
 
 
 class Board:

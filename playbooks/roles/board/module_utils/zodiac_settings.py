@@ -1,4 +1,4 @@
-"""What a Zodiac FX's console tells of its configuration, and the commands that change it. No I/O.
+"""Configuration of a Zodiac FX as its console shows it, and the commands that change it. No I/O.
 
 Labels are found by their words and not letter by letter, because only their meaning is documented for the
 real firmware 0.84.
@@ -32,7 +32,7 @@ class Setting:
     after_restart: bool = True
     """Whether it acts only after a restart, or at the next connection to the controller."""
     values: tuple[tuple[str, str], ...] = ()
-    """What the command takes and what the console then shows, if they differ; the first one is the wish."""
+    """Argument of the command, and the value that the console then shows, if they differ."""
 
     def shown(self, wish: str) -> str:
         """How the console shows a value."""

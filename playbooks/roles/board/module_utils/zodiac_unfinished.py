@@ -1,4 +1,4 @@
-"""What is left to do on a board whose configuration was interrupted, noted where the board is plugged in.
+"""Unfinished work on a board whose configuration was interrupted, noted where it is plugged in.
 
 The console tells the configuration in RAM. It cannot tell whether that was saved, nor whether the board has
 been restarted since; a run that was killed in between would look complete to the next one.

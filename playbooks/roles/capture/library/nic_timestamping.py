@@ -38,7 +38,7 @@ ARGUMENTS = {"interfaces": {"type": "list", "elements": "str", "required": True}
 
 @dataclass(frozen=True)
 class Stamps:
-    """What a card can stamp."""
+    """Time stamping that a card supports."""
 
     clock: int | None
     """Number of its clock (/dev/ptpN)."""
@@ -47,7 +47,7 @@ class Stamps:
 
 
 def parse(text: str) -> Stamps:
-    """What `ethtool -T` says."""
+    """Output of `ethtool -T`."""
     clock = re.search(r"(?:PTP Hardware Clock|Hardware timestamp provider index): *(\d+)", text)
     filters = text.partition("Hardware Receive Filter Modes:")[2]
     every = bool(re.search(r"^\s*all\b", filters, re.MULTILINE))
@@ -55,7 +55,7 @@ def parse(text: str) -> Stamps:
 
 
 def advise(cards: dict[str, Stamps]) -> list[str]:
-    """What that means for the bench."""
+    """Consequence for the bench."""
     lines = []
     for name, card in cards.items():
         if card.every_frame:

@@ -199,7 +199,7 @@ impl Native {
         Arrival {
             kind,
             payload: delivery.payload.to_vec(),
-            // What becomes of a connection that was given up does not concern the agent, but that it is established does.
+            // The agent ignores the fate of a connection that was given up, but not that it is established.
             change: delivery
                 .change
                 .filter(|change| *change == Change::Established || self.current == Some(port)),

@@ -76,7 +76,7 @@ pub(super) fn selects(wanted: &[u8], entry: &Entry13, pool: &Pool) -> bool {
         let found = held.iter().find(|held| held.header == wanted.header);
         match found {
             Some(held) => value_is_equal(wanted, held.body),
-            // What lies behind the entry's fields counts, whatever it is (quirk 131).
+            // The bytes behind the entry's fields count, whatever they are (quirk 131).
             None => entry
                 .memory_behind(pool)
                 .split_first_chunk::<OXM_HEADER_BYTES>()

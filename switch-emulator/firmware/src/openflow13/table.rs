@@ -329,7 +329,7 @@ impl Entries {
                     self.used[self.list.len()] = used;
                 }
             }
-            // What has moved into the gap is not looked at.
+            // The entry that has moved into the gap is skipped.
             position += 1;
         }
         Ok(())

@@ -18,7 +18,7 @@ struct Case {
     exchange: fn(Config) -> String,
     with: &'static str,
     without: &'static str,
-    /// The same in OpenFlow 1.3, with the firmware's tables.
+    /// In OpenFlow 1.3, with the firmware's tables.
     in_13: Option<fn(Config) -> String>,
 }
 

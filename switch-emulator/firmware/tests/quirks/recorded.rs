@@ -87,7 +87,7 @@ fn q191_flow_statistics_read_addresses_of_former_entries() {
         bed.install((0..4).map(|number| entry(number, output(3))));
         bed.install([entry(0, vec![]).command(DELETE)]);
         let replies = statistics(&mut bed, 1, &all_flows());
-        // What is left with the specification: three entries with an output.
+        // With the specification remain three entries with an output.
         let rest = if quirks == SPEC { 12 + 3 * 96 } else { length };
         assert_eq!(replies[0].len(), rest, "{quirks:?} {before}");
     }

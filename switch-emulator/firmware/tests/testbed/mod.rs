@@ -37,7 +37,7 @@ pub fn quiet_profile() -> Profile {
     profile
 }
 
-/// The same, and messages of the controller take no time, so that the main loop keeps its phase while they come.
+/// As above, and messages of the controller take no time, so that the main loop keeps its phase.
 pub fn free_control_profile() -> Profile {
     let mut profile = quiet_profile();
     profile.cpu.control = ControlCosts::FREE;

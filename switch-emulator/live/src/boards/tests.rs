@@ -135,7 +135,7 @@ fn late_processing_does_not_change_departures() {
 #[test]
 fn an_internal_link_adds_exactly_its_wire_time() {
     let link = [address(0, 3), address(1, 3)];
-    // The same board alone tells when the frame leaves the first one.
+    // A single board tells when the frame leaves the first of two.
     let mut alone = forwarding(&[3], &[]);
     alone.arrive(address(0, 1), at(20_000), udp_frame(302));
     let between = frames(&mut alone, at(30_000))[0].1;

@@ -94,7 +94,7 @@ pub(crate) struct GenericSwitch {
 
 impl GenericSwitch {
     /// # Errors
-    /// What is wrong with the settings of a port's queues, and how to mend it.
+    /// Fault in the settings of a port's queues, and how to mend it.
     pub(crate) fn new(
         profile: &GenericSwitchProfile,
         config: &SwitchConfig,

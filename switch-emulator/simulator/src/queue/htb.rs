@@ -58,7 +58,7 @@ const PRIORITIES: usize = 8;
 
 impl Htb {
     /// # Errors
-    /// What is wrong with the settings, and how to mend it.
+    /// Fault in the settings, and how to mend it.
     pub(super) fn new(config: &HtbConfig) -> Result<Self, String> {
         let parents = config.parents()?;
         let mut depths: Vec<usize> = Vec::new();

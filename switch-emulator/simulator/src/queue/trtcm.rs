@@ -48,7 +48,7 @@ pub(super) struct Trtcm {
 
 impl Trtcm {
     /// # Errors
-    /// What is wrong with the settings, and how to mend it.
+    /// Fault in the settings, and how to mend it.
     pub(super) fn new(config: &TrtcmConfig) -> Result<Self, String> {
         config.check()?;
         Ok(Self {

@@ -48,7 +48,7 @@ impl Packets {
     /// Takes addresses, ports and length from a full segment.
     ///
     /// # Errors
-    /// What is wrong with it, and how to mend it.
+    /// Fault of the packet, and how to mend it.
     pub(super) fn of(frame: &[u8]) -> Result<Self, String> {
         let wrong = |_| "the frame holds no TCP over IPv4: give a full segment".to_owned();
         let least = HEADERS_BYTES + TIMESTAMPS_BYTES + NUMBER_BYTES;

@@ -163,7 +163,7 @@ fn follow(action: SpecAction, known: &mut KnownFields) -> Result<(), SpecRefusal
             known.now_of(eth_type);
             known.tagged = false;
         }
-        // What comes out is not known before it has come.
+        // The result is not known before the action is carried out.
         SpecAction::PopPbb => *known = KnownFields::default(),
         _ => {}
     }

@@ -56,7 +56,7 @@ impl SpecProgram {
                 }
                 1 => program.next_table = Some(this[4]),
                 2 => program.metadata = Some((be64(this, 8), be64(this, 16))),
-                // What a set is performed on is not what the entry has matched.
+                // A set is carried out on another frame than the one that the entry has matched.
                 3 => program.write = actions::read(&this[8..], scope, None)?,
                 4 => program.apply = actions::read(&this[8..], scope, Some(known))?,
                 5 => program.clear = true,

@@ -133,7 +133,7 @@ impl SpecSwitch {
             9 => (self.meters(id()?, now)?, costs.multipart_ps),
             10 => (self.meter_configurations(id()?)?, costs.multipart_ps),
             11 => (vec![meter_features()], costs.multipart_ps),
-            // What tables can do is fixed.
+            // The features of tables are fixed.
             12 if !body.is_empty() => return Err(error::FIXED_TABLES),
             12 => (
                 (0..TABLES as u8).map(table_features).collect(),

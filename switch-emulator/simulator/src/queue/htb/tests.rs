@@ -202,7 +202,7 @@ fn the_lower_priority_goes_first_and_an_assured_class_before_a_borrowing_one() {
     let mut htb = htb(classes, 1, 0);
     fill(&mut htb, 0, 1_000);
     fill(&mut htb, 1, 1_000);
-    // What is over goes to priority 0 alone; the other keeps its assured frame a millisecond.
+    // The excess goes to priority 0 alone; the other keeps its assured frame a millisecond.
     let found = departures(&mut htb, 100_000, 100_000_000);
     assert!(count(&found, 0).abs_diff(100) <= 3, "{}", count(&found, 0));
     assert!(count(&found, 1) > 850, "{}", count(&found, 1));
