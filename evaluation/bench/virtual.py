@@ -165,15 +165,15 @@ class VirtualDevice:
         self._board.advance(self.now_ns)
 
     def _settled(self, from_ns: int) -> list[switch_emulator.Output]:
-        """Let time pass from this instant until the board gives nothing more, and return all that it gave."""
+        """Let time pass from this instant until the board sends nothing more, and return all that it gave."""
         outputs: list[switch_emulator.Output] = []
         self.now_ns = from_ns
         while True:
             self._wait()
             new = self._board.outputs()
-            if not new:
-                return outputs
             outputs += new
+            if not any(output.kind != "event" for output in new):
+                return outputs
 
     def _departures(self, from_ns: int) -> Iterator[switch_emulator.Departures]:
         """Let time pass as `_settled` does, and yield the frames among what the board gives."""
