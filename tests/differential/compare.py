@@ -23,10 +23,10 @@ from random import Random
 from typing import Any, Protocol
 
 import views
+from drawn_trials import ALL_ENTRIES, FIRST_MESSAGES, draw
 from emulated import EmulatedSwitch
 from open_vswitch import OpenVSwitch, missing
 from steps import CLOSED, DOWN, Step, port_mod
-from trials import ALL_ENTRIES, FIRST_MESSAGES, draw
 
 VERSIONS = {"1.0": 1, "1.3": 4}
 STEPS = 60

@@ -7,10 +7,10 @@ from random import Random
 
 import compare
 import pytest
+from drawn_trials import draw
 from emulated import EmulatedSwitch
 from open_vswitch import missing
 from steps import NOT_DRAWN, NOT_DRAWN_13
-from trials import draw
 
 PAGE = Path(__file__).parents[2] / "docs" / "robustness.md"
 needs_open_vswitch = pytest.mark.skipif(missing() is not None, reason=str(missing()))
