@@ -22,15 +22,18 @@ const PACKET_IN: u8 = 10;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
+/// Frames that left, by ports.
+type Frames = Vec<(u8, Vec<u8>)>;
+
 /// Effects of a message that a controller and hosts see.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     /// Replies: their types, and of errors type and code.
     replies: Vec<Vec<u8>>,
     /// Frames that left, by ports.
-    frames: Vec<(u8, Vec<u8>)>,
+    frames: Frames,
     /// Fate of later frames, one by one: where they leave, and how many go to the controller.
-    later: Vec<(Vec<(u8, Vec<u8>)>, usize)>,
+    later: Vec<(Frames, usize)>,
     /// Replies to requests that come afterwards.
     state: Vec<Vec<u8>>,
     /// Entries of the table, in any order, without their counters.
@@ -81,6 +84,8 @@ fn message(is_13: bool, kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+static PROFILE: LazyLock<Profile> = LazyLock::new(quiet_profile);
+
 /// A board with two entries, whose session speaks the version.
 fn board(quirks: Quirks, is_13: bool) -> Testbed {
     let config = Config {
@@ -88,7 +93,6 @@ fn board(quirks: Quirks, is_13: bool) -> Testbed {
         openflow_version: version_of(is_13),
         ..quiet_config()
     };
-    static PROFILE: LazyLock<Profile> = LazyLock::new(quiet_profile);
     let mut bed = Testbed::new(&PROFILE, config);
     bed.board.connected(bed.now);
     for kind in [0, 5] {
@@ -141,7 +145,11 @@ fn tagged(vid: u8) -> Vec<u8> {
 
 fn by_port(frames: Vec<Departure>) -> Vec<(u8, Vec<u8>)> {
     let copies = |frame: Departure| {
-        let ports: Vec<_> = frame.ports.iter().map(|port| port.get()).collect();
+        let ports: Vec<_> = frame
+            .ports
+            .iter()
+            .map(zodiac_firmware::PortNumber::get)
+            .collect();
         ports
             .into_iter()
             .map(move |port| (port, frame.data.clone()))
@@ -441,9 +449,12 @@ fn report(wrong: &[String], tried: usize) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
+#[allow(clippy::too_many_lines)] // a table
 fn of_13() -> Vec<Vec<u8>> {
     use of13::{
         apply, bucket, goto, group, group_mod, masked, meter_mod, metered, oxm, set_field,
@@ -657,7 +668,7 @@ fn check_sequences(is_13: bool, usual: &[Vec<u8>], odd: &[Vec<u8>]) {
     report(&wrong, trials as usize);
 }
 
-/// SplitMix64.
+/// `SplitMix64`.
 struct Random(u64);
 
 impl Random {
@@ -793,7 +804,7 @@ fn cause_of(is_13: bool, sent: &[u8]) -> Option<Cause> {
     }
 }
 
-/// Numbers of the ports IN_PORT, NORMAL, ALL, CONTROLLER, LOCAL, of NONE, and of ports that no board has.
+/// Numbers of the ports `IN_PORT`, NORMAL, ALL, CONTROLLER, LOCAL, of NONE, and of ports that no board has.
 const NOWHERE: [u16; 9] = [0xfff8, 0xfffa, 0xfffc, 0xfffd, 0xfffe, 0xffff, 0, 5, 9];
 
 #[test]
@@ -817,6 +828,7 @@ fn packet_out_to_ports_that_lead_nowhere_is_told() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn messages_that_are_misread_name_their_cause() {
     let add = |fields, actions| FlowMod::add(fields, 9, actions);
     let flagged = |flags| {

@@ -151,7 +151,7 @@ fn q155_unknown_instructions() {
         );
         let cause = Hang::Instruction;
         let told = [UNCHECKED, Event::BoardHung { cause }];
-        assert_eq!(bed.events, told[..1 + usize::from(hangs)], "{kind:#x}");
+        assert_eq!(bed.events, told[..=usize::from(hangs)], "{kind:#x}");
         let barrier = message13(BARRIER_REQUEST, &[]);
         assert_eq!(bed.exchange(&barrier).is_empty(), hangs, "{kind:#x}");
     }

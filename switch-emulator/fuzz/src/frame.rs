@@ -7,7 +7,7 @@ use crate::testbed::udp;
 /// Flows that frames and entries share.
 pub(crate) const FLOWS: u16 = 40;
 
-/// EtherTypes of likely frames.
+/// `EtherTypes` of likely frames.
 const TYPES: [u16; 8] = [
     0x0800, 0x0806, 0x8100, 0x86dd, 0x88cc, 0x8847, 0x0026, 0x9100,
 ];

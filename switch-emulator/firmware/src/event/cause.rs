@@ -34,7 +34,7 @@ causes! {
     EchoPayload "5" "5" "answered without its payload; keep the payload at the controller",
     /// An echo before HELLO.
     EchoWithoutVersion "6" "6" "answered with version 0; send HELLO first",
-    /// SET_CONFIG is ignored.
+    /// `SET_CONFIG` is ignored.
     ConfigIgnored "23" "95" "has no effect: the settings stay those that GET_CONFIG_REPLY tells, and a table miss is sent whole",
     /// A role other than MASTER, or a request of another length than 24.
     RoleIgnored "-" "96" "answered as a request for MASTER in 24 bytes, whatever it asks; ask for MASTER",
@@ -42,21 +42,21 @@ causes! {
     BufferIgnored "22, 80" "137" "names a packet buffer, and the board has none: that packet is not sent (a PACKET_OUT sends its own data, or zeros); send the packet in the message, and OFP_NO_BUFFER",
     /// A list of actions that reaches beyond its message.
     ActionsBeyond "197" "181" "lost: its list of actions is longer than the message; send whole messages",
-    /// PACKET_OUT without actions.
+    /// `PACKET_OUT` without actions.
     NoActions "80" "182" "has no actions: the frame leaves by its in_port in OpenFlow 1.0, and what lies behind is taken for an action in 1.3; give one OUTPUT",
-    /// PACKET_OUT with more than one OUTPUT.
+    /// `PACKET_OUT` with more than one OUTPUT.
     OneOutput "79" "181" "only one action of a PACKET_OUT counts, and only OUTPUT (the last in OpenFlow 1.0, the first in 1.3); send one message for each port",
-    /// PACKET_OUT to a port that leads nowhere.
+    /// `PACKET_OUT` to a port that leads nowhere.
     OutputNowhere "73, 80" "184" "its frame leaves by none of the ports that it asks for: PACKET_OUT knows ports 1 to 4, TABLE and FLOOD; name a port, or FLOOD",
-    /// PACKET_OUT to the ingress port.
+    /// `PACKET_OUT` to the ingress port.
     ToIngress "72" "72" "its frame leaves by its own in_port, where OpenFlow drops it; for that port say IN_PORT to other switches",
-    /// PACKET_OUT with FLOOD reaches other ports.
+    /// `PACKET_OUT` with FLOOD reaches other ports.
     FloodElsewhere "71, 199" "183" "FLOOD means other ports than those of OpenFlow here; name the ports one by one",
-    /// PACKET_OUT without a frame.
+    /// `PACKET_OUT` without a frame.
     NoData "80" "184" "carries no frame: 60 zero bytes leave; send the frame in the message",
-    /// A tag inserted by PACKET_OUT to TABLE.
+    /// A tag inserted by `PACKET_OUT` to TABLE.
     NextOverwritten "198" "185" "a tag inserted into its frame has overwritten the beginning of the next message in the segment; send it in a segment of its own",
-    /// A PACKET_IN over collected multipart replies.
+    /// A `PACKET_IN` over collected multipart replies.
     RepliesOverwritten "-" "89" "its PACKET_IN has overwritten multipart replies of the same segment; send it in a segment of its own",
     /// An unknown command.
     CommandUnknown "58" "119" "does nothing, or something else: the command is unknown, or its high byte, which the firmware does not read, is not 0",
@@ -64,7 +64,7 @@ causes! {
     FlagsIgnored "38, 60" "126, 138" "has flags that the firmware passes over (CHECK_OVERLAP, EMERG; in OpenFlow 1.3 all but SEND_FLOW_REM)",
     /// Actions that the switch cannot perform.
     ActionsUnchecked "54, 56, 57, 73, 193" "120" "accepted, though an action is unknown, misshapen, one of more than four, or sends to a port that does not exist: it does nothing or something else",
-    /// SET_VLAN_VID 0.
+    /// `SET_VLAN_VID` 0.
     VlanZero "59" "-" "SET_VLAN_VID 0 is stored as STRIP_VLAN",
     /// Actions that are not those of the message.
     StaleActions "55, 190, 193" "-" "the entry has further actions, which the memory held before; delete all flows and let the board start again, or give every entry as many actions",
@@ -92,7 +92,7 @@ causes! {
     DeleteByPort "45" "133" "DELETE by port or group: OpenFlow 1.0 deletes whatever the port is, 1.3 deletes nothing; use ANY",
     /// A DELETE that chooses others.
     DeletesOthers "44, 48, 49" "129 to 132, 135, 136" "DELETE chooses other entries than it means; delete all flows, or give each entry a cookie and its match as it was added",
-    /// FLOW_REMOVED.
+    /// `FLOW_REMOVED`.
     NoticeLost "50" "134" "FLOW_REMOVED goes by the flags of the DELETE: what the entries asked for does not count, or is not all",
     /// Statistics with a filter.
     FilterIgnored "26" "101" "statistics are told of all entries, groups or tables: what the request chooses does not count; choose at the controller",
@@ -102,13 +102,13 @@ causes! {
     TableFeatures "-" "108" "TABLE_FEATURES tells of one table of ten, and sets nothing",
     /// TABLE statistics without room.
     NoRoom "-" "88" "not answered: the replies of a segment have 2048 bytes; ask in a segment of its own",
-    /// GROUP_MOD.
+    /// `GROUP_MOD`.
     GroupDiffers "-" "167, 172" "only the first bucket of a group counts, and only its outputs; give one bucket with outputs",
-    /// GROUP_MOD that does nothing.
+    /// `GROUP_MOD` that does nothing.
     GroupIgnored "-" "169" "GROUP_MOD MODIFY, DELETE of all and unknown commands do nothing; delete each group and add it again",
     /// DELETE of a group.
     GroupStays "-" "170, 171" "entries go on sending to a deleted group, and deleting it again frees memory that is in use; delete the entries, and each group once",
-    /// METER_MOD.
+    /// `METER_MOD`.
     MeterUnchecked "-" "174, 177" "accepted, though the meter limits nothing, or something else: flags, types of bands, rates and reserved ids are not checked",
     /// DELETE of a meter.
     MeterStays "-" "178" "entries of a deleted meter stay, and pass frames unmetered; delete them",

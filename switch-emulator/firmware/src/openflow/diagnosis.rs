@@ -146,8 +146,8 @@ impl Agent {
                     !ingress.is_empty() && (ingress.bits() & self.config.flooded.bits()) == 0;
                 // The firmware leaves out the port with the low byte of the ingress port's number.
                 let low = in_port.wrapping_sub(1) % 256;
-                let is_port = (1..=4).contains(&in_port) || low >= 4;
-                if !native && (self.config.flooded != self.config.openflow_ports || !is_port) {
+                let has_number = (1..=4).contains(&in_port) || low >= 4;
+                if !native && (self.config.flooded != self.config.openflow_ports || !has_number) {
                     return Some(Cause::FloodElsewhere);
                 }
                 !native
@@ -242,7 +242,7 @@ impl Agent {
     }
 }
 
-/// SET_CONFIG sets nothing, so it is lost unless it says what the board does anyway.
+/// `SET_CONFIG` sets nothing, so it is lost unless it says what the board does anyway.
 fn config_cause(bytes: &[u8], length: usize, miss_send_bytes: u16) -> Option<Cause> {
     if length < SET_CONFIG_BYTES {
         return Some(Cause::Short);

@@ -13,7 +13,7 @@ const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 /// `dl_vlan` of frames without a tag.
 const NO_VLAN: u16 = 0xffff;
-/// Of a DELETE: the flag that the firmware takes for SEND_FLOW_REM.
+/// Of a DELETE: the flag that the firmware takes for `SEND_FLOW_REM`.
 const NOTICE_OF_FIRMWARE: u16 = 0x0100;
 const SEND_FLOW_REMOVED: u16 = 1;
 
@@ -42,9 +42,9 @@ impl FlowTable {
             return Some(Cause::MatchDiffers);
         }
         let priority = be16(head, field::PRIORITY);
-        let mut held = self.entries.iter().map(|entry| self.head(entry));
+        let mut entries = self.entries.iter().map(|entry| self.head(entry));
         match command {
-            0 => held
+            0 => entries
                 .any(|other| {
                     be16(other, field::PRIORITY) == priority
                         && Match::read(&other[field::MATCH..]).normalised() == fields
@@ -130,7 +130,7 @@ impl FlowTable {
         goes
     }
 
-    /// Returns whether the entry that a message has just added has further actions, which its memory held before.
+    /// Returns whether the entry that a message has just added has further actions, which its memory entries before.
     pub(crate) fn has_stale_actions(&self, message: FlowMod) -> bool {
         let Some(entry) = self.entries.last() else {
             return false;
