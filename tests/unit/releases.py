@@ -104,8 +104,8 @@ class _Run:
     ) -> list[Seen]:
         sent = self._send(releases)
         for name, segments in control.items():
-            for at, segment in segments:
-                self._push(at, name, 0, segment)
+            for at, data in segments:
+                self._push(at, name, 0, data)
         departed: dict[int, int] = {}
         now = SETTLED_NS
         quiet_until = max(at for at, *_ in self._queue) + 50_000_000
