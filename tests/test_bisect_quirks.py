@@ -21,7 +21,7 @@ import switch_emulator
 from reserved_port import ReservedPort
 
 from evaluation import cli
-from evaluation.fleet.check import described
+from evaluation.fleet.check import describe_quirks
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = switch_emulator.quirk_names()
@@ -207,4 +207,4 @@ def test_the_example_of_the_page_ends_as_it_says(tmp_path: Path) -> None:
     ],
 )
 def test_progress_says_what_is_tried_in_few_words(quirks, words: str) -> None:
-    assert described(quirks, ["a", "b", "c"]) == words
+    assert describe_quirks(quirks, ["a", "b", "c"]) == words

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import asdict
 
 import switch_emulator
 import typer
 
 from evaluation.fleet.bisection import Bisection, bisect
-from evaluation.fleet.check import ControllerCheck, described
+from evaluation.fleet.check import ControllerCheck, describe_quirks
 from evaluation.progress import waiting_console
 from evaluation.quirks import VARIABLE, Quirks
 from loko.commands.for_programs import print_csv, print_json
@@ -33,7 +34,7 @@ def bisect_check(check: ControllerCheck, *, as_json: bool, as_csv: bool) -> int:
         runs, began_s = runs + 1, time.monotonic()
         passed = asyncio.run(check.passes(quirks))
         verdict = f"{'passes' if passed else 'fails'} ({time.monotonic() - began_s:.1f} s)"
-        console.print(f"{runs}: {described(quirks, names)}: {verdict}", highlight=False, soft_wrap=True)
+        console.print(f"{runs}: {describe_quirks(quirks, names)}: {verdict}", highlight=False, soft_wrap=True)
         return passed
 
     found = Bisection()
@@ -47,7 +48,7 @@ def bisect_check(check: ControllerCheck, *, as_json: bool, as_csv: bool) -> int:
             f" {VARIABLE}='\"spec\"' {' '.join(check.command)}"
         )
     if as_json:
-        print_json(found.as_values())
+        print_json(asdict(found))
     elif as_csv:
         print_csv(_COLUMNS, rows(found))
     else:
@@ -73,10 +74,10 @@ def lines(found: Bisection) -> list[str]:
         return ["the check passes with all quirks: none breaks it"]
     if not found.is_broken:
         return ["nothing is known of any quirk"]
-    told = [f"{name} breaks the check: it passes without" for name in found.alone]
-    told += [
+    result = [f"{name} breaks the check: it passes without" for name in found.alone]
+    result += [
         f"{' and '.join(names)} break the check together: it passes if all of them are absent"
         for names in found.together
     ]
-    told = told or [f"none of {len(found.tried)} quirks breaks the check alone"]
-    return [*told, "docs/quirks.md says what each of them does"]
+    result = result or [f"none of {len(found.tried)} quirks breaks the check alone"]
+    return [*result, "docs/quirks.md says what each of them does"]

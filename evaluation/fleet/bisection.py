@@ -39,17 +39,6 @@ class Bisection:
         """Whether the check needs deviations to be absent."""
         return self.passes_with_all is False and self.passes_with_none is True
 
-    def as_values(self) -> dict[str, object]:
-        """Return all of it for JSON."""
-        return {
-            "passes_with_all": self.passes_with_all,
-            "passes_with_none": self.passes_with_none,
-            "alone": self.alone,
-            "together": self.together,
-            "tried": self.tried,
-            "is_complete": self.is_complete,
-        }
-
 
 def bisect(names: Sequence[str], passes: Callable[[Quirks], bool], found: Bisection) -> None:
     """Find out which of the deviations break the check, into `found`: if this is stopped, the results stay.

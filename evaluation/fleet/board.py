@@ -13,7 +13,9 @@ from typing import Final
 import dpkt
 import switch_emulator
 
+from evaluation.emulation.boards import KEPT_SESSION
 from loko.controller.framing import segments_of, whole_messages
+from loko.ring import Setting
 
 _BOOTED_NS: Final = 2_500_000_000
 """Virtual time that has passed when a board is used: it needs two seconds to boot, which must not count."""
@@ -35,6 +37,16 @@ class UnmatchedFrame:
     answered_ns: int | None = None
     """When the FLOW_MOD for it had arrived."""
     is_lost: bool = False
+
+
+def board_settings(number: int) -> dict[str, Setting]:
+    """Return the settings of the board with this number, from 0."""
+    return {
+        "mac": f"70:b3:d5:6d:{number >> 8:02x}:{number & 255:02x}",
+        "openflow_ports": [1, 2, 3, 4],
+        "native_ports": [],
+        **KEPT_SESSION,
+    }
 
 
 class FleetBoard:
@@ -63,10 +75,7 @@ class FleetBoard:
         self._power_on()
 
     def _power_on(self) -> None:
-        config = {
-            "mac": f"70:b3:d5:6d:{self.number >> 8:02x}:{self.number & 255:02x}",
-            **{"ofchecks": False, "openflow_ports": [1, 2, 3, 4], "native_ports": [], "control": "session"},
-        }
+        config = {**board_settings(self.number), "ofchecks": False}
         self._board = switch_emulator.Board(self._profile, config=config, seed=self.number)
         self._since_ns = time.monotonic_ns() - _BOOTED_NS
         self._board.advance(_BOOTED_NS)

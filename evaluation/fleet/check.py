@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import switch_emulator
 
-from evaluation.emulation.boards import KEPT_SESSION, FreeRunningBoard, run_board
+from evaluation.emulation.boards import FreeRunningBoard, run_board
+from evaluation.fleet.board import board_settings
 from evaluation.quirks import VARIABLE, Quirks
 from loko.document import InputError
 
@@ -76,17 +77,14 @@ class ControllerCheck:
 
     def _board(self, number: int, quirks: Quirks) -> FreeRunningBoard:
         config = {
-            "mac": f"70:b3:d5:6d:{number >> 8:02x}:{number & 255:02x}",
-            "openflow_ports": [1, 2, 3, 4],
-            "native_ports": [],
+            **board_settings(number),
             "openflow_version": self.openflow_version,
             "quirks": quirks,
-            **KEPT_SESSION,
         }
         return FreeRunningBoard(switch_emulator.Board(config=config, seed=number), is_booted=True)
 
 
-def described(quirks: Quirks, tried: Sequence[str]) -> str:
+def describe_quirks(quirks: Quirks, tried: Sequence[str]) -> str:
     """Return a setting in a few words for the progress; `tried` are all names."""
     match quirks:
         case {"without": names} if len(names) > len(tried) / 2:
