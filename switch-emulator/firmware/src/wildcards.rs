@@ -12,3 +12,5 @@ pub(crate) const NW_SRC_SHIFT: u32 = 8;
 pub(crate) const NW_DST_SHIFT: u32 = 14;
 pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
 pub(crate) const NW_TOS: u32 = 1 << 21;
+/// Every field is open.
+pub(crate) const ALL: u32 = 0x003f_ffff;

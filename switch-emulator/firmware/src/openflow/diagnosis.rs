@@ -4,21 +4,20 @@
 //! message is carried out, and is reported only if the message has caused no other event.
 
 use super::agent::{Agent, VERSION_1_0};
-use super::wire::{message, message13};
+use super::wire::{message, message13, PACKET_OUT_13_BYTES, PACKET_OUT_BYTES};
 use crate::actions::{ports, tail_tag};
 use crate::bytes::{be16, be32};
 use crate::event::{Cause, Event};
 use crate::loop_iteration::LoopIteration;
 use crate::port::PortMask;
 use crate::table::{field, FlowMod};
+use crate::wildcards;
 
-const PACKET_OUT_BYTES: usize = 16;
 /// Length of a statistics request before its body, and with that of flows.
 const STATISTICS_BYTES: usize = 12;
 const FLOW_STATISTICS_BYTES: usize = 56;
 /// Entries of a reply with flow statistics.
 const FLOW_ENTRIES: usize = 20;
-const ALL_WILDCARDS: u32 = 0x003f_ffff;
 const SET_CONFIG_BYTES: usize = 12;
 
 impl Agent {
@@ -49,7 +48,7 @@ impl Agent {
         iteration: &mut LoopIteration,
     ) {
         let (before, version) = (iteration.out.events, self.version);
-        let cause = self.foresee(bytes, length);
+        let cause = self.predicted_cause(bytes, length);
         self.message(bytes, length, iteration);
         if self.halted || iteration.out.events != before {
             self.rx.replies_overwritten = false;
@@ -76,7 +75,7 @@ impl Agent {
     }
 
     /// Returns why the firmware will not do what a message asks; `None` if it will.
-    fn foresee(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+    fn predicted_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         let kind = bytes[1];
         match kind {
             message::HELLO | message::ERROR | message::ECHO_REPLY => return None,
@@ -90,12 +89,15 @@ impl Agent {
             return Some(Cause::OtherVersion);
         }
         if self.speaks_13() {
-            return self.foresee_13(bytes, length);
+            return self.cause_13(bytes, length);
         }
         match kind {
-            message::FLOW_MOD => self.tables.table.foresee(FlowMod::new(bytes, length)),
-            message::PACKET_OUT => self.foresee_packet_out(bytes, length),
-            message::STATS_REQUEST => self.foresee_statistics(bytes, length),
+            message::FLOW_MOD => self
+                .tables
+                .table
+                .flow_mod_cause(FlowMod::new(bytes, length)),
+            message::PACKET_OUT => self.packet_out_cause(bytes, length),
+            message::STATS_REQUEST => self.statistics_cause(bytes, length),
             message::SET_CONFIG => config_cause(bytes, length, 0x8000),
             _ => (length < 8).then_some(Cause::Short),
         }
@@ -114,30 +116,13 @@ impl Agent {
         .then_some(Cause::StaleActions)
     }
 
-    fn foresee_packet_out(&self, bytes: &[u8], length: usize) -> Option<Cause> {
-        let list_bytes = usize::from(be16(bytes, 14));
-        let data_at = PACKET_OUT_BYTES + list_bytes;
-        if length < PACKET_OUT_BYTES {
-            return Some(Cause::Short);
-        }
-        if data_at > length {
-            return Some(Cause::ActionsBeyond);
-        }
-        if be32(bytes, 8) != u32::MAX {
-            return Some(Cause::BufferIgnored);
-        }
-        let list = &bytes[PACKET_OUT_BYTES..data_at];
-        if list.is_empty() {
-            return Some(Cause::NoActions);
-        }
-        if list.len() != 8 || be16(list, 0) != 0 || be16(list, 2) != 8 {
-            return Some(Cause::OneOutput);
-        }
-        if data_at == length {
-            return Some(Cause::NoData);
-        }
+    fn packet_out_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let output = match only_output(bytes, length, &PACKET_OUT_10) {
+            Ok(output) => output,
+            Err(cause) => return Some(cause),
+        };
         let in_port = be16(bytes, 12);
-        let leaves = match be16(list, 4) {
+        let leaves = match be16(output, 4) {
             ports::TABLE => true,
             ports::FLOOD => {
                 let ingress = PortMask::from_bits(tail_tag(in_port));
@@ -158,14 +143,14 @@ impl Agent {
         (!leaves).then_some(Cause::OutputNowhere)
     }
 
-    fn foresee_statistics(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+    fn statistics_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         if length < STATISTICS_BYTES {
             return Some(Cause::Short);
         }
         match be16(bytes, 8) {
             1 if length < FLOW_STATISTICS_BYTES => Some(Cause::Short),
             1 => {
-                let all = be32(bytes, 12) & ALL_WILDCARDS == ALL_WILDCARDS
+                let all = be32(bytes, 12) & wildcards::ALL == wildcards::ALL
                     && matches!(bytes[52], 0 | 0xff)
                     && be16(bytes, 54) == ports::NONE;
                 if !all {
@@ -178,40 +163,23 @@ impl Agent {
         }
     }
 
-    fn foresee_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+    fn cause_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         let switch = self.tables.switch13.as_ref()?;
         match bytes[1] {
-            message::PACKET_OUT => self.foresee_packet_out_13(bytes, length),
+            message::PACKET_OUT => self.packet_out_cause_13(bytes, length),
             message::SET_CONFIG => config_cause(bytes, length, 256),
             message13::ROLE_REQUEST => {
                 (length != 24 || be32(bytes, 8) != 2).then_some(Cause::RoleIgnored)
             }
-            _ => switch.foresee(bytes, length, self.config.openflow_ports),
+            _ => switch.message_cause(bytes, length, self.config.openflow_ports),
         }
     }
 
-    fn foresee_packet_out_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
-        let begin = super::wire::PACKET_OUT_13_BYTES;
-        let data_at = begin + usize::from(be16(bytes, 16));
-        if length < begin {
-            return Some(Cause::Short);
-        }
-        if data_at > length {
-            return Some(Cause::ActionsBeyond);
-        }
-        if be32(bytes, 8) != u32::MAX {
-            return Some(Cause::BufferIgnored);
-        }
-        let list = &bytes[begin..data_at];
-        if list.is_empty() {
-            return Some(Cause::NoActions);
-        }
-        if list.len() != 16 || be16(list, 0) != 0 || be16(list, 2) != 16 {
-            return Some(Cause::OneOutput);
-        }
-        if data_at == length {
-            return Some(Cause::NoData);
-        }
+    fn packet_out_cause_13(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let output = match only_output(bytes, length, &PACKET_OUT_13) {
+            Ok(output) => output,
+            Err(cause) => return Some(cause),
+        };
         let in_port = be32(bytes, 12);
         let exists = |port: u32| {
             let ports = self.config.openflow_ports.iter();
@@ -219,7 +187,7 @@ impl Agent {
                 .map(|port| u32::from(port.get()))
                 .any(|its| its == port)
         };
-        let sends = be32(list, 4);
+        let sends = be32(output, 4);
         if !exists(in_port) && in_port != crate::openflow13::ports::CONTROLLER
             || (1..=4).contains(&sends) && !exists(sends)
         {
@@ -240,6 +208,56 @@ impl Agent {
         };
         (!leaves).then_some(Cause::OutputNowhere)
     }
+}
+
+/// Lengths in a `PACKET_OUT` of one version.
+struct PacketOutLayout {
+    /// Where the actions begin.
+    actions_at: usize,
+    /// Where the length of the actions is.
+    actions_bytes_at: usize,
+    output_bytes: usize,
+}
+
+const PACKET_OUT_10: PacketOutLayout = PacketOutLayout {
+    actions_at: PACKET_OUT_BYTES,
+    actions_bytes_at: 14,
+    output_bytes: 8,
+};
+const PACKET_OUT_13: PacketOutLayout = PacketOutLayout {
+    actions_at: PACKET_OUT_13_BYTES,
+    actions_bytes_at: 16,
+    output_bytes: 16,
+};
+
+/// Returns the OUTPUT that is the only action of a `PACKET_OUT` with a frame, or why the firmware does something else.
+fn only_output<'a>(
+    bytes: &'a [u8],
+    length: usize,
+    layout: &PacketOutLayout,
+) -> Result<&'a [u8], Cause> {
+    let data_at = layout.actions_at + usize::from(be16(bytes, layout.actions_bytes_at));
+    if length < layout.actions_at {
+        return Err(Cause::Short);
+    }
+    if data_at > length {
+        return Err(Cause::ActionsBeyond);
+    }
+    if be32(bytes, 8) != u32::MAX {
+        return Err(Cause::BufferIgnored);
+    }
+    let list = &bytes[layout.actions_at..data_at];
+    if list.is_empty() {
+        return Err(Cause::NoActions);
+    }
+    let is_output = be16(list, 0) == 0 && usize::from(be16(list, 2)) == layout.output_bytes;
+    if list.len() != layout.output_bytes || !is_output {
+        return Err(Cause::OneOutput);
+    }
+    if data_at == length {
+        return Err(Cause::NoData);
+    }
+    Ok(list)
 }
 
 /// `SET_CONFIG` sets nothing, so it is lost unless it says what the board does anyway.

@@ -3,7 +3,7 @@
 use super::agent::{Agent, VERSION_1_0};
 use super::flow_cache::{CacheSlot, CachedAction, FlowKey, TableKind};
 use super::spec::port_config;
-use super::wire::{message, HEADER_BYTES};
+use super::wire::{message, HEADER_BYTES, PACKET_OUT_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
@@ -27,9 +27,6 @@ const USUAL_TYPES: [u16; 8] = [
 /// Why a frame goes to the controller.
 const NO_MATCH: u8 = 0;
 const ACTION: u8 = 1;
-
-/// Where actions of `PACKET_OUT` begin.
-const PACKET_OUT_BYTES: usize = 16;
 
 /// Decision of the table lookup on a frame.
 enum Decision {

@@ -1,7 +1,7 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
 use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
-use super::wire::{message, MessageBuilder, HEADER_BYTES};
+use super::wire::{message, MessageBuilder, HEADER_BYTES, PACKET_OUT_BYTES};
 use crate::actions::{Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::loop_iteration::LoopIteration;
@@ -9,6 +9,7 @@ use crate::matching::{is_fragment, Match, MATCH_BYTES};
 use crate::native::MemoryClass;
 use crate::port::PortNumber;
 use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
+use crate::wildcards;
 
 /// Types of errors, and the codes that occur.
 mod error {
@@ -38,12 +39,9 @@ pub(super) mod port_config {
 /// Handling of IP fragments that `SET_CONFIG` asks for: none, drop, or reassemble.
 const FRAGMENTS: u16 = 3;
 const FRAGMENTS_DROP: u16 = 1;
-const PACKET_OUT_BYTES: usize = 16;
 const ERROR_DATA_BYTES: usize = 64;
 /// Element of a HELLO that names versions.
 const VERSION_BITMAP: u16 = 1;
-/// Every field open, in table statistics.
-const ALL_WILDCARDS: u32 = 0x003f_ffff;
 
 impl Agent {
     /// Handles the messages that the stream holds completely after this segment.
@@ -293,7 +291,7 @@ impl Agent {
                 reply
                     .zeros(4)
                     .text("classifier", 32)
-                    .u32(ALL_WILDCARDS)
+                    .u32(wildcards::ALL)
                     .u32(self.tables.table.capacity() as u32)
                     .bytes(&self.tables.table.count().to_be_bytes())
                     .u64(self.tables.table.lookups())

@@ -5,6 +5,8 @@ pub(super) const HEADER_BYTES: usize = 8;
 /// Stands for memory that the firmware sends without having written it.
 pub(super) const UNINITIALISED: u8 = 0;
 
+/// Where the actions of a `PACKET_OUT` begin.
+pub(super) const PACKET_OUT_BYTES: usize = 16;
 /// Where the actions of a `PACKET_OUT` of 1.3 begin.
 pub(super) const PACKET_OUT_13_BYTES: usize = 24;
 

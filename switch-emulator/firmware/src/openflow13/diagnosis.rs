@@ -18,8 +18,6 @@ const METER_MOD: u8 = 29;
 const OUTPUT: u16 = 0;
 /// In messages: any port, group, or cookie.
 const ANY: u32 = u32::MAX;
-/// The flag of a `FLOW_MOD` that the firmware knows.
-const SEND_FLOW_REMOVED: u16 = 1;
 /// Those that OpenFlow defines.
 const ALL_FLAGS: u16 = 0x1f;
 
@@ -37,7 +35,12 @@ impl Ids for Meters {
 
 impl Switch13 {
     /// Returns why the firmware will not do what a message asks, before it is carried out; `None` if it will.
-    pub(crate) fn foresee(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
+    pub(crate) fn message_cause(
+        &self,
+        bytes: &[u8],
+        length: usize,
+        ports: PortMask,
+    ) -> Option<Cause> {
         let shortest = match bytes[1] {
             FLOW_MOD => table::HEAD_BYTES,
             GROUP_MOD | METER_MOD | MULTIPART_REQUEST => 16,
@@ -47,28 +50,28 @@ impl Switch13 {
             return Some(Cause::Short);
         }
         match bytes[1] {
-            FLOW_MOD => self.foresee_flow_mod(bytes, length, ports),
-            GROUP_MOD => self.foresee_group_mod(bytes, length, ports),
-            METER_MOD => self.foresee_meter_mod(bytes, length),
-            MULTIPART_REQUEST => self.foresee_multipart(bytes, length),
+            FLOW_MOD => self.flow_mod_cause(bytes, length, ports),
+            GROUP_MOD => self.group_mod_cause(bytes, length, ports),
+            METER_MOD => self.meter_mod_cause(bytes, length),
+            MULTIPART_REQUEST => self.multipart_cause(bytes, length),
             _ => None,
         }
     }
 
-    fn foresee_flow_mod(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
+    fn flow_mod_cause(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
         let message = &bytes[..length];
         let match_bytes = usize::from(be16(message, table::field::MATCH + 2));
         if table::field::MATCH + padded(match_bytes) > length {
             return Some(Cause::Short);
         }
         match message[table::field::COMMAND] {
-            0 => self.foresee_add(message, ports),
-            3 | 4 => self.foresee_delete(message),
+            0 => self.add_cause(message, ports),
+            3 | 4 => self.delete_cause(message),
             _ => None, // told already
         }
     }
 
-    fn foresee_add(&self, message: &[u8], ports: PortMask) -> Option<Cause> {
+    fn add_cause(&self, message: &[u8], ports: PortMask) -> Option<Cause> {
         let match_bytes = usize::from(be16(message, table::field::MATCH + 2));
         let Ok(wanted) = check_entry(message, known(ports), &self.groups, &self.meters) else {
             return Some(Cause::Unchecked);
@@ -76,7 +79,7 @@ impl Switch13 {
         if be32(message, table::field::BUFFER) != ANY {
             return Some(Cause::BufferIgnored);
         }
-        if be16(message, table::field::FLAGS) & !SEND_FLOW_REMOVED != 0 {
+        if be16(message, table::field::FLAGS) & !table::flag::SEND_FLOW_REMOVED != 0 {
             return Some(Cause::FlagsIgnored);
         }
         let oxms = &message[table::field::OXMS..table::field::MATCH + match_bytes];
@@ -105,7 +108,7 @@ impl Switch13 {
         })
     }
 
-    fn foresee_delete(&self, message: &[u8]) -> Option<Cause> {
+    fn delete_cause(&self, message: &[u8]) -> Option<Cause> {
         let Ok((wanted, oxms, _)) = OxmMatch::read(&message[table::field::MATCH..]) else {
             return Some(Cause::Unchecked);
         };
@@ -136,7 +139,7 @@ impl Switch13 {
                         || OxmMatch::of(&entry.oxms).is_ok_and(|held| wanted.covers(&held))
                 }
         };
-        let tells_all = be16(message, table::field::FLAGS) & SEND_FLOW_REMOVED != 0;
+        let tells_all = be16(message, table::field::FLAGS) & table::flag::SEND_FLOW_REMOVED != 0;
         self.entries.views().find_map(|EntryView13 { entry, .. }| {
             let goes = table::is_deleted(entry, request, strict, &self.pool);
             if goes != is_meant(entry) {
@@ -146,7 +149,7 @@ impl Switch13 {
         })
     }
 
-    fn foresee_group_mod(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
+    fn group_mod_cause(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
         let (command, id) = (be16(bytes, 8), be32(bytes, 12));
         let is_active = self.groups.has(id);
         match command {
@@ -173,7 +176,7 @@ impl Switch13 {
         }
     }
 
-    fn foresee_meter_mod(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+    fn meter_mod_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         let (command, flags, id) = (be16(bytes, 8), be16(bytes, 10), be32(bytes, 12));
         match command {
             0 | 1 => {
@@ -199,7 +202,7 @@ impl Switch13 {
         }
     }
 
-    fn foresee_multipart(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+    fn multipart_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         match be16(bytes, 8) {
             1 | 2 if length < 56 => Some(Cause::Short),
             kind @ 1..=2 => {

@@ -38,8 +38,8 @@ pub(super) mod field {
 }
 
 /// Flags of a `FLOW_MOD`.
-mod flag {
-    pub(super) const SEND_FLOW_REMOVED: u16 = 1;
+pub(super) mod flag {
+    pub(in super::super) const SEND_FLOW_REMOVED: u16 = 1;
     /// Flags that the firmware takes for the overlap check, and for resetting counters (quirk 126).
     pub(super) const CHECK_OVERLAP: u16 = 0x0200;
     pub(super) const RESET_COUNTS: u16 = 0x0400;

@@ -13,23 +13,21 @@ const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 /// `dl_vlan` of frames without a tag.
 const NO_VLAN: u16 = 0xffff;
-/// Of a DELETE: the flag that the firmware takes for `SEND_FLOW_REM`.
-const NOTICE_OF_FIRMWARE: u16 = 0x0100;
 const SEND_FLOW_REMOVED: u16 = 1;
 
 impl FlowTable {
     /// Returns why the firmware will not do what this `FLOW_MOD` asks, before it is carried out; `None` if it will.
-    pub(crate) fn foresee(&self, message: FlowMod) -> Option<Cause> {
+    pub(crate) fn flow_mod_cause(&self, message: FlowMod) -> Option<Cause> {
         let head = message.head();
         match be16(head, field::COMMAND) {
             _ if message.length < FLOW_MOD_BYTES => Some(Cause::Short),
-            command @ 0..=2 => self.foresee_entry(message, command),
-            command @ 3..=4 => self.foresee_delete(message, command == 4),
+            command @ 0..=2 => self.entry_cause(message, command),
+            command @ 3..=4 => self.delete_cause(message, command == 4),
             _ => Some(Cause::CommandUnknown),
         }
     }
 
-    fn foresee_entry(&self, message: FlowMod, command: u16) -> Option<Cause> {
+    fn entry_cause(&self, message: FlowMod, command: u16) -> Option<Cause> {
         let head = message.head();
         if let Some(cause) = unchecked_cause(message) {
             return Some(cause);
@@ -50,13 +48,13 @@ impl FlowTable {
                         && Match::read(&other[field::MATCH..]).normalised() == fields
                 })
                 .then_some(Cause::Shadowed),
-            1 => Some(self.any_selected(message, false)),
-            _ => Some(self.any_selected(message, true)),
+            1 => Some(self.modify_cause(message, false)),
+            _ => Some(self.modify_cause(message, true)),
         }
     }
 
-    /// Returns whether a MODIFY changes nothing, or appends an entry beside what it changes.
-    fn any_selected(&self, message: FlowMod, strict: bool) -> Cause {
+    /// A MODIFY changes nothing, or appends an entry beside what it changes.
+    fn modify_cause(&self, message: FlowMod, strict: bool) -> Cause {
         if self.selected_by_firmware(message, strict).contains(&true) {
             Cause::ModifyAppends
         } else {
@@ -80,7 +78,7 @@ impl FlowTable {
             .collect()
     }
 
-    fn foresee_delete(&self, message: FlowMod, strict: bool) -> Option<Cause> {
+    fn delete_cause(&self, message: FlowMod, strict: bool) -> Option<Cause> {
         let head = message.head();
         if be16(head, field::OUT_PORT) != ports::NONE {
             return Some(Cause::DeleteByPort);
@@ -104,7 +102,7 @@ impl FlowTable {
         let asks = |index: usize| {
             be16(self.head(&self.entries[index]), field::FLAGS) & SEND_FLOW_REMOVED != 0
         };
-        let told = be16(head, field::FLAGS) & NOTICE_OF_FIRMWARE != 0;
+        let told = message.wants_flow_removed();
         let differs = (0..goes.len()).any(|index| goes[index] && asks(index) != told);
         differs.then_some(Cause::NoticeLost)
     }
@@ -130,7 +128,7 @@ impl FlowTable {
         goes
     }
 
-    /// Returns whether the entry that a message has just added has further actions, which its memory entries before.
+    /// Returns whether the entry that a message has just added has further actions, which its memory held before.
     pub(crate) fn has_stale_actions(&self, message: FlowMod) -> bool {
         let Some(entry) = self.entries.last() else {
             return false;
