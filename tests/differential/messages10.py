@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
+from entry_names import NamedEntries
 from frames import ADDRESSES, L4, MACS, frame10
 from matches import match10
 from steps import message
 
 COOKIE: Final = 0x1122334455667788
-_CHECKED_PRIORITIES: Final = (1, 5, 10, 0xFFFF)
-"""Of entries with CHECK_OVERLAP: none of the same priority overlaps another."""
-_FIRST_PRIORITY: Final = 100
-"""Of other entries: each match has a priority of its own."""
-_CHECK_OVERLAP, _DELETE_STRICT = 2, 4
+_DELETE_STRICT: Final = 4
 _CONTROLLER, _IN_PORT, _FLOOD, _ALL, _TABLE = 0xFFFD, 0xFFF8, 0xFFFB, 0xFFFC, 0xFFF9
 
 
@@ -28,10 +25,7 @@ class Drawn:
     """If not, ports of TCP and UDP are set."""
     has_no_recv: bool
     """If not, PACKET_OUT names ports where its frame came in."""
-    own: dict[str, tuple[bytes, int]] = field(default_factory=dict)
-    """Match and priority of the entries that were drawn without CHECK_OVERLAP, by what the match means."""
-    checked: dict[tuple[str, int], tuple[bytes, int]] = field(default_factory=dict)
-    """Match and priority of the entries drawn with CHECK_OVERLAP, by the meaning and priority."""
+    entries: NamedEntries = field(default_factory=lambda: NamedEntries(match10))
 
 
 def _match10(random: Random, *, consistent: bool = False) -> bytes:
@@ -138,17 +132,7 @@ def _flow_mod10(random: Random, drawn: Drawn) -> bytes:
     out_port = random.choice((0xFFFF, 0xFFFF, 1, 2)) if command in (3, 4) else 0xFFFF
     buffer = 9 if random.random() < 0.03 else 0xFFFFFFFF
     match, flags = _match10(random, consistent=True), random.choice((0, 0, 1, 2, 3))
-    priority = random.choice(_CHECKED_PRIORITIES)
-    if command == _DELETE_STRICT and drawn.checked and random.random() < 0.5:
-        match, priority = random.choice(list(drawn.checked.values()))
-    elif flags & _CHECK_OVERLAP and (match10(match), priority) not in drawn.checked:
-        drawn.checked[match10(match), priority] = (match, priority)
-    else:
-        flags &= ~_CHECK_OVERLAP
-        if drawn.own and random.random() < 0.3:
-            match = random.choice(list(drawn.own.values()))[0]
-        own = (match, _FIRST_PRIORITY + len(drawn.own))
-        match, priority = drawn.own.setdefault(match10(match), own)
+    match, priority, flags = drawn.entries.draw(random, match, flags, is_deleted=command == _DELETE_STRICT)
     rest = struct.pack(
         "!QHHHHIHH",
         COOKIE,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from entry_names import CHECK_OVERLAP, NamedEntries
 from frames import ADDRESSES, ADDRESSES6, ICMP, ICMPV6, L4, MACS, TCP, UDP, frame13
 from matches import Field, encoded, fields_of, match13
 from steps import message
@@ -20,7 +21,7 @@ _MISS_PRIORITY: Final = 0
 _ANY, _NO_BUFFER, _WHOLE_FRAME = 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFF
 _IN_PORT, _TABLE, _FLOOD, _ALL, _CONTROLLER = 0xFFFFFFF8, 0xFFFFFFF9, 0xFFFFFFFB, 0xFFFFFFFC, 0xFFFFFFFD
 _ADD, _DELETE, _DELETE_STRICT = 0, 3, 4
-_SEND_FLOW_REMOVED, _CHECK_OVERLAP = 1, 2
+_SEND_FLOW_REMOVED: Final = 1
 _TABLES: Final = 4
 """Tables that are drawn; both switches have more."""
 _ALL_TABLES: Final = 0xFF
@@ -38,14 +39,10 @@ _RATE_KBPS: Final = 10_000_000
 """Rate of a band that drops nothing of what is sent here."""
 _IPV4, _ARP, _IPV6 = 0x0800, 0x0806, 0x86DD
 _TAGGED: Final = 0x1000
-_CHECKED_PRIORITIES: Final = (1, 5, 10, 0xFFFF)
-"""Of entries with CHECK_OVERLAP: none of the same priority overlaps another."""
 _FAULTS: Final = ("match", "action", "next table", "buffer", "command")
 _REFERENCES: Final = ("group in list", "group in list", "group in set", "meter")
 _DEPENDENT: Final = ("vlan_pcp", "tcp_src", "ipv4_dst", "arp_op", "ipv6_src", "icmpv4_type", "ipv6_nd_sll")
 """Fields that a match or an action may name only if the frame has them."""
-_FIRST_PRIORITY: Final = 100
-"""Of other entries: each match has a priority of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +72,7 @@ class Drawn13:
     """If not, their counters are asked for."""
     has_table: bool
     """If not, table-miss entries send to the controller."""
-    own: dict[str, tuple[bytes, int]] = field(default_factory=dict)
-    """Match and priority of the entries that were drawn without CHECK_OVERLAP, by what the match means."""
-    checked: dict[tuple[str, int], tuple[bytes, int]] = field(default_factory=dict)
-    """Match and priority of the entries drawn with CHECK_OVERLAP, by the meaning and priority."""
+    entries: NamedEntries = field(default_factory=lambda: NamedEntries(match13))
 
     @classmethod
     def of(cls, random: Random, *, has_no_recv: bool) -> Drawn13:
@@ -355,19 +349,6 @@ def _instructions(
     return b"".join(instructions)
 
 
-def _named(random: Random, drawn: Drawn13, flags: int, *, is_deleted: bool) -> tuple[bytes, int, int]:
-    """Return match, priority and flags of an entry such that no entries of the same priority overlap."""
-    match, priority = encoded(_match(random)), random.choice(_CHECKED_PRIORITIES)
-    if is_deleted and drawn.checked and random.random() < 0.5:
-        return *random.choice(list(drawn.checked.values())), flags
-    if flags & _CHECK_OVERLAP and (match13(match), priority) not in drawn.checked:
-        return *drawn.checked.setdefault((match13(match), priority), (match, priority)), flags
-    if drawn.own and random.random() < 0.3:
-        match = random.choice(list(drawn.own.values()))[0]
-    own = (match, _FIRST_PRIORITY + len(drawn.own))
-    return *drawn.own.setdefault(match13(match), own), flags & ~_CHECK_OVERLAP
-
-
 def _flow_mod(random: Random, drawn: Drawn13) -> bytes:
     # Which of several faults an error tells is open, so there is one at most.
     fault = random.choice(_FAULTS) if random.random() < 0.1 else ""
@@ -381,11 +362,13 @@ def _flow_mod(random: Random, drawn: Drawn13) -> bytes:
     out_port = random.choice((_ANY, _ANY, 1, 2)) if deletes else _ANY
     out_group = random.choice((_ANY, _ANY, _ANY, 1)) if deletes else _ANY
     buffer = 9 if fault == "buffer" else _NO_BUFFER
-    flags = random.choice((0, 0, 1, 1, _CHECK_OVERLAP, 4, 5))
+    flags = random.choice((0, 0, 1, 1, CHECK_OVERLAP, 4, 5))
     if random.random() < 0.1 and (table == 0 or not deletes):
-        match, priority, flags = b"", _MISS_PRIORITY, flags & ~_CHECK_OVERLAP
+        match, priority, flags = b"", _MISS_PRIORITY, flags & ~CHECK_OVERLAP
     else:
-        match, priority, flags = _named(random, drawn, flags, is_deleted=command == _DELETE_STRICT)
+        match, priority, flags = drawn.entries.draw(
+            random, encoded(_match(random)), flags, is_deleted=command == _DELETE_STRICT
+        )
     reference = ""
     may_miss = table == 0 or priority != _MISS_PRIORITY
     if command == _ADD and not may_miss:
