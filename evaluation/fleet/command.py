@@ -124,18 +124,16 @@ def bench_controller(
 
 def _refuse_idle_options(context: typer.Context, *, bisect_quirks: bool, connects: bool) -> None:
     """Refuse what is given for the other of the command's two tasks. Raises `InputError`."""
-    idle = _OF_MEASURING if bisect_quirks else _OF_BISECTING
-    if bisect_quirks and not connects:
-        idle = (*idle, "boards")
-    for name in idle:
+    if bisect_quirks:
+        uses = dict.fromkeys(_OF_MEASURING, "without --bisect-quirks")
+        if not connects:
+            uses["boards"] = "without --bisect-quirks, or with --connect"
+    else:
+        uses = dict.fromkeys(_OF_BISECTING, "with --bisect-quirks")
+    for name, use in uses.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             option = "COMMAND" if name == "command" else f"--{name.replace('_', '-')}"
-            use = (
-                "without --bisect-quirks, or with --connect"
-                if name == "boards"
-                else ("without --bisect-quirks" if bisect_quirks else "with --bisect-quirks")
-            )
             raise InputError(f"{option}: is only used {use}; leave it out")
 
 
