@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.cli import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 INDEX = DOCS / "README.md"
@@ -60,3 +62,8 @@ def test_prose_has_no_long_lines(page: Path) -> None:
     lines = [line for line in text.splitlines() if len(line) > 120 and " " in line[:120].strip()]
     prose = [line for line in lines if not re.match(r"\||!\[|    |Machine: |bench ARGS=", line)]
     assert prose == []
+
+
+def test_the_architecture_names_every_command() -> None:
+    [listed] = re.findall(r"The commands of `loko` are (.+?)\s\(\[", text_of(DOCS / "architecture.md"), re.S)
+    assert re.findall(r"`([\w-]+)`", listed) == list(COMMANDS)
