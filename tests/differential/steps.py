@@ -10,77 +10,78 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 NOT_DRAWN: Final = {
-    "CHECK_OVERLAP for an entry that exists": "it overlaps with itself, so the board refuses it (4.6);"
-    " Open vSwitch replaces it",
+    "CHECK_OVERLAP for an entry that exists": "the entry overlaps with itself, so the board refuses it"
+    " (4.6); Open vSwitch replaces it",
     "overlapping entries of the same priority": "a switch may choose between them (3.4)",
-    "entries that leave open only fields that cannot count": "they are exact and come first (3.4);"
-    " Open vSwitch goes by their priority",
-    "SET_TP_SRC and SET_TP_DST in trials with ICMP": "they set ports of TCP and UDP (3.3);"
-    " Open vSwitch also sets type and code of ICMP",
-    "frames at ports that are DOWN or NO_RECV": "the board must drop them (5.2.1); dummy ports of"
-    " Open vSwitch send and receive while DOWN, and it counts what NO_RECV drops",
-    "PACKET_OUT whose in_port is NO_RECV": "the port has not received it, so the board carries it out;"
+    "entries whose only wildcards are fields that their packets do not have": "the board takes them as"
+    " exact, with the highest priority (3.4); Open vSwitch goes by their priority",
+    "SET_TP_SRC and SET_TP_DST in trials with ICMP": "they set ports of TCP and UDP (3.3); Open vSwitch"
+    " also sets type and code of ICMP",
+    "frames at ports that are DOWN or NO_RECV": "the board must drop them (5.2.1); dummy ports of Open"
+    " vSwitch send and receive while DOWN, and it counts what NO_RECV drops",
+    "PACKET_OUT whose in_port is NO_RECV": "the port has not received the frame, so the board sends it;"
     " Open vSwitch drops it",
-    "NO_PACKET_IN": "the board sends no misses of that port (5.2.1); Open vSwitch does",
-    "a VLAN priority without a VLAN": "the board ignores it; Open vSwitch takes it for that of any tag",
-    "later fragments of TCP and UDP": "they have no checksum to correct;"
-    " Open vSwitch changes their data when it sets an address",
-    "actions after TABLE": "they are performed on the frame as the list has left it;"
-    " Open vSwitch goes on with what the entry has made of it",
-    "VLAN actions beside TABLE": "the entry counts the frame as it reaches the table;"
-    " Open vSwitch counts the bytes that the message has",
-    "PORT_STATUS after PORT_MOD": "asked for only if something else changes a port (5.2.1);"
-    " Open vSwitch reports DOWN",
-    "different cookies": "MODIFY changes actions only (4.6); Open vSwitch changes the cookie, too",
-    "ports NORMAL and LOCAL, and ports above 4": "the board has none and refuses them;"
-    " Open vSwitch takes any number",
-    "more than four actions": "an entry of the board has four slots: TOO_MANY",
-    "fields that cannot count": "the board ignores them in all matches (3.4);"
-    " Open vSwitch finds nothing to change, delete or report",
+    "NO_PACKET_IN": "the board reports no misses of that port (5.2.1); Open vSwitch does",
+    "matches on a VLAN priority without a VLAN": "the board ignores the priority; Open vSwitch compares"
+    " it with that of any tag",
+    "later fragments of TCP and UDP": "they have no checksum to correct; Open vSwitch changes"
+    " their data when it sets an address",
+    "actions after TABLE": "the board performs them on the frame as it was before TABLE; Open vSwitch"
+    " performs them on the frame as the matching entry has changed it",
+    "VLAN actions in a PACKET_OUT with TABLE": "the entry's byte counter has the frame's length at the"
+    " table; that of Open vSwitch has its length in the message",
+    "PORT_STATUS after PORT_MOD": "required only if something other than PORT_MOD changes the port"
+    " (5.2.1); Open vSwitch reports DOWN",
+    "MODIFY with another cookie": "it changes the actions only (4.6); Open vSwitch changes the cookie, too",
+    "ports NORMAL and LOCAL, and ports above 4": "the board has none and refuses them; Open vSwitch"
+    " accepts any number",
+    "more than four actions": "the board refuses them (TOO_MANY): an entry has four slots",
+    "matches on fields that their packets do not have": "the board ignores these fields in all matches"
+    " (3.4); Open vSwitch finds no entry to change, delete or report",
     "timeouts, durations, queues": "they depend on a clock, or the board has none",
-    "SET_CONFIG that asks to put fragments together": "neither can; the board refuses it (5.3.2)",
+    "SET_CONFIG that requests reassembly of fragments": "neither switch can; the board refuses it (5.3.2)",
 }
 """Of OpenFlow 1.0 what both switches do, with the section of 1.0.1."""
 
 NOT_DRAWN_13: Final = {
-    "misses of later tables": "they drop the frame (5.4); Open vSwitch performs its action set. So each later"
-    " table keeps an entry for what nothing else matches",
-    "DEC_NW_TTL in APPLY_ACTIONS in trials with action sets": "a frame whose time to live is over leaves the"
-    " tables (7.4.1); Open vSwitch still performs its action set",
-    "CONTROLLER in action sets and buckets": "the cookie is −1 (7.4.1); Open vSwitch tells that of an entry",
-    "table and cookie of PACKET_IN for an invalid TTL": "likewise",
+    "misses in later tables": "the board drops the frame (5.4); Open vSwitch performs its action set. So"
+    " each later table keeps an entry that matches everything else",
+    "DEC_NW_TTL in APPLY_ACTIONS in trials with action sets": "a frame whose TTL is invalid leaves the"
+    " pipeline (7.4.1); Open vSwitch still performs its action set",
+    "CONTROLLER in action sets and buckets": "the cookie of the PACKET_IN is −1 (7.4.1); Open vSwitch"
+    " reports that of an entry",
+    "table and cookie of PACKET_IN for an invalid TTL": "likewise: Open vSwitch reports those of an entry",
     "TABLE in trials whose table-miss entries send to the controller": "the reason is NO_MATCH (7.4.1);"
-    " Open vSwitch says ACTION of frames of PACKET_OUT",
-    "PUSH_VLAN on tagged frames": "the new tag takes VLAN and priority of the old one (5.12.1);"
-    " Open vSwitch sets both to 0",
-    "changes of tags before a next table, a group, or TABLE": "these count the frame as it reaches them;"
-    " Open vSwitch counts the bytes that it came with",
-    "inconsistent actions other than POP_VLAN and SET_FIELD": "a switch may refuse them (6.4);"
-    " Open vSwitch refuses more of them",
-    "several faults in one message": "any of them may be told",
-    "MODIFY that names groups or meters": "the board refuses those that do not exist;"
-    " Open vSwitch does so only if an entry changes",
-    "which error a missing meter gives": "UNKNOWN_METER; Open vSwitch says INVALID_METER",
+    " Open vSwitch says ACTION for frames of PACKET_OUT",
+    "PUSH_VLAN on tagged frames": "the new tag copies VLAN and priority of the old one (5.12.1); Open"
+    " vSwitch sets both to 0",
+    "changes of tags before a next table, a group, or TABLE": "byte counters of these have the frame's"
+    " length when it reaches them; those of Open vSwitch have its length on arrival",
+    "inconsistent actions other than POP_VLAN and SET_FIELD": "a switch may refuse them (6.4); Open"
+    " vSwitch refuses more of them",
+    "several faults in one message": "a switch may report any of them",
+    "MODIFY that names groups or meters": "the board refuses those that do not exist; Open vSwitch does"
+    " so only if an entry changes",
+    "the error for a missing meter": "UNKNOWN_METER; that of Open vSwitch is INVALID_METER",
     "entries that name a group twice": "Open vSwitch crashes when the group is deleted",
-    "counters of whole groups": "they count every frame that is sent to the group;"
-    " Open vSwitch counts none that finds no live bucket. Those of buckets are compared",
-    "SEND_FLOW_REM in entries with a meter": "when the meter goes, the reason is DELETE;"
-    " Open vSwitch has a reason that 1.3 lacks, and sends nothing",
+    "counters of whole groups": "they count every frame that is sent to the group; those of Open vSwitch"
+    " omit frames that find no live bucket. The counters of buckets are compared",
+    "SEND_FLOW_REM in entries with a meter": "when the meter is deleted, the reason is DELETE; Open"
+    " vSwitch has a reason that 1.3 lacks, and sends nothing",
     "cookie 0": "Open vSwitch also counts entries of its own, and refuses to delete these",
-    "masks without any bit": "the field is as good as none (7.2.3.5);"
-    " MODIFY of Open vSwitch then finds no entry",
-    "counters of meters in trials that modify meters": "1.3 leaves open whether they go on, as on the board,"
-    " or begin again, as in Open vSwitch",
+    "masks without any bit": "such a field is omitted (7.2.3.5); MODIFY of Open vSwitch then finds no entry",
+    "counters of meters in trials that modify meters": "1.3 does not say whether they continue, as on"
+    " the board, or start again, as in Open vSwitch",
     "bands without a burst size": "the board reports 0; Open vSwitch reports the rate",
     "rates that drop frames": "they depend on a clock",
     "SELECT": "a switch may choose among the buckets (5.6.1)",
     "groups in buckets, watched groups, queues, LOCAL and NORMAL": "the board has none and refuses them",
     "MPLS, PBB, SCTP, IPv6 extension headers": "Open vSwitch lacks some and treats tags in another order",
-    "fragments of TCP, UDP and ICMP": "1.3 leaves their ports open; Open vSwitch takes them for 0",
-    "SET_FIELD of ETH_TYPE and IP_PROTO": "the board sets them (7.2.5); Open vSwitch refuses",
+    "fragments of TCP, UDP and ICMP": "1.3 does not define their ports; those of Open vSwitch are 0",
+    "SET_FIELD of ETH_TYPE and IP_PROTO": "the board sets them (7.2.5); Open vSwitch refuses to",
     "more than 96 bytes of fields or instructions, or 64 of buckets": "the board has no memory for them:"
     " TABLE_FULL, OUT_OF_BUCKETS",
-    "SET_CONFIG with flags": "the board has no handling of fragments and refuses them (7.3.2)",
+    "SET_CONFIG with flags": "the board cannot handle fragments and refuses the flags (7.3.2)",
 }
 """Of OpenFlow 1.3 the same, with the section of 1.3.4; much of `NOT_DRAWN` also holds there."""
 
