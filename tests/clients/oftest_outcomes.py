@@ -96,10 +96,10 @@ def render(suites: Mapping[str, Suite]) -> str:
         lines = [
             f"### OpenFlow {version}: {len(suite.passes)} of {len(suite.tests)} pass, {len(fails)} fail",
             "",
-            f'With `quirks = "spec"` {len(fails) - also} of those {len(fails)} pass, {also} fail. So does one'
-            f" that passes with the firmware's behaviour: {lost}.",
+            f'With `quirks = "spec"` {len(fails) - also} of those {len(fails)} pass, {also} fail.'
+            f" One more fails, which passes with the firmware's behaviour: {lost}.",
             "",
-            "| quirks | what is asked for | what the board does | tests that fail |",
+            "| quirks | what the tests require | what the board does | tests that fail |",
             "|---|---|---|---|",
         ]
         lines += [_row(reason) for reason in suite.reasons]
