@@ -218,7 +218,7 @@ def _changes(extended: ExtendedSchedule) -> dict[str, Any]:
         "kept": list(extended.kept),
         "added": list(extended.added),
         "removed": list(extended.removed),
-        "cost_at_most": extended.optimality_gap,
+        "optimality_gap": extended.optimality_gap,
     }
 
 

@@ -383,7 +383,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(given.target_ms),
         "entries": ",".join(map(str, sorted(set(planned_entries(lab, entries).values())))),
-        "fillers": str(padding),
+        "padding": str(padding),
         "frame-bytes": ",".join(map(str, sorted(declared))),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(given.control or [])),

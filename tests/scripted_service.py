@@ -56,7 +56,7 @@ class ScriptedService:
             **{"burst_bytes": 306.0, "frame_bytes": 306, "state": "installed", "waiting_for": []},
             "broken": [],
             **{"deadline_ns": None, "promised_ns": 30_000.0 + 400_000 * len(hops)},
-            **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "turn": None},
+            **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "send_slot": None},
         }
         return shapes.FlowView.model_validate(flow).model_dump(mode="json")
 
@@ -83,8 +83,8 @@ class ScriptedService:
             shapes.SwitchView.model_validate(
                 {
                     **{"name": name, "datapath_id": f"{index:016x}", "state": "ready", "ready": True},
-                    **{"complete": True, "delay_ns": 400_000.0, "foreign_entries": [], "beyond_plan": False},
-                    **{"down_ports": [], "unexpected_ports": []},
+                    **{"complete": True, "delay_ns": 400_000.0, "foreign_entries": []},
+                    **{"exceeds_planned_entries": False, "down_ports": [], "unexpected_ports": []},
                     "use": [
                         {"quantity": "rate", "used": 9e3 * number, "allowed": 9.36e6, "unit": "bit/s",
                          "fraction": number * 9e3 / 9.36e6},

@@ -47,12 +47,14 @@ def test_hosts_of_a_live_lab_send_in_slots_that_begin_at_one_instant():
         TimeTriggered(offset_ns=1 * MS, period_ns=10 * MS),
         TimeTriggered(offset_ns=4 * MS, period_ns=20 * MS),
     ]
-    traffic = [Sender.of(n, flow, turn) for n, (flow, turn) in enumerate(zip(flows, sends, strict=True))]
+    traffic = [
+        Sender.of(n, flow, send_slot) for n, (flow, send_slot) in enumerate(zip(flows, sends, strict=True))
+    ]
     with LiveRunner(load_lab("two-switch"), flows) as live:
         records = live.run(traffic, seconds=SECONDS, seed=1)
-    for number, turn in enumerate(sends):
+    for number, send_slot in enumerate(sends):
         mine = records.flow == number
-        due_ns = turn.instants_ns(SECONDS * 1000 * MS)
+        due_ns = send_slot.instants_ns(SECONDS * 1000 * MS)
         kept = records.slots[number]
         assert kept.frames == due_ns.size
         assert 0 <= kept.late_p50_ns <= kept.late_p99_ns <= kept.late_most_ns

@@ -90,7 +90,7 @@ def test_what_a_refusal_advises_is_granted(served: ServedLab, asked: dict[str, f
     assert ([name], others) == (list(asked), [])
     limit, unit = {"rate_bps": ("most", "bit/s"), "burst_bytes": ("most", "bytes")}.get(name, ("least", "ns"))
     (written,), unit = readable([value], unit)
-    assert error["remedy"] == f"a {name.split('_')[0]} of at {limit} {written} {unit}"
+    assert error["suggestion"] == f"a {name.split('_')[0]} of at {limit} {written} {unit}"
     assert served.post(1, **{name: value}).status_code == 201
 
 

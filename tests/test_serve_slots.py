@@ -41,7 +41,7 @@ def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(serv
     planned = json.loads((served.folder / "schedule.json").read_text())
     shown = {flow["id"]: flow for flow in served.flows()}
     for scheduled in planned["scheduled"]:
-        assert shown[scheduled["id"]]["turn"]["slot"] == scheduled["slot"]
+        assert shown[scheduled["id"]]["send_slot"]["slot"] == scheduled["slot"]
         assert shown[scheduled["id"]]["guarantee_ns"] == pytest.approx(1e3 * scheduled["guarantee_us"], abs=1)
         assert sum(hop["delay_ns"] for hop in shown[scheduled["id"]]["path"]) == pytest.approx(
             shown[scheduled["id"]]["guarantee_ns"]
@@ -107,16 +107,16 @@ def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path)
 
 
 def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: ServedLab) -> None:
-    before = {flow["id"]: flow["turn"] for flow in served.flows()}
+    before = {flow["id"]: flow["send_slot"] for flow in served.flows()}
     base_ns = served.client.get("/v1/schedule").json()["base_period_ns"]
     granted = ask(served, 3, period_ns=3 * base_ns)
     assert granted.status_code == 201, granted.text
-    turn = shapes.FlowView.model_validate_json(granted.content).turn
-    assert turn is not None
-    assert turn.period_ns == 3 * base_ns
+    send_slot = shapes.FlowView.model_validate_json(granted.content).send_slot
+    assert send_slot is not None
+    assert send_slot.period_ns == 3 * base_ns
     assert ask(served, 3, period_ns=3 * base_ns).status_code == 200
     assert ask(served, 3).json()["error"]["code"] == "conflict"
-    assert sends(served, "H1")["f3"] == (turn.slot, turn.offset_ns, 3 * base_ns)
+    assert sends(served, "H1")["f3"] == (send_slot.slot, send_slot.offset_ns, 3 * base_ns)
     others = [ask(served, number) for number in (4, 5, 6)]
     assert [other.status_code for other in others] == [201, 201, 409]
     error = others[-1].json()["error"]
@@ -126,13 +126,13 @@ def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: 
         4,
         4,
     )
-    assert error["remedy"] == "release a flow on its path: no schedule has a slot for all of them"
+    assert error["suggestion"] == "release a flow on its path: no schedule has a slot for all of them"
     shapes.ErrorBody.model_validate_json(others[-1].content)
     assert served.client.delete("/v1/flows/f3").status_code == 204
     assert "f3" not in sends(served, "H1")
     again = ask(served, 6)
-    assert again.json()["turn"]["slot"] == turn.slot
-    after = {flow["id"]: flow["turn"] for flow in served.flows()}
+    assert again.json()["send_slot"]["slot"] == send_slot.slot
+    after = {flow["id"]: flow["send_slot"] for flow in served.flows()}
     assert {name: after[name] for name in before} == before
     assert served.switches()["s1"]["use"][1] == {
         "quantity": "entries",
@@ -177,19 +177,21 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
     with ServedLab(tmp_path, "--schedule", str(made(tmp_path))) as lab:
         for name in ("f1", "f2"):
             assert lab.client.delete(f"/v1/flows/{name}").status_code == 204
-        turns: dict[str, Any] = {}
+        send_slots: dict[str, Any] = {}
 
         def post(number: int) -> httpx.Response:
             answer = ask(lab, number)
             if answer.status_code == 201:
-                turns[f"f{number}"] = answer.json()["turn"]
+                send_slots[f"f{number}"] = answer.json()["send_slot"]
             return answer
 
         for there in survives_kills(lab, post, first=10, kills=2):
             assert not {"f1", "f2"} & there
             for flow_now in lab.flows():
-                assert turns.get(flow_now["id"], flow_now["turn"]) == flow_now["turn"], "nobody is moved"
-            slots = [flow["turn"]["slot"] for flow in lab.flows()]
+                assert send_slots.get(flow_now["id"], flow_now["send_slot"]) == flow_now["send_slot"], (
+                    "nobody is moved"
+                )
+            slots = [flow["send_slot"]["slot"] for flow in lab.flows()]
             assert len(set(slots)) == len(slots), "all leave by the cable of H1"
             for switch in lab.switches().values():
                 assert switch["use"][1]["used"] == len(there)
@@ -224,6 +226,6 @@ def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
     )
     granted, created, told, ok, *gone = (line for line in done.stdout.splitlines() if line)
     assert (created, ok, gone) == ("201", "200", ["204"])
-    turn = json.loads(granted)["turn"]
+    send_slot = json.loads(granted)["send_slot"]
     (sent,) = (send for send in json.loads(told)["sends"] if send["id"] == "c")
-    assert {name: sent[name] for name in turn} == turn
+    assert {name: sent[name] for name in send_slot} == send_slot

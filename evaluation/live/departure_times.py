@@ -72,7 +72,7 @@ def program(
 ) -> bytes:
     """Return the BPF program that gives departure times.
 
-    Its state is the single value of an array: the instant at which the bucket's debt is paid.
+    Its state is the single value of an array: the instant at which the bucket's backlog is drained.
     """
     byte = round((8 * NS_PER_S << _SHIFT) / rate_bps)
     return b"".join(
@@ -89,7 +89,7 @@ def program(
             _to_register(7, 0),  # 7: the state
             _call(holder.clock),
             _to_register(8, 0),  # 8: now
-            _read_long(1, 7, 0),  # 1: when the debt is paid; the bucket is full at most
+            _read_long(1, 7, 0),  # 1: when the backlog is drained; the bucket is full at most
             _to_register(2, 8),
             _load_long(3, burst_bytes * byte >> _SHIFT),
             _subtract(2, 3),

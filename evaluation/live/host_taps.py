@@ -211,8 +211,10 @@ class SlotSenders:
 
     def _source(self, wanted: Sequence[tuple[Flow, SendSlots]]) -> str:
         traffic = [
-            Sender.of(number, flow, TimeTriggered(offset_ns=turn.offset_ns, period_ns=turn.period_ns))
-            for number, (flow, turn) in enumerate(wanted)
+            Sender.of(
+                number, flow, TimeTriggered(offset_ns=send_slot.offset_ns, period_ns=send_slot.period_ns)
+            )
+            for number, (flow, send_slot) in enumerate(wanted)
         ]
         outlets = {
             host: Outlet(device_of(self._lab.hosts[host], self._lab), namespace)
@@ -233,13 +235,13 @@ class HostSenders:
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def set_flows(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
+    def set_flows(self, flows: Sequence[Flow], send_slots: Mapping[str, SendSlots]) -> None:
         """Let these flows send from now on, and no others."""
-        slotted = [(flow, turns[flow.id]) for flow in flows if flow.id in turns]
+        slotted = [(flow, send_slots[flow.id]) for flow in flows if flow.id in send_slots]
         for flow, _ in slotted:
             self._sink(flow.destination, flow.udp_destination)
         self._slots.set_flows(slotted)
-        wanted = {flow.id: flow for flow in flows if flow.id not in turns}
+        wanted = {flow.id: flow for flow in flows if flow.id not in send_slots}
         for name, (flow, task) in list(self._running.items()):
             if wanted.get(name) != flow:
                 task.cancel()
@@ -288,10 +290,10 @@ async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> No
     with tempfile.TemporaryDirectory() as folder:
         watch, senders = HostTaps(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
-        def hear(flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
+        def hear(flows: Sequence[Flow], send_slots: Mapping[str, SendSlots]) -> None:
             watch.set_flows(flows)
             if traffic:
-                senders.set_flows(flows, turns)
+                senders.set_flows(flows, send_slots)
 
         try:
             await run_sidecar(watch.run(), hear)

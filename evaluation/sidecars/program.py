@@ -15,7 +15,7 @@ from loko.serve.delays import DelayObservation, encode_observations
 _LINE_BYTES: Final = 2**24
 
 FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
-"""Called with the flows that are in place, and with the turn of each flow that has a slot, by flow id."""
+"""Called with the flows that are in place, and with the slots of each flow that has a slot, by flow id."""
 
 
 async def run_sidecar(work: Coroutine[Any, Any, None], on_flows: FlowHandler | None = None) -> None:
@@ -39,8 +39,12 @@ async def _listen(on_flows: FlowHandler | None) -> None:
     while line := await reader.readline():
         if on_flows is not None:
             values = json.loads(line)
-            turns = {name: SendSlots(**turn) for name, turn in values["turns"].items() if turn is not None}
-            on_flows([Flow(**flow) for flow in values["flows"]], turns)
+            send_slots = {
+                name: SendSlots(**send_slot)
+                for name, send_slot in values["send_slots"].items()
+                if send_slot is not None
+            }
+            on_flows([Flow(**flow) for flow in values["flows"]], send_slots)
 
 
 def report(observations: Sequence[DelayObservation]) -> None:

@@ -93,28 +93,35 @@ class SlottedSender:
     """Sends one frame per slot: on time, or early or late by the guard, at random."""
 
     def __init__(
-        self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, turn: SendSlots, now_ns: int
+        self,
+        flow: Flow,
+        frame: bytes,
+        *,
+        number: int,
+        sequence_offset: int,
+        send_slot: SendSlots,
+        now_ns: int,
     ) -> None:
         """`frame` is without FCS. The random choices depend on the flow's id alone."""
         self.flow = flow
         self.number = number
         self._frames = _FlowFrames(frame, number=number, sequence_offset=sequence_offset)
-        self._turn = turn
+        self._send_slot = send_slot
         self._random = random.Random(flow.id)
-        earliest_ns = now_ns + turn.guard_ns
-        periods = -(-(earliest_ns - turn.offset_ns) // turn.period_ns)
-        self._due_ns = turn.offset_ns + max(0, periods) * turn.period_ns
+        earliest_ns = now_ns + send_slot.guard_ns
+        periods = -(-(earliest_ns - send_slot.offset_ns) // send_slot.period_ns)
+        self._due_ns = send_slot.offset_ns + max(0, periods) * send_slot.period_ns
         self.next_ns = self._off()
         """When its next frame begins."""
 
     def begin(self, now_ns: int) -> tuple[int, bytes]:  # noqa: ARG002 - the slot decides
         """Return the frame of this slot, with its number."""
-        self._due_ns += self._turn.period_ns
+        self._due_ns += self._send_slot.period_ns
         self.next_ns = self._off()
         return self._frames.next()
 
     def _off(self) -> int:
-        return self._due_ns + self._random.choice((-1, 0, 1)) * self._turn.guard_ns
+        return self._due_ns + self._random.choice((-1, 0, 1)) * self._send_slot.guard_ns
 
 
 class ConformingSender:

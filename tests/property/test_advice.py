@@ -314,7 +314,7 @@ def test_waiting_as_long_as_advised_is_enough(scheme: str, explicit: bool) -> No
     assert refusal.as_values()["would_fit"] == {}
     hopeless = admit(TWO, admission, request, 1.0, path)
     assert isinstance(hopeless, Refusal)
-    assert "ask again" not in hopeless.suggestion_text, "to wait is no remedy for a deadline"
+    assert "ask again" not in hopeless.suggestion_text, "to wait does not help with a deadline"
     kept = admit(TWO, admission, request, 100e6, path)
     assert isinstance(kept, Refusal)
     assert kept.suggestion_text == refusal.suggestion_text, "the path keeps this one anyway"

@@ -328,13 +328,13 @@ class ServedSlots(ServedBoards):
             self.now_ns, self.slots.on_the_wire(timed_flow), self.slots.decision(timed_flow)
         )
 
-    def turns(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
+    def send_slots(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
         """Return the slot and the path of each flow."""
         slots = {name: self.slots.send_slot(name) for name in self.manager.flows}
         return {
-            name: (turn.slot, self.manager.flows[name].path)
-            for name, turn in slots.items()
-            if turn is not None
+            name: (send_slot.slot, self.manager.flows[name].path)
+            for name, send_slot in slots.items()
+            if send_slot is not None
         }
 
 

@@ -27,7 +27,7 @@ from loko.serve.store import Store
 from loko.serve.store_document import StoreDocument
 
 LAB_NAME = "two-switch"
-ALL = {**OPTIONS, "openflow": "1.0", "fillers": "0", "target-ms": "None", "robust": "no"}
+ALL = {**OPTIONS, "openflow": "1.0", "padding": "0", "target-ms": "None", "robust": "no"}
 """The names in a store of admission that knows all options of admission."""
 UNVERSIONED = """
 CREATE TABLE circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;

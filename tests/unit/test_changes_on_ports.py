@@ -217,17 +217,17 @@ def test_after_a_restart_a_released_flow_still_counts_on_its_hosts_cable() -> No
     assert isinstance(answer, Admitted)
     assert isinstance(before.request(staying), Admitted)
     before.release("f1", now_ns=0)
-    debts = {
-        server: debt
+    backlogs = {
+        server: backlog
         for server in before.servers(answer)
-        if (debt := before.residual_backlog(server)) is not None
+        if (backlog := before.residual_backlog(server)) is not None
     }
-    assert debts.keys() == {"source", *(f"s{chip}:2" for chip in range(7)), "s7:4"}
+    assert backlogs.keys() == {"source", *(f"s{chip}:2" for chip in range(7)), "s7:4"}
     assert isinstance(again.request(staying), Admitted)
-    again.restore_backlogs(debts, now_ns=0)
+    again.restore_backlogs(backlogs, now_ns=0)
     assert again.drain_time_ns("f2") >= before.drain_time_ns("f2")
     again.advance(1_000 * MS)
-    assert [again.residual_backlog(server) for server in debts] == [None] * len(debts)
+    assert [again.residual_backlog(server) for server in backlogs] == [None] * len(backlogs)
     assert again.drain_time_ns("f2") < before.drain_time_ns("f2")
 
 

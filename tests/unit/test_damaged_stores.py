@@ -71,7 +71,7 @@ def test_a_damaged_file_is_refused_or_right(tmp_path: Path, seed: int) -> None:
             saved = StoreDocument.model_validate(salvage(harmed).values())
             assert all(flow in held.flows for flow in saved.flows)
             assert all(note in held.notes for note in saved.notes)
-            assert saved.debts.items() <= held.debts.items()
+            assert saved.residual_backlogs.items() <= held.residual_backlogs.items()
             assert saved.circumstances.items() <= held.circumstances.items()
     assert min(outcomes.values()) > 0, "damage was in use, and in what is not"
 

@@ -108,14 +108,14 @@ def test_frames_leave_by_the_bucket_within_the_bound_or_never(
     code = program(**bucket, array_descriptor=ARRAY, holder=holder)
     kernel, now_ns, last_ns = Kernel(code, holder.clock), 10**18, 0
     byte_ns = 8e9 / rate_bps
-    debt_bytes = 0.0
-    debt_at_ns = now_ns
+    backlog_bytes = 0.0
+    backlog_at_ns = now_ns
     rounding_ns = 2 * len(frames) + burst_bytes / 2**20
     for gap_ns, length in frames:
         now_ns += gap_ns
-        debt_bytes = max(0.0, debt_bytes - (now_ns - debt_at_ns) / byte_ns)
-        debt_at_ns = now_ns
-        waits_ns = max(0.0, (debt_bytes - burst_bytes) * byte_ns)
+        backlog_bytes = max(0.0, backlog_bytes - (now_ns - backlog_at_ns) / byte_ns)
+        backlog_at_ns = now_ns
+        waits_ns = max(0.0, (backlog_bytes - burst_bytes) * byte_ns)
         due_ns = kernel.passes(length, now_ns)
         if due_ns is None:
             assert waits_ns > after_ns - rounding_ns
@@ -123,7 +123,7 @@ def test_frames_leave_by_the_bucket_within_the_bound_or_never(
         departure_ns = due_ns - holder.ahead_ns
         assert last_ns <= departure_ns <= now_ns + after_ns
         assert departure_ns - now_ns == pytest.approx(waits_ns, abs=rounding_ns)
-        debt_bytes += length
+        backlog_bytes += length
         last_ns = departure_ns
 
 

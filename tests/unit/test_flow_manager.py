@@ -318,7 +318,7 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
 
 
-def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
+def test_backlogs_keep_a_store_to_its_options(tmp_path: Path) -> None:
     path = tmp_path / "flows.sqlite"
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
         store.write([WriteBacklogs({"s1": 17.5, "s2": 3.0}), WriteBacklogs({"s2": None})])
@@ -351,7 +351,7 @@ def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("safe", [False, True])
-def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> None:
+def test_padding_entries_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite", safe=safe, padding=15)
     served.settle()
     assert [len(table) for table in served.tables().values()] == [15, 15]
@@ -370,7 +370,7 @@ def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> No
     assert [len(table) for table in served.tables().values()] == [15, 15]
 
 
-def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
+def test_flow_waits_for_the_padding_entries(tmp_path: Path) -> None:
     """Admission counts on the padding entries, so nothing is admitted where one is missing."""
     served = ServedBoards(tmp_path / "flows.sqlite", padding=5)
     served.settle()
@@ -384,7 +384,7 @@ def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
     assert served.tables() == served.promised()
 
 
-def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Path) -> None:
+def test_no_frame_finds_fewer_entries_than_the_padding_entries_and_its_own(tmp_path: Path) -> None:
     """Even after all entries have been renewed and moved, the search compares all of them."""
     delays = {}
     for padding in (0, 10):

@@ -70,8 +70,8 @@ def live_until_killed(served: ServedBoards, customer: Customer, choice: random.R
         customer.listen()
 
 
-def debts(served: ServedBoards) -> dict[str, float]:
-    """Return the debt that released flows may have left at each switch."""
+def backlogs(served: ServedBoards) -> dict[str, float]:
+    """Return the backlog that released flows may have left at each switch."""
     return {name: served.admission.residual_backlog(name) or 0.0 for name in served.boards}
 
 
@@ -99,12 +99,12 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
     customer = Customer(served, choice)
     for _ in range(KILLS_A_RUN):
         live_until_killed(served, customer, choice)
-        known, owed = set(served.manager.flows), debts(served)
+        known, backlogged = set(served.manager.flows), backlogs(served)
         served.kill()
         served.start()
         back = bursts(served, set(served.manager.flows) - known)
-        owes = debts(served)
-        assert all(owed[name] <= owes[name] + back[name] for name in owed)  # nothing is forgotten
+        owes = backlogs(served)
+        assert all(backlogged[name] <= owes[name] + back[name] for name in backlogged)  # nothing is forgotten
         served.settle()
         installed = {
             name for name, promise in served.manager.flows.items() if promise.state is FlowState.INSTALLED
@@ -131,7 +131,7 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
     for _ in range(KILLS_A_RUN):
         before = set(customer.granted)
         live_until_killed(served, customer, choice)
-        had = served.turns()
+        had = served.send_slots()
         served.kill()
         served.start()
         served.settle()
@@ -141,15 +141,15 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         assert customer.granted <= there <= customer.granted | customer.unsure
         assert there == set(served.manager.flows)
         assert served.tables() == served.promised()
-        turns = served.turns()
-        assert {name: turns[name] for name in turns.keys() & had.keys()} == {
-            name: had[name] for name in turns.keys() & had.keys()
+        send_slots = served.send_slots()
+        assert {name: send_slots[name] for name in send_slots.keys() & had.keys()} == {
+            name: had[name] for name in send_slots.keys() & had.keys()
         }
-        used = [(slot, hop) for slot, path in turns.values() for hop in path]
+        used = [(slot, hop) for slot, path in send_slots.values() for hop in path]
         used += [
             (slot, promise.flow.source)
             for promise in served.manager.flows.values()
-            for slot in [turns[promise.flow.id][0]]
+            for slot in [send_slots[promise.flow.id][0]]
         ]
         assert len(set(used)) == len(used)
         gone |= before - there

@@ -382,8 +382,8 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     start_ns = SETTLED_NS + 20_000_000
     releases = {number: [start_ns] for number in range(len(admitted))}
-    (filler,) = padding_entries(RING, 1)
-    absent = entry_of(filler, cookie=1)
+    (padding,) = padding_entries(RING, 1)
+    absent = entry_of(padding, cookie=1)
     change = segment([BarrierRequest(1), DeleteEntry(2, absent), DeleteEntry(3, absent)])
     control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without pacing
     flows = [granted.flow for granted in admitted]

@@ -259,8 +259,8 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     refusal = admission.check(again)
     assert isinstance(refusal, Refusal)
     assert refusal.suggestion.wait_ms is not None
-    debts = {server: admission.residual_backlog(server) for server in ("s1:2", "s2:2")}
-    assert all(debts.values())
+    backlogs = {server: admission.residual_backlog(server) for server in ("s1:2", "s2:2")}
+    assert all(backlogs.values())
     admission.advance(10_000_000 + refusal.suggestion.wait_ms * 1_000_000)
     assert isinstance(admission.check(again), Admitted)
     admission.advance(10_000_000_000)
@@ -269,7 +269,7 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     alone.request(other)
     assert admission.bounds_ns == alone.bounds_ns
     # After a restart, flows are refused until the backlog left by the released flow no longer matters.
-    alone.restore_backlogs({"s1:2": debts["s1:2"]}, now_ns=0)
+    alone.restore_backlogs({"s1:2": backlogs["s1:2"]}, now_ns=0)
     held = alone.check(again)
     assert isinstance(held, Refusal)
     assert held.suggestion.wait_ms is not None

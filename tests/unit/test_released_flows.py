@@ -140,21 +140,21 @@ def test_a_flow_counts_until_its_last_frame_can_have_come(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_debts_that_were_written_down_count_on_as_if_no_time_had_passed(scheme: str) -> None:
+def test_backlogs_that_were_written_down_count_on_as_if_no_time_had_passed(scheme: str) -> None:
     admission = empty(scheme)
     long = flow(90, "H2", "H4", rate_bps=2.2e6 if scheme == "fifth-rate" else 11.5e6)
     assert isinstance(admission.request(long), Admitted)
     for name in filled(admission):
         admission.release(name, now_ns=0)
     now_ns = 0
-    while (debt := admission.residual_backlog("s1")) is None:
+    while (backlog := admission.residual_backlog("s1")) is None:
         now_ns += 100_000
         admission.advance(now_ns)
-    debts = {"s1": debt}
+    backlogs = {"s1": backlog}
     again = empty(scheme)
     assert isinstance(again.request(long), Admitted)
-    again.restore_backlogs(debts, now_ns=77 * S_NS)
-    assert again.residual_backlog("s1") == debts["s1"]
+    again.restore_backlogs(backlogs, now_ns=77 * S_NS)
+    assert again.residual_backlog("s1") == backlogs["s1"]
     answers = [
         [type(control.request(flow(number))) for number in range(100, 120)] for control in (admission, again)
     ]

@@ -186,7 +186,7 @@ def test_the_command_keeps_adds_and_lets_go_and_its_schedule_is_not_refuted(shel
     assert done.exit_code == 0
     values, before = json.loads(done.stdout), json.loads(shell.schedule.read_text())
     assert (values["kept"], values["added"], values["removed"]) == (["b"], ["c"], ["a"])
-    assert values["cost_at_most"] == 0
+    assert values["optimality_gap"] == 0
     assert [flow for flow in values["scheduled"] if flow["id"] == "b"] == [
         scheduled for scheduled in before["scheduled"] if scheduled["id"] == "b"
     ]

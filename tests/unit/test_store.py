@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.document import LABS, InputError
-from loko.serve import store_file, store_reading
+from loko.serve import store_file, store_reading, store_schema
 from loko.serve.outcome import FlowState, Insert
 from loko.serve.store import StoreError
 from loko.serve.store_file import reading
@@ -77,19 +77,26 @@ DAMAGES = {
         altered("DELETE FROM circumstances WHERE name = 'last-number'"),
         "which number its last flow had",
     ),
-    "infinite": (altered("UPDATE debts SET amount = 9e999"), "the checksum of a row of debts"),
+    "infinite": (
+        altered("UPDATE residual_backlogs SET amount = 9e999"),
+        "the checksum of a row of residual_backlogs",
+    ),
     "missing column": (altered("ALTER TABLE flows DROP COLUMN state"), "table flows lacks the column state"),
     "surplus column": (
         altered("ALTER TABLE flows ADD COLUMN colour TEXT"),
         "has a column colour that no store has",
     ),
-    "missing table": (altered("DROP TABLE debts"), "table debts is missing"),
+    "missing table": (altered("DROP TABLE residual_backlogs"), "table residual_backlogs is missing"),
     "surplus table": (altered("CREATE TABLE songs (title TEXT)"), "it has a table songs that no store has"),
     "a trigger": (
         altered("CREATE TRIGGER t AFTER INSERT ON flows BEGIN DELETE FROM flows; END"),
         "its tables are not declared as in a store",
     ),
-    "later version": (altered("PRAGMA user_version = 2"), "was written by a later version of loko"),
+    "earlier version": (
+        altered("PRAGMA user_version = 1"),
+        "was written by an earlier version of loko; release its flows with that, or give another store",
+    ),
+    "later version": (altered("PRAGMA user_version = 3"), "was written by a later version of loko"),
     "foreign": (foreign, "is no store of flows; give another file"),
     "folder": (a_folder, "Is a directory; give a file"),
 }
@@ -181,8 +188,8 @@ def test_circumstances_missing_from_a_store_are_compared(tmp_path: Path, missing
         store.write([Insert(stored(1))])
     with pytest.raises(InputError, match=f"granted without {missing}, not {ALL[missing]}"):
         opened(path, ALL)
-    with pytest.raises(InputError, match=r"granted with fillers 0, not without"):
-        opened(path, {name: value for name, value in ALL.items() if name not in {missing, "fillers"}})
+    with pytest.raises(InputError, match=r"granted with padding 0, not without"):
+        opened(path, {name: value for name, value in ALL.items() if name not in {missing, "padding"}})
 
 
 # Stores of before there were versions.
@@ -192,7 +199,7 @@ def test_circumstances_missing_from_a_store_are_compared(tmp_path: Path, missing
 def test_an_unversioned_store_becomes_one_of_this_version(tmp_path: Path, oldest: bool) -> None:
     path = tmp_path / "flows.sqlite"
     unversioned(path, named=OPTIONS)
-    if oldest:  # slots, debts and notes came later
+    if oldest:  # slots, backlogs and notes came later
         for table in ("turns", "debts", "notes"):
             altered(f"DROP TABLE {table}")(path)
     for _ in range(2):
@@ -205,7 +212,7 @@ def test_an_unversioned_store_becomes_one_of_this_version(tmp_path: Path, oldest
             assert store.backlogs() == ({} if oldest else {"s1": 17.5})
             assert len(store.notes()) == (0 if oldest else 1)
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_an_unversioned_store_is_not_converted_while_another_program_reads_it(tmp_path: Path) -> None:
@@ -227,6 +234,40 @@ def test_an_unversioned_store_is_of_promises_for_the_values_of_the_profiles(tmp_
     unversioned(path, named=OPTIONS)
     with pytest.raises(InputError, match="granted with robust no, not yes; delete them first"):
         opened(path, {**ALL, "robust": "yes"})
+
+
+def test_an_unversioned_store_may_have_padding_entries(tmp_path: Path) -> None:
+    path = tmp_path / "flows.sqlite"
+    unversioned(path, named={**OPTIONS, "fillers": "10"})
+    with opened(path, {**ALL, "padding": "10"}) as store:
+        assert len(store.load()) == 2
+
+
+@pytest.mark.parametrize(("key", "former"), [("residual_backlogs", "debts"), ("send_slot", "turn")])
+def test_an_import_with_a_former_key_is_refused_with_the_present_one(
+    tmp_path: Path, key: str, former: str
+) -> None:
+    full(tmp_path / "flows.sqlite", flows=2)
+    document = tmp_path / "flows.json"
+    run("store", "export", tmp_path / "flows.sqlite", "--out", document)
+    document.write_text(
+        document.read_text(encoding="utf-8").replace(f'"{key}"', f'"{former}"'), encoding="utf-8"
+    )
+    refused = CliRunner().invoke(app, ["store", "import", str(document), str(tmp_path / "new.sqlite")])
+    assert refused.exit_code == 2
+    assert f"did you mean '{key}'?" in " ".join(refused.output.split())
+
+
+def test_a_store_of_an_earlier_version_is_not_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "flows.sqlite"
+    full(path, flows=2)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.create_function("row_checksum", -1, lambda table, *row: store_schema.checksum(table, row))
+        database.execute("""UPDATE flows SET document = replace(document, '"send_slot"', '"turn"')""")
+        database.execute("UPDATE flows SET checksum = row_checksum('flows', number, id, state, document)")
+    refused = CliRunner().invoke(app, ["store", "export", "--repair", str(path)])
+    assert refused.exit_code == 2
+    assert "was written by an earlier version of loko" in " ".join(refused.output.split())
 
 
 def test_an_unversioned_store_that_says_no_openflow_version_is_one_of_1_0(tmp_path: Path) -> None:
@@ -350,7 +391,7 @@ def test_wrong_input_is_one_line(tmp_path: Path, words: list[str], says: str) ->
     (tmp_path / "text").write_text("no database, but long enough to be taken for a part of one" * 99)
     (tmp_path / "whole.json").write_text(json.dumps(held))
     (tmp_path / "lower.json").write_text(json.dumps({**held, "last_number": 0}))
-    (tmp_path / "gaps.json").write_text(json.dumps({"version": 1}))
+    (tmp_path / "gaps.json").write_text(json.dumps({"version": 2}))
     before = sorted(path.name for path in tmp_path.iterdir())
     ended = CliRunner().invoke(app, ["store", *(word.format(tmp_path) for word in words)])
     assert ended.exit_code == 2

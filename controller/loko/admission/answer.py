@@ -151,7 +151,7 @@ class Refusal(NamedTuple):
             "allowed": self.allowed,
             "unit": self.unit,
             "paths": self.paths,
-            "remedy": self.advice if isinstance(self.advice, str) else str(change),
+            "suggestion": self.advice if isinstance(self.advice, str) else str(change),
             "hint": self.hint,
             "would_fit": change.as_values(),
             "wait_ms": change.wait_ms,

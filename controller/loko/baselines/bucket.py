@@ -25,7 +25,7 @@ class SharedBucket:
         self.burst_bytes = burst_bytes
         self._clock = clock
         self._rate, self._burst = ExactSum(), ExactSum()
-        self._debt: ResidualBacklog[tuple[float, float]] = ResidualBacklog()
+        self._backlog: ResidualBacklog[tuple[float, float]] = ResidualBacklog()
 
     def used(self) -> tuple[float, float]:
         """Return the rate in bit/s and the burst in bytes in use, with what released flows have left."""
@@ -34,17 +34,17 @@ class SharedBucket:
 
     def has_backlog(self) -> bool:
         """Return whether released flows still matter."""
-        if self._debt.is_open:
-            self._debt.settle(self._clock.now_ns, self._spare, self._forget, lambda: 0.0)
-        return self._debt.is_open
+        if self._backlog.is_open:
+            self._backlog.settle(self._clock.now_ns, self._spare, self._forget, lambda: 0.0)
+        return self._backlog.is_open
 
     def backlog_bytes(self) -> float:
         """Return the residual backlog of released flows that no longer count; 0 if there is none."""
-        return max(self._debt.amount, 0.0) if self.has_backlog() else 0.0
+        return max(self._backlog.amount, 0.0) if self.has_backlog() else 0.0
 
     def restore(self, backlog_bytes: float) -> None:
         """Take over a residual backlog as of now."""
-        self._debt.restore(backlog_bytes, self._clock.now_ns)
+        self._backlog.restore(backlog_bytes, self._clock.now_ns)
 
     def add(self, rate_bps: float, burst_bytes: float) -> None:
         """Note a flow."""
@@ -60,21 +60,21 @@ class SharedBucket:
     def drain(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
         share = rate_bps / BITS_NS_PER_BYTE_S
-        self._debt.drain(until_ns, share=share, burst=burst_bytes, payload=(rate_bps, burst_bytes))
+        self._backlog.drain(until_ns, share=share, burst=burst_bytes, payload=(rate_bps, burst_bytes))
 
     def clear(self) -> None:
         """Begin anew, as if nothing had ever been sent."""
         self._rate, self._burst = ExactSum(), ExactSum()
-        self._debt.clear()
+        self._backlog.clear()
 
     def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [draining.payload for draining in self._debt.draining]
+        leaving = [draining.payload for draining in self._backlog.draining]
         left_bps = self.rate_bps - math.fsum([self._rate.value, rate_bps, *(-rate for rate, _ in leaving)])
         enough = self.burst_bytes - math.fsum(
             [self._burst.value, burst_bytes, *(-burst for _, burst in leaving)]
         )
-        return math.inf if left_bps < 0 or enough < 0 else self._debt.falls_below_ns(self._spare(), enough)
+        return math.inf if left_bps < 0 or enough < 0 else self._backlog.falls_below_ns(self._spare(), enough)
 
     def _spare(self) -> float:
         return (self.rate_bps - self._rate.value) / BITS_NS_PER_BYTE_S

@@ -18,6 +18,7 @@ from loko.document import InputError, document_errors, read_text
 from loko.serve.salvage import salvage
 from loko.serve.store_document import StoredFlowDocument, StoreDocument
 from loko.serve.store_file import copy, create_store, one_line, reading
+from loko.serve.store_reading import OlderError
 from loko.units import in_ms
 
 store_app = typer.Typer(
@@ -115,7 +116,10 @@ def _whole(store: Path) -> StoreDocument:
 def _repaired(store: Path) -> StoreDocument:
     log = store.resolve().with_name(f"{store.resolve().name}-wal")
     found = salvage(store.read_bytes(), log.read_bytes() if log.exists() else b"")
-    document = StoreDocument.model_validate(found.values())
+    try:
+        document = StoreDocument.model_validate(found.values())
+    except ValidationError:  # the checksums are right, so it was written like this
+        raise OlderError from None
     tell(
         f"{store}: {len(document.flows)} flows and {len(document.circumstances)} circumstances are whole;"
         f" {found.damaged_rows} damaged rows are left out; {found.unread_pages} pages are empty or"

@@ -296,8 +296,8 @@ class PacketAdmission:
         """Take over stored residual backlogs by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
-        for server, debt_ns in backlogs.items():
-            self._switches[server].restore(debt_ns)
+        for server, backlog_ns in backlogs.items():
+            self._switches[server].restore(backlog_ns)
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of a switch now. It depends only on the set of flows that count."""

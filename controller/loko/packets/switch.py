@@ -91,7 +91,7 @@ class SwitchUse:
         self._grid = grid
         self._max_entries, self._hint = max_entries, hint
         self._clock = clock
-        self._debt: ResidualBacklog[PortLoad] = ResidualBacklog()
+        self._backlog: ResidualBacklog[PortLoad] = ResidualBacklog()
         self._entries = 0
         self._share, self._burst = ExactSum(), ExactSum()
         self._ports: dict[int, _InputPort] = {}
@@ -184,30 +184,30 @@ class SwitchUse:
 
     def refusal(self, flow: Flow, load: PortLoad) -> Refusal | None:
         """Return the first limit that the flow would exceed, if any."""
-        if not self._debt.is_open or not self.has_backlog():
+        if not self._backlog.is_open or not self.has_backlog():
             return self._refusal(flow, load)
         refusal = self._refusal(flow, load)
         if refusal is not None:
             return refusal
-        slack_ns = self._enough_ns(load) - self._debt.amount
+        slack_ns = self._enough_ns(load) - self._backlog.amount
         return None if slack_ns >= 0 else self._too_late(flow, math.floor(slack_ns))
 
     def has_backlog(self) -> bool:
         """Return whether released flows still matter."""
-        if self._debt.is_open:
+        if self._backlog.is_open:
             self._settle()
-        return self._debt.is_open
+        return self._backlog.is_open
 
     def fits_ns(self, flow: Flow, load: PortLoad) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [draining.payload for draining in self._debt.draining]
+        leaving = [draining.payload for draining in self._backlog.draining]
         for other in leaving:
             self._forget(other)
         refusal = self._refusal(flow, load)
         enough_ns = max(self._enough_ns(load), -self._burst.value - _ROUNDING_NS)
         for other in leaving:
             self._note(other)
-        return math.inf if refusal is not None else self._debt.falls_below_ns(self._spare(), enough_ns)
+        return math.inf if refusal is not None else self._backlog.falls_below_ns(self._spare(), enough_ns)
 
     def _refusal(self, flow: Flow, load: PortLoad) -> Refusal | None:
         """Return the first limit exceeded by the flows that count now, without backlog (equation 1)."""
@@ -236,7 +236,7 @@ class SwitchUse:
 
     def add(self, load: PortLoad) -> None:
         """Note a flow that fits."""
-        if self._debt.is_open:
+        if self._backlog.is_open:
             self._settle()
         self._note(load)
 
@@ -247,19 +247,19 @@ class SwitchUse:
 
     def drain(self, until_ns: int, load: PortLoad) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
-        self._debt.drain(until_ns, share=load.share, burst=load.burst_ns, payload=load)
+        self._backlog.drain(until_ns, share=load.share, burst=load.burst_ns, payload=load)
 
     @property
     def backlog_ns(self) -> float | None:
         """K: what released flows that no longer count may have left, in CPU time; None if nothing."""
-        return self._debt.amount if self.has_backlog() and self._debt.amount > NONE else None
+        return self._backlog.amount if self.has_backlog() and self._backlog.amount > NONE else None
 
     def restore(self, backlog_ns: float) -> None:
         """Take over a residual backlog as of now."""
-        self._debt.restore(backlog_ns, self._clock.now_ns)
+        self._backlog.restore(backlog_ns, self._clock.now_ns)
 
     def _settle(self) -> None:
-        self._debt.settle(
+        self._backlog.settle(
             self._clock.now_ns,
             self._spare,
             self._forget,
@@ -301,7 +301,7 @@ class SwitchUse:
 
     def clear(self) -> None:
         """Forget all flows, also released ones."""
-        self._debt.clear()
+        self._backlog.clear()
         self._share, self._burst = ExactSum(), ExactSum()
         self._entries = 0
         for port in self._ports.values():

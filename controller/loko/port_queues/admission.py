@@ -358,7 +358,9 @@ class PortAdmission:
         try:
             network.bounds = network.settle(start, start=start)
         except UnsettledError:
-            raise ValueError("the debts of released flows have no bound beside the flows that stay") from None
+            raise ValueError(
+                "the residual backlogs of released flows have no bound beside the flows that stay"
+            ) from None
         books.is_above, books.is_within = True, False
         # Frames of the flow that left may wait at any port.
         busy_ns = max(

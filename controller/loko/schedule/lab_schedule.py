@@ -354,7 +354,7 @@ def scheduled_flow(
 def tables(
     lab: Lab, scheduled: Sequence[ScheduledFlow], entries: int, advice: str
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    """The entries of every switch. Raises `InputError` with this remedy for more than a table may have."""
+    """The entries of every switch. Raises `InputError` with this advice for more than a table may have."""
     entries_of: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
     for flow in scheduled:
         for visit, entry in path_entries(lab, flow.routed):

@@ -21,7 +21,7 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "guard_us": timing.guard_ns / NS_PER_US,
         "scheduled": [flow_values(scheduled) for scheduled in result.scheduled],
         "unscheduled": [flow.id for flow in result.unscheduled],
-        "slower_than_asked": [scheduled.timed.id for scheduled in result.rate_limited_flows],
+        "rate_limited_flows": [scheduled.timed.id for scheduled in result.rate_limited_flows],
         "optimal": solution.is_optimal,
         "bound": solution.bound,
         "bound_because": solution.why,

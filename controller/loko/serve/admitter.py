@@ -164,7 +164,7 @@ class SchemeAdmitter:
         return {
             "guarantee_ns": grant.guarantee_ns,
             "path": path,
-            "turn": None,
+            "send_slot": None,
             **self.conditions.mark(),
         }
 

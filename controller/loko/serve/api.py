@@ -182,7 +182,7 @@ def _add_requests(app: FastAPI, call: _Call, metrics: RequestMetrics, *, gives_s
         """Admit a flow and install it. 201 with the guarantee and the path, once every switch has confirmed.
 
         200 if the same flow is there already. 409 with the reason and the limiting switch if it does not fit;
-        the remedy says so where it fits after some milliseconds, since flows were released shortly before.
+        the suggestion says so if it fits some milliseconds later, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
         return await admit("request", request)

@@ -111,13 +111,13 @@ class Migration:
             "profiles": list(self.profiles),
             "conditions": list(self.conditions),
             "flows": [flow.values() for flow in self.flows],
-            "debts": len(self.held.debts),
+            "residual_backlogs": len(self.held.residual_backlogs),
             "breaking": len(self.breaking),
         }
 
     def lines(self) -> list[str]:
         """Return the difference in words, a line for each."""
-        backlogs = len(self.held.debts)
+        backlogs = len(self.held.residual_backlogs)
         return [
             *(
                 f"{name}: {_named(before)} before, {_named(after)} now"

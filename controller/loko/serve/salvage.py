@@ -49,7 +49,7 @@ class Salvaged:
             "circumstances": named,
             "last_number": max([int(last), *numbers]),
             "flows": list(flows.values()),
-            "debts": dict(self.rows["debts"].values()),
+            "residual_backlogs": dict(self.rows["residual_backlogs"].values()),
             "notes": [note_values(row) for row in sorted(self.rows["notes"].values())],
         }
 
@@ -74,7 +74,7 @@ def _take(found: Salvaged, row: tuple[Any, ...] | None) -> None:
     for table, columns in COLUMNS.items():
         if row is not None and len(row) == len(columns) + 1:
             values = row[:-1]
-            if table == "debts" and isinstance(values[1], int):  # SQLite's way to store 3.0
+            if table == "residual_backlogs" and isinstance(values[1], int):  # SQLite's way to store 3.0
                 values = (values[0], float(values[1]))
             if checksum(table, values) == row[-1]:
                 found.rows[table][values[0]] = values

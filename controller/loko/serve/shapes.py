@@ -184,7 +184,7 @@ class FlowView(_FlowModel):
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
     broken: list[ViolationView] = Field(description="Why its promise is broken; empty while it is kept.")
     path: list[HopView]
-    turn: SendSlotView | None = Field(
+    send_slot: SendSlotView | None = Field(
         description="When it sends, if it has a slot; else as its bucket allows."
     )
 
@@ -248,7 +248,7 @@ class ScheduleView(_ResponseModel):
     guard_ns: int = Field(description="How far a host may be off its slot, early or late.")
     frame_bytes: list[int] = Field(description="The sizes that the slots are planned for.")
     flows: int = Field(description="How many have a slot.")
-    cost_at_most: int = Field(
+    optimality_gap: int = Field(
         description="How many more a schedule of all might have in which all may be moved."
     )
 
@@ -295,7 +295,7 @@ class SwitchView(_ResponseModel):
     baseline: str | None = _Baseline
     use: list[ShareView]
     foreign_entries: list[str] = Field(description="Entries of others in its table.")
-    beyond_plan: bool
+    exceeds_planned_entries: bool
     down_ports: list[int] = Field(description="Where the lab has a cable and the switch reports no link.")
     unexpected_ports: list[int] = Field(description="Where it reports a link and the lab has no cable.")
 
@@ -437,7 +437,7 @@ class DryRunView(_FlowModel):
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     baseline: str | None = _Baseline
     path: list[HopView]
-    turn: SendSlotView | None = Field(description="When it would send, if it got a slot.")
+    send_slot: SendSlotView | None = Field(description="When it would send, if it got a slot.")
     switches: list[SwitchForecast] = Field(description="Of its path, each once.")
 
 
@@ -469,7 +469,7 @@ class ErrorDetail(BaseModel):
     allowed: float | None = None
     unit: str | None = Field(None, description="Of the three numbers.")
     paths: int | None = Field(None, description="So many were tried.")
-    remedy: str | None = Field(None, description="What to do to be admitted.")
+    suggestion: str | None = Field(None, description="What to do to be admitted.")
     hint: str | None = Field(None, description="Advice to whoever runs the network; empty if there is none.")
     would_fit: dict[str, Any] | None = Field(None, description="What to change of the request for that.")
     wait_ms: int | None = Field(None, description="The same request fits so much later.")

@@ -90,7 +90,7 @@ class Sidecar:
     async def _tell(self, process: Process) -> None:
         """Write which flows are in place whenever that changes: installed, with no switch of their path away.
 
-        For flows with slots it also writes their turns, which stay the same as long as a flow is in place.
+        For flows with slots it also writes when they send, which stay the same as long as a flow is in place.
         """
         assert process.stdin is not None
         told: list[Flow] | None = None
@@ -109,8 +109,8 @@ class Sidecar:
                 if flows != told:
                     told = flows
                     timing = self._operation.manager.admitter.timing
-                    turns = {managed.flow.id: timing(managed.grant) for managed in in_place}
-                    values = {"flows": dump_flows(flows), "turns": turns}
+                    send_slots = {managed.flow.id: timing(managed.grant) for managed in in_place}
+                    values = {"flows": dump_flows(flows), "send_slots": send_slots}
                     process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
                 await self._happened(news)

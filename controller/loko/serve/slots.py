@@ -270,15 +270,15 @@ class SlotAdmitter:
 
     def timing(self, grant: AdmittedFlow) -> dict[str, int] | None:
         """Return when the flow's slot begins, and how far a host's clock may be off (`guard_ns`)."""
-        turn = self.sends(grant)
+        send_slot = self.sends(grant)
         return {
-            "offset_ns": turn["offset_ns"],
-            "period_ns": turn["period_ns"],
+            "offset_ns": send_slot["offset_ns"],
+            "period_ns": send_slot["period_ns"],
             "guard_ns": self.standing.timing.guard_ns,
         }
 
     def values(self, grant: AdmittedFlow) -> dict[str, Any]:
-        """Return guarantee and turn, and for each hop its part of the bound; one frame at a time arrives."""
+        """Return guarantee and send slot, and the bound's part of each hop; one frame at a time arrives."""
         path = [
             {
                 "switch": hop.switch,
@@ -288,7 +288,7 @@ class SlotAdmitter:
             }
             for hop, delay_ns in zip(grant.path, self.standing.delays_ns(grant.path), strict=True)
         ]
-        return {"guarantee_ns": grant.guarantee_ns, "path": path, "turn": self.sends(grant)}
+        return {"guarantee_ns": grant.guarantee_ns, "path": path, "send_slot": self.sends(grant)}
 
     def avoid(self, _dead_ends: Ends) -> None:
         """A schedule has its paths: a slot across a dead cable is refused until the cable is back."""
@@ -322,7 +322,7 @@ class SlotAdmitter:
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
         """Raise `ValueError` if there are residual backlogs, which are those of an admission scheme."""
         if backlogs:
-            raise ValueError("slots leave no debts")
+            raise ValueError("slots leave no residual backlogs")
 
     def usage(self, switch: str) -> Usage:
         """Return the slots in use on the fullest link of a switch, and the entries in its table."""

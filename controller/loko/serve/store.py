@@ -98,7 +98,7 @@ class Store:
 
     def backlogs(self) -> dict[str, float]:
         """Return what released flows may have left, by server, as of when it was written."""
-        return self.content().debts
+        return self.content().residual_backlogs
 
     def notes(self) -> list[LoggedEvent]:
         """Return the latest of what has happened, in order."""
@@ -178,9 +178,9 @@ class Store:
             case WriteBacklogs(backlogs=backlogs):
                 for server, amount in backlogs.items():
                     if amount is None:
-                        database.execute("DELETE FROM debts WHERE server = ?", (server,))
+                        database.execute("DELETE FROM residual_backlogs WHERE server = ?", (server,))
                     else:
-                        insert(database, "debts", [(server, float(amount))], replacing=True)
+                        insert(database, "residual_backlogs", [(server, float(amount))], replacing=True)
 
     def _compare(self, circumstances: Mapping[str, str]) -> None:
         """Check that flows were granted under the same circumstances: under others, no guarantee would hold.
@@ -189,7 +189,7 @@ class Store:
         """
         held = self.content()
         written = held.options
-        if not held.flows and not held.debts:
+        if not held.flows and not held.residual_backlogs:
             try:
                 # Notes of another lab name switches that are not here.
                 is_another = written.get("lab") != circumstances["lab"]
@@ -213,7 +213,7 @@ class Store:
         """Write what becomes of the flows, under new circumstances, or nothing. Raises `InputError`."""
         if self.content() != migration.held:
             raise InputError(f"store {self._path}: has changed meanwhile; look again what would break")
-        backlogs = WriteBacklogs(dict.fromkeys(migration.held.debts))
+        backlogs = WriteBacklogs(dict.fromkeys(migration.held.residual_backlogs))
         try:
             self._transact([*migration.writes, backlogs], circumstances=migration.circumstances)
         except StoreError as error:

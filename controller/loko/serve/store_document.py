@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,7 +22,7 @@ BEGUN: Final = "begun-with"
 """The circumstance that names the document whose flows were taken up at the beginning."""
 
 
-class TurnDocument(StrictModel):
+class SendSlotDocument(StrictModel):
     """When a flow with a slot sends."""
 
     slot: int = Field(ge=0)
@@ -54,24 +55,26 @@ class BrokenDocument(StrictModel):
 class StoredFlowDocument(StrictModel):
     """A flow as it is stored."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"turn": "send_slot"}
+
     number: int = Field(ge=1, lt=MOST_FLOWS)
     state: FlowState = Field(strict=False)
     flow: FlowDocument
     path: list[HopDocument] = Field(min_length=1)
-    turn: TurnDocument | None
+    send_slot: SendSlotDocument | None
     promise: PromiseDocument | None
     broken: BrokenDocument | None
 
     @property
     def stored(self) -> StoredFlow:
         """The flow that the document describes."""
-        turn, promise, broken = self.turn, self.promise, self.broken
+        send_slot, promise, broken = self.send_slot, self.promise, self.broken
         return StoredFlow(
             number=self.number,
             flow=self.flow.flow,
             path=tuple(hop.hop for hop in self.path),
             state=self.state,
-            send_slot=None if turn is None else SendSlot(turn.slot, turn.period_ns),
+            send_slot=None if send_slot is None else SendSlot(send_slot.slot, send_slot.period_ns),
             promise=None if promise is None else promise.promised,
             broken=None if broken is None else StoredViolation(**dict(broken)),
         )
@@ -97,13 +100,15 @@ class NoteDocument(StrictModel):
 class StoreDocument(StrictModel):
     """All that a store holds."""
 
-    version: Literal[1]
+    renamed_keys: ClassVar[Mapping[str, str]] = {"debts": "residual_backlogs"}
+
+    version: Literal[2]
     circumstances: dict[str, str]
     """The lab, and the options under which its flows were granted."""
     last_number: int = Field(ge=0, lt=MOST_FLOWS)
     """The highest number ever given to a flow."""
     flows: list[StoredFlowDocument]
-    debts: dict[str, float]
+    residual_backlogs: dict[str, float]
     notes: list[NoteDocument]
 
     @property
@@ -119,9 +124,9 @@ class StoreDocument(StrictModel):
         for what, values in (("number", numbers), ("id", [flow.flow.id for flow in self.flows])):
             if len(set(values)) < len(values):
                 raise ValueError(f"flows: two have the same {what}")
-        for server, amount in self.debts.items():
+        for server, amount in self.residual_backlogs.items():
             if not 0 <= amount < float("inf"):
-                raise ValueError(f"debts: {amount} at {server} is not a finite amount")
+                raise ValueError(f"residual_backlogs: {amount} at {server} is not a finite amount")
         return self
 
 
@@ -130,7 +135,7 @@ def flow_row(stored: StoredFlow) -> tuple[object, ...]:
     details = {
         "flow": stored.flow._asdict(),
         "path": [asdict(hop) for hop in stored.path],
-        "turn": None if stored.send_slot is None else stored.send_slot._asdict(),
+        "send_slot": None if stored.send_slot is None else stored.send_slot._asdict(),
         "promise": None if stored.promise is None else asdict(stored.promise),
         "broken": None if stored.broken is None else asdict(stored.broken),
     }

@@ -19,11 +19,12 @@ from loko.serve.store_reading import (
     DamagedError,
     ForeignError,
     NewerError,
+    OlderError,
     is_of_environment,
     read,
     version_of,
 )
-from loko.serve.store_schema import create, insert
+from loko.serve.store_schema import VERSION, create, insert
 from loko.serve.write_ahead_log import log_damage
 from loko.user_error import ENVIRONMENT_FAULT, EnvironmentFaultError
 
@@ -67,7 +68,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     with one_line(path):
         if not path.exists():
             create_store(
-                path, StoreDocument(version=1, circumstances={}, last_number=0, flows=[], debts={}, notes=[])
+                path,
+                StoreDocument(
+                    version=VERSION, circumstances={}, last_number=0, flows=[], residual_backlogs={}, notes=[]
+                ),
             )
         _refuse_damaged_log(path)
         database = _connected(path)
@@ -155,7 +159,7 @@ def write_document(database: sqlite3.Connection, document: StoreDocument) -> Non
     named = {**document.circumstances, LAST_NUMBER: str(document.last_number)}
     insert(database, "circumstances", named.items())
     insert(database, "flows", [flow_row(flow.stored) for flow in document.flows])
-    insert(database, "debts", document.debts.items())
+    insert(database, "residual_backlogs", document.residual_backlogs.items())
     insert(database, "notes", [note_row(note.noted) for note in document.notes])
 
 
@@ -222,6 +226,11 @@ def one_line(path: Path) -> Iterator[None]:
     except NewerError:
         raise InputError(
             f"store {path}: was written by a later version of loko; use that, or give another store"
+        ) from None
+    except OlderError:
+        raise InputError(
+            f"store {path}: was written by an earlier version of loko; release its flows with that, or give"
+            " another store"
         ) from None
     except DamagedError as error:
         raise damaged(path, str(error)) from None

@@ -33,7 +33,7 @@ _UNVERSIONED: Final = {
 """The tables of a store without a version. The oldest ones have only flows and circumstances."""
 _UNWRITTEN: Final = {"openflow": "1.0"}
 """Circumstances that stores without a version need not name: there was no choice yet."""
-_UNWRITTEN_OF_ADMISSION: Final = {**_UNWRITTEN, "fillers": "0", "target-ms": "None", "robust": "no"}
+_UNWRITTEN_OF_ADMISSION: Final = {**_UNWRITTEN, "padding": "0", "target-ms": "None", "robust": "no"}
 
 _NOT_STORED: Final = {"promise": None, "broken": None}
 """Columns of a flow that stores without a version lack."""
@@ -60,13 +60,20 @@ class NewerError(Exception):
     """A store is of a later version than this program knows."""
 
 
+class OlderError(Exception):
+    """A store is of an earlier version than this program reads."""
+
+
 def is_of_environment(error: sqlite3.Error) -> bool:
     """Return whether an error is no fault of the file's contents. Its code is above the first 8 bits."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_ENVIRONMENT
 
 
 def version_of(database: sqlite3.Connection) -> int:
-    """Return the version of a store; 0 if it has none. Raises `ForeignError` or `NewerError`."""
+    """Return the version of a store; 0 if it has none.
+
+    Raises `ForeignError`, `NewerError` or `OlderError`.
+    """
     [application] = database.execute("PRAGMA application_id").fetchone()
     [version] = database.execute("PRAGMA user_version").fetchone()
     if application == 0 and version == 0 and {"flows", "circumstances"} <= shape(database).keys():
@@ -75,13 +82,15 @@ def version_of(database: sqlite3.Connection) -> int:
         raise ForeignError
     if version > VERSION:
         raise NewerError
-    return int(version)
+    if version < VERSION:
+        raise OlderError
+    return VERSION
 
 
 def read(database: sqlite3.Connection) -> StoreDocument:
     """Return all that a store holds, whatever its version.
 
-    Raises `DamagedError`, `ForeignError` or `NewerError`.
+    Raises `DamagedError`, `ForeignError`, `NewerError` or `OlderError`.
     """
     try:
         version = version_of(database)
@@ -127,7 +136,7 @@ def _values(database: sqlite3.Connection) -> dict[str, Any]:
         "circumstances": named,
         "last_number": int(last),
         "flows": [flow_values(row) for row in _rows(database, "flows")],
-        "debts": dict(_rows(database, "debts")),
+        "residual_backlogs": dict(_rows(database, "residual_backlogs")),
         "notes": [note_values(row) for row in _rows(database, "notes")],
     }
 
@@ -173,24 +182,26 @@ def _unversioned(database: sqlite3.Connection) -> dict[str, Any]:
         names = ", ".join(_UNVERSIONED[table])
         return database.execute(f"SELECT {names} FROM {table} ORDER BY 1").fetchall()  # noqa: S608 - our names
 
-    turns = {number: {"slot": slot, "period_ns": period_ns} for number, slot, period_ns in rows("turns")}
+    send_slots = {number: {"slot": slot, "period_ns": period_ns} for number, slot, period_ns in rows("turns")}
     granted = []
     for number, flow_id, state, flow, path in rows("flows"):
         try:
             hops = [{"switch": switch, "output_port": port} for switch, port in json.loads(path)]
             document = json.dumps(
-                {"flow": json.loads(flow), "path": hops, "turn": turns.get(number), **_NOT_STORED}
+                {"flow": json.loads(flow), "path": hops, "send_slot": send_slots.get(number), **_NOT_STORED}
             )
         except (ValueError, TypeError):
             raise DamagedError(f"what it says of flow {flow_id!r} is no JSON of a flow") from None
         granted.append(flow_values((number, flow_id, state, document)))
     named = dict(rows("circumstances"))
+    if (padding := named.pop("fillers", None)) is not None:
+        named["padding"] = padding
     last = database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
     return {
         "version": VERSION,
         "circumstances": {**(_UNWRITTEN if "schedule" in named else _UNWRITTEN_OF_ADMISSION), **named},
         "last_number": max([last[0] if last else 0, *(flow["number"] for flow in granted)]),
         "flows": granted,
-        "debts": dict(rows("debts")),
+        "residual_backlogs": dict(rows("debts")),
         "notes": [note_values(row) for row in rows("notes")],
     }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """`PRAGMA user_version` of the stores that this version of the service reads and writes."""
 APPLICATION: Final = 0x4C6F6B6F
 """`PRAGMA application_id` of every store: "Loko"."""
@@ -20,7 +20,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "circumstances": ("name", "value"),
         "flows": ("number", "id", "state", "document"),
-        "debts": ("server", "amount"),
+        "residual_backlogs": ("server", "amount"),
         "notes": ("number", "at_ms", "kind", "name", "text", "warning"),
     }
 )
@@ -34,7 +34,11 @@ CREATE TABLE flows (
     document TEXT NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE debts (server TEXT PRIMARY KEY, amount REAL NOT NULL, checksum INTEGER NOT NULL) STRICT;
+CREATE TABLE residual_backlogs (
+    server TEXT PRIMARY KEY,
+    amount REAL NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
 CREATE TABLE notes (
     number INTEGER PRIMARY KEY,
     at_ms INTEGER NOT NULL,

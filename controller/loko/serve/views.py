@@ -71,7 +71,7 @@ def flow_values(manager: FlowManager, flow_id: str) -> dict[str, Any]:
 
 def _granted(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any]:
     if managed.state is FlowState.LOST:
-        return {"guarantee_ns": None, "path": [], "turn": None}
+        return {"guarantee_ns": None, "path": [], "send_slot": None}
     return manager.admitter.values(managed.grant)
 
 
@@ -108,7 +108,7 @@ def schedule_values(manager: FlowManager, slots: SlotAdmitter) -> dict[str, Any]
         "guard_ns": timing.guard_ns,
         "frame_bytes": list(standing.sizes),
         "flows": len(manager.flows),
-        "cost_at_most": standing.optimality_gap,
+        "optimality_gap": standing.optimality_gap,
     }
 
 
@@ -134,8 +134,8 @@ def source_text(manager: FlowManager, slots: SlotAdmitter, host: str) -> str:
     """Return the schedule of a host for its source."""
     sends = []
     for managed in _of_host(manager, host):
-        turn = slots.sends(managed.grant)
-        sends.append(ScheduledSend(managed.flow, turn["offset_ns"], turn["period_ns"]))
+        send_slot = slots.sends(managed.grant)
+        sends.append(ScheduledSend(managed.flow, send_slot["offset_ns"], send_slot["period_ns"]))
     return source_document(manager.lab, host, slots.standing.timing.base_period_ns, sends)
 
 
@@ -149,7 +149,7 @@ def switch_values(manager: FlowManager, name: str) -> dict[str, Any]:
     """A switch as plain values: its connection, and its use against its allocation."""
     driver, usage = manager.drivers[name], manager.admitter.usage(name)
     entries = {share.quantity: share for share in usage.shares}.get("entries")
-    beyond = entries is not None and entries.used + len(driver.foreign_entries) > entries.allowed
+    exceeds = entries is not None and entries.used + len(driver.foreign_entries) > entries.allowed
     return {
         "name": name,
         "datapath_id": f"{manager.lab.switches[name].datapath_id:016x}",
@@ -160,7 +160,7 @@ def switch_values(manager: FlowManager, name: str) -> dict[str, Any]:
         **manager.admitter.conditions.mark(),
         "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
         "foreign_entries": list(driver.foreign_entries),
-        "beyond_plan": beyond,
+        "exceeds_planned_entries": exceeds,
         **switch_ports(manager, name),
     }
 

@@ -4,7 +4,7 @@ import { byId, html, say, set } from "./dom.js";
 import { standing } from "./flows.js";
 import { Strip } from "./strip.js";
 import { OverTime } from "./over_time.js";
-import { milliseconds, quantity, rate, turnText } from "./units.js";
+import { milliseconds, quantity, rate, sendSlotText } from "./units.js";
 
 export class Detail {
   /** `choose(kind, name)`, `release(flow)`; `measures` is null where nothing measures delays. */
@@ -66,7 +66,7 @@ export class Detail {
     this.broken.replaceChildren(...flow.broken.map(({ text, since_ms: since }) =>
       html("li", {}, `${text}, since ${new Date(since).toLocaleTimeString()}`)));
     const burst = quantity(flow.burst_bytes, "bytes");
-    const sends = flow.turn ? turnText(flow.turn) : `${rate(flow.rate_bps)}, burst ${burst}`;
+    const sends = flow.send_slot ? sendSlotText(flow.send_slot) : `${rate(flow.rate_bps)}, burst ${burst}`;
     say(this.sends, `${sends}, frames of ${flow.frame_bytes} bytes, UDP ${flow.udp_source} to ${flow.udp_destination}`);
     set(this.buttons[1], { "aria-label": `Release ${flow.id}` });
     set(this.buttons[0], { "aria-label": `Close ${flow.id}` });

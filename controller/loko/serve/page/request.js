@@ -1,7 +1,7 @@
 // Ask for a flow, or what one would get; release one, and take that back; and say what became of it.
 
 import { byId, html } from "./dom.js";
-import { milliseconds, percent, quantity, request, turnText } from "./units.js";
+import { milliseconds, percent, quantity, request, sendSlotText } from "./units.js";
 
 const FIRST_SOURCE_PORT = 5000;
 const FIRST_DESTINATION_PORT = 6000;
@@ -113,7 +113,7 @@ export class Requests {
       const share = use.reduce((most, one) => (one.would_use / one.allowed > most.would_use / most.allowed ? one : most));
       return `${name}: ${share.quantity} ${percent(share.used / share.allowed)} → ${percent(share.would_use / share.allowed)}`;
     });
-    const title = flow.turn ? `${flow.id} would get ${turnText(flow.turn)}` : `${flow.id} would be admitted`;
+    const title = flow.send_slot ? `${flow.id} would get ${sendSlotText(flow.send_slot)}` : `${flow.id} would be admitted`;
     this.show("good", title,
       `No frame would take longer than ${milliseconds(flow.guarantee_ns)} by ${path}. Nothing is reserved.`,
       `Fullest then: ${fullest.join(", ")}.`);
@@ -155,10 +155,10 @@ export class Requests {
     const wanted = Object.fromEntries(
       ["id", "source", "destination", "udp_source", "udp_destination", "frame_bytes"].map((name) => [name, flow[name]]),
     );
-    if (flow.turn) wanted.period_ns = flow.turn.period_ns;
+    if (flow.send_slot) wanted.period_ns = flow.send_slot.period_ns;
     else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.length ? flow.path.map((hop) => hop.switch) : null });
     for (let tries = 1; ; tries += 1) {
-      const response = await this.call("POST", flow.turn ? "/v1/slots" : "/v1/flows", wanted);
+      const response = await this.call("POST", flow.send_slot ? "/v1/slots" : "/v1/flows", wanted);
       const values = await response.json();
       if (response.ok) {
         this.granted(values, "again ");
@@ -198,7 +198,7 @@ export class Requests {
 
   granted(flow, again = "") {
     const path = flow.path.map((hop) => hop.switch).join(" › ");
-    const title = flow.turn ? `${flow.id} has ${turnText(flow.turn)}` : `${flow.id} is ${again}admitted`;
+    const title = flow.send_slot ? `${flow.id} has ${sendSlotText(flow.send_slot)}` : `${flow.id} is ${again}admitted`;
     this.show("good", title, `No frame takes longer than ${milliseconds(flow.guarantee_ns)} by ${path}.`);
     this.form.elements.id.value = "";
   }
@@ -220,8 +220,8 @@ export class Requests {
         + ` + ${quantity(error.requested, error.unit)} asked for`
         + ` > ${quantity(error.allowed, error.unit)} allowed.`,
     ];
-    const remedy = asTyped(error.would_fit) || error.remedy;
-    lines.push(remedy ? `To make it fit: ${remedy}.` : "No smaller rate or burst fits beside the flows that are there.");
+    const suggestion = asTyped(error.would_fit) || error.suggestion;
+    lines.push(suggestion ? `To make it fit: ${suggestion}.` : "No smaller rate or burst fits beside the flows that are there.");
     if (error.hint) lines.push(`Whoever runs the service: ${error.hint}.`);
     if (error.paths > 1) lines.push(`None of ${error.paths} paths fits.`);
     this.show("bad", `${id} does not fit`, ...lines);

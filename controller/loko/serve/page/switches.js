@@ -53,7 +53,7 @@ function notesOf(one) {
   const notes = [];
   if (others) {
     const whose = others === 1 ? "1 entry of somebody else" : `${others} entries of others`;
-    notes.push(`${whose} in its table${one.beyond_plan ? "; with them it is fuller than planned" : ""}`);
+    notes.push(`${whose} in its table${one.exceeds_planned_entries ? "; with them it is fuller than planned" : ""}`);
   }
   const ports = (numbers) => `port${numbers.length === 1 ? "" : "s"} ${numbers.join(", ")}`;
   if (one.down_ports.length) notes.push(`No link at ${ports(one.down_ports)}`);

@@ -46,7 +46,7 @@ export const request = {
 };
 
 /** When a flow with a slot sends, in words. */
-export const turnText = ({ slot, offset_ns: offset, period_ns: period }) =>
+export const sendSlotText = ({ slot, offset_ns: offset, period_ns: period }) =>
   `slot ${slot}, at ${milliseconds(offset)} of a base period, every ${milliseconds(period)}`;
 
 /** Used of allowed, the unit once. */
