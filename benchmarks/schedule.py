@@ -21,7 +21,7 @@ from evaluation.figure_types.comparison.document import ComparisonFigure, SlotSy
 from evaluation.figure_types.experiments import experiments, experiments_named
 from evaluation.figure_types.run_times.compute import WAYS, points_of
 from evaluation.figure_types.run_times.document import RunTimesFigure
-from evaluation.figure_types.run_times.timing import Find, RunTiming, demands, ours, straight, timed
+from evaluation.figure_types.run_times.timing import Find, RunTiming, demands, ours, time_indexed, timed
 from evaluation.schedule_check.document import ScheduleDocument
 from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.lab import load_lab
@@ -149,11 +149,11 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResu
             yield mine, paper, _growth_row(case, len(point.problem.demands), mine, paper)
 
 
-def _growth_row(case: str, flows: int, ours: TimedResult, straight: TimedResult) -> MeasuredRow:
+def _growth_row(case: str, flows: int, ours: TimedResult, time_indexed: TimedResult) -> MeasuredRow:
     """Return a row with times per flow, as in the paper."""
-    proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
+    proven = "optimal" if time_indexed.is_optimal else f"{time_indexed.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
-    told += f"; HiGHS straight {1e3 * straight.seconds / flows:.2f} ms a flow, {proven}"
+    told += f"; HiGHS time-indexed {1e3 * time_indexed.seconds / flows:.2f} ms a flow, {proven}"
     return case, f"{1e3 * ours.seconds / flows:.2f} ms a flow", told
 
 
@@ -170,11 +170,11 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
         mine = [_ours(case)]
         for solver in Solver:
             if case.limit_s and (solver is Solver.HIGHS or has_or_tools) and not quick:
-                mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
+                mine.append(_time_indexed(case, solver, start_s.get(solver, 0.0)))
         answers += mine
         rows += [_row(case, answer) for answer in mine]
-    for ours_here, straight_here, row in [] if quick else growth(tell):
-        answers += [ours_here, straight_here]
+    for ours_here, time_indexed_here, row in [] if quick else growth(tell):
+        answers += [ours_here, time_indexed_here]
         rows.append(row)
     if not has_or_tools:
         rows.append(("CP-SAT, CBC", "left out", "not installed: pip install '.[solvers]'"))
@@ -213,8 +213,8 @@ def _ours(case: TimedProblem) -> TimedResult:
     return _timed(case, "ours", ours, Solver.HIGHS)
 
 
-def _straight(case: TimedProblem, solver: Solver, start_s: float) -> TimedResult:
-    result = _timed(case, f"{solver} straight", straight, solver)
+def _time_indexed(case: TimedProblem, solver: Solver, start_s: float) -> TimedResult:
+    result = _timed(case, f"{solver} time-indexed", time_indexed, solver)
     return replace(result, seconds=max(0.0, result.seconds - start_s))
 
 
@@ -258,37 +258,37 @@ def _adding() -> Sequence[float]:
 
 
 def _answering() -> Iterator[Answering]:
-    """Yield the times of the systems of `tssdn/duel` on its labs, without cached models of switches."""
-    figure = experiments()["tssdn/duel"]
+    """Yield the times of the systems of `tssdn/comparison` on its labs, without cached models of switches."""
+    figure = experiments()["tssdn/comparison"]
     assert isinstance(figure, ComparisonFigure)
-    for arena in figure.arenas:
-        for contender in figure.contenders:
+    for comparison_lab in figure.labs:
+        for compared in figure.systems:
             yield Answering(
-                lab=arena.label,
-                system=contender.label,
-                requests=arena.requests,
-                seconds=answering_s(figure, arena, contender, figure.rate_kbps),
-                one_more_s=one_more_s(figure, arena, contender)
-                if isinstance(contender, SlotSystem)
+                lab=comparison_lab.label,
+                system=compared.label,
+                requests=comparison_lab.requests,
+                seconds=answering_s(figure, comparison_lab, compared, figure.rate_kbps),
+                one_more_s=one_more_s(figure, comparison_lab, compared)
+                if isinstance(compared, SlotSystem)
                 else None,
             )
 
 
 def _checking() -> Iterator[tuple[str, float]]:
     """Yield, by lab, the time in s of the replay that `loko serve --schedule` waits for at one more flow."""
-    figure = experiments()["tssdn/duel"]
+    figure = experiments()["tssdn/comparison"]
     assert isinstance(figure, ComparisonFigure)
-    contender = next(contender for contender in figure.contenders if isinstance(contender, SlotSystem))
-    for arena in figure.arenas:
-        lab = load_lab(arena.lab)
-        wanted = requests(figure, arena, lab, figure.rate_kbps)
-        values = values_of(schedule_of(figure, contender, lab, wanted), 0.0)
+    compared = next(compared for compared in figure.systems if isinstance(compared, SlotSystem))
+    for comparison_lab in figure.labs:
+        lab = load_lab(comparison_lab.lab)
+        wanted = requests(figure, comparison_lab, lab, figure.rate_kbps)
+        values = values_of(schedule_of(figure, compared, lab, wanted), 0.0)
         check = IncrementalCheck(lab, ScheduleDocument.model_validate(values))
         for flow in values["scheduled"]:
             check.refutations(flow)
         begin_ns = time.monotonic_ns()
         check.refutations_by_replay(values["scheduled"][-1]["id"])
-        yield arena.label, (time.monotonic_ns() - begin_ns) / 1e9
+        yield comparison_lab.label, (time.monotonic_ns() - begin_ns) / 1e9
 
 
 def _answering_row(answering: Answering) -> MeasuredRow:

@@ -183,7 +183,7 @@ class Overflow(_ChartModel):
 
     label: str
     count: float
-    told: str
+    text: str
     """The count as text, with its unit."""
 
 
@@ -193,7 +193,7 @@ class ShareAnnotation(_ChartModel):
     name: str
     finding: str
     """Name of the figure's finding that holds this share in per cent."""
-    told: str
+    text: str
     """The share as text, with its unit."""
 
 
@@ -206,10 +206,10 @@ class HistogramPanel(_ChartModel):
     y: ChartAxis
     edges: list[float] = Field(min_length=2)
     histograms: list[HistogramSeries] = Field(min_length=1)
-    apart: Overflow | None = None
+    overflow: Overflow | None = None
     """A column drawn beyond the end of the axis."""
     shares: list[ShareAnnotation] = []
-    """Shares for which a paper may print a value; the first is that of `apart`."""
+    """Shares for which a paper may print a value; the first is that of `overflow`."""
     references: list[Reference] = []
 
 

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 _PACKAGE: Final = "loko-testbed"
 _PYTHONS_WARNING: Final = warnings.showwarning
+_RENAMED_OPTIONS: Final[Mapping[str, str]] = {
+    "--delete-strangers": "--delete-foreign-entries",
+    "--fillers": "--padding",
+    "--straight": "--time-indexed",
+}
+"""Former names of options, each with the present one, which the error states."""
 
 
 class LazyCommand(NamedTuple):
@@ -222,7 +228,9 @@ def main() -> None:
     try:
         status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:
-        _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
+        present = _RENAMED_OPTIONS.get(getattr(error, "option_name", ""))
+        text = f"{error.message}; did you mean {present}?" if present else error.format_message()
+        _end(f"{text or 'no command given'} (see '{_command_of(error)} --help')")
     except UserError as error:
         tell_error(error)
         sys.exit(error.status)

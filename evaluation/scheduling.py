@@ -95,8 +95,11 @@ def schedule(
         ),
     ] = None,
     solver: Annotated[Solver, typer.Option(help="Solver of the integer programs.")] = Solver.HIGHS,
-    straight: Annotated[
-        bool, typer.Option("--straight", help="Solve the paper's program instead of the quicker method.")
+    time_indexed: Annotated[
+        bool,
+        typer.Option(
+            "--time-indexed", help="Solve the paper's time-indexed program instead of the quicker method."
+        ),
     ] = False,
     time_limit: Annotated[
         float,
@@ -148,7 +151,7 @@ def schedule(
                 guard_ns=GUARD_NS if guard_us is None else round(guard_us * NS_PER_US),
                 entries=entries,
                 changes_per_s=changes_per_s or 0.0,
-                is_time_indexed=straight,
+                is_time_indexed=time_indexed,
                 seed=seed,
                 openflow=openflow or OpenFlow.V1_0,
             )
@@ -162,7 +165,7 @@ def schedule(
                 guard_us=guard_us,
                 entries=entries,
                 changes_per_s=changes_per_s,
-                straight=straight or None,
+                time_indexed=time_indexed or None,
                 openflow=openflow,
             )
             kept = load_schedule(keep)
@@ -200,7 +203,7 @@ def _in_memory(make: Callable[[], _Made], flows: int) -> _Made:
         return make()
     except MemoryError:
         raise InputError(
-            f"out of memory for {flows} flows; schedule fewer flows or slots, or leave --straight out"
+            f"out of memory for {flows} flows; schedule fewer flows or slots, or leave --time-indexed out"
         ) from None
 
 

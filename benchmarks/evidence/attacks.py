@@ -81,7 +81,7 @@ def kept(tables: Mapping[str, list[AttackRow]]) -> bool:
         *(row for row in tables["capacity"] if row["capacity"] == 1 or row["told"]),
     ]
     return all(
-        row.get("worst", row.get("adversary", 0)) <= 1 and not row.get("lost", row.get("adversary_lost", 0))
+        row.get("worst", row.get("worst_case", 0)) <= 1 and not row.get("lost", row.get("worst_case_lost", 0))
         for row in rows
     )
 
@@ -125,8 +125,8 @@ def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: s
         "scheme": scheme,
         "flows": len(case.admitted),
         "guarantee_ms": result.guarantee_ms,
-        "adversary": result.worst_case.history[-1][1],
-        "adversary_lost": result.worst_case.damage.lost,
+        "worst_case": result.worst_case.history[-1][1],
+        "worst_case_lost": result.worst_case.damage.lost,
         "random": result.scattered.history[-1][1],
         "random_lost": result.scattered.damage.lost,
         "generator": max(run.worst for run in result.bursts),

@@ -139,7 +139,7 @@ def _schemes(rows: list[dict[str, Any]]) -> str:
                 row["scheme"],
                 str(row["flows"]),
                 f"{row['guarantee_ms']:.2f} ms",
-                *(_damage(row[way], row[f"{way}_lost"]) for way in ("adversary", "random", "generator")),
+                *(_damage(row[way], row[f"{way}_lost"]) for way in ("worst_case", "random", "generator")),
             )
             for row in rows
         ),

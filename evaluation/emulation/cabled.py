@@ -96,10 +96,12 @@ class CabledLab:
 
     # Hosts.
 
-    def set_flows(self, flows: Iterable[Flow], turns: Mapping[str, SendSlots] = MappingProxyType({})) -> None:
+    def set_flows(
+        self, flows: Iterable[Flow], send_slots: Mapping[str, SendSlots] = MappingProxyType({})
+    ) -> None:
         """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
-        Flows with a turn send by it, on this lab's own clock; all others as their buckets allow.
+        Flows with a slot send in it, on this lab's own clock; all others as their buckets allow.
         """
         wanted = {flow.id: flow for flow in flows}
         for name, sender in list(self._senders.items()):
@@ -112,16 +114,21 @@ class CabledLab:
         for name, flow in wanted.items():
             if name not in self._senders:
                 self._last_number += 1
-                self._add(self._sender(flow, turns.get(name)))
+                self._add(self._sender(flow, send_slots.get(name)))
 
-    def _sender(self, flow: Flow, turn: SendSlots | None) -> FlowSender:
+    def _sender(self, flow: Flow, send_slot: SendSlots | None) -> FlowSender:
         frame, number = frame_of(self._lab, flow), self._last_number
-        if turn is None:
+        if send_slot is None:
             return ConformingSender(
                 flow, frame, number=number, sequence_offset=SEQUENCE_OFFSET, now_ns=self.now_ns
             )
         return SlottedSender(
-            flow, frame, number=number, sequence_offset=SEQUENCE_OFFSET, turn=turn, now_ns=self.now_ns
+            flow,
+            frame,
+            number=number,
+            sequence_offset=SEQUENCE_OFFSET,
+            send_slot=send_slot,
+            now_ns=self.now_ns,
         )
 
     def send(self, host: str, frame: bytes) -> None:

@@ -94,7 +94,9 @@ class TrafficLab:
                 report(self.cabled.observations())
             await asyncio.sleep(_STEP_S)
 
-    def set_flows(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots] = MappingProxyType({})) -> None:
-        """Let these flows, which the service says are in place, send from now on; with turns in slots."""
+    def set_flows(
+        self, flows: Sequence[Flow], send_slots: Mapping[str, SendSlots] = MappingProxyType({})
+    ) -> None:
+        """Let these flows, which the service says are in place, send from now on; those with a slot in it."""
         self._lab.advance()
-        self.cabled.set_flows(flows, turns)
+        self.cabled.set_flows(flows, send_slots)

@@ -22,6 +22,8 @@ _PLACE: Final = "*/experiments/*.yml"
 _HINTS: Final = 3
 _RENAMED: Final = {"duel": "comparison"}
 """Names of figure types in documents of earlier versions, and the names to use."""
+_RENAMED_FIGURES: Final = {"tssdn/duel": "tssdn/comparison"}
+"""Former names of figures, and the names to use."""
 
 
 class _TypeOfDocument(BaseModel):
@@ -85,6 +87,8 @@ def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
 
 def _unknown(name: str, known: Mapping[str, Figure]) -> str:
     """Return the rest of an error message on an unknown name: similar names, or where to look."""
+    if name in _RENAMED_FIGURES:
+        return f"is called {_RENAMED_FIGURES[name]}"
     figure = name.partition("/")[2]
     elsewhere = [experiment for experiment in known if experiment.partition("/")[2] == figure]
     near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)

@@ -101,7 +101,7 @@ def _share(panel: Panel, columns: int) -> float:
     """Return the fraction of its column's width that a panel takes; the rest is for what is on its right."""
     if isinstance(panel, HeatPanel):
         return 0.88 if columns == 1 else 0.84
-    if isinstance(panel, HistogramPanel) and panel.apart is not None:
+    if isinstance(panel, HistogramPanel) and panel.overflow is not None:
         return 0.88 if columns == 1 else 0.82
     return 0.88 if columns > 1 and isinstance(panel, BoxPanel) and panel.second is not None else 1.0
 

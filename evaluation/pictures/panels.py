@@ -54,9 +54,14 @@ _DASHES: Final[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 """Dashes of curves without markers."""
 _DIAGONAL: Final[Any] = {"color": "black", "linewidth": 0.9, "zorder": 1}
 _SCALE: Final = (1.03, 0.0, 0.035, 1.0)
-_APART: Final = (1.04, 0.0, 0.09, 1.0)
+_OVERFLOW_AT: Final = (1.04, 0.0, 0.09, 1.0)
 """Rectangles beside a panel in its coordinates: left, bottom, width, height."""
-_APART_LOOK: Final[Any] = {"facecolor": "#f0c48a", "edgecolor": "#92400e", "hatch": "////", "linewidth": 1.0}
+_OVERFLOW_LOOK: Final[Any] = {
+    "facecolor": "#f0c48a",
+    "edgecolor": "#92400e",
+    "hatch": "////",
+    "linewidth": 1.0,
+}
 
 
 def draw_lines(axes: Axes, panel: LinePanel) -> None:
@@ -221,33 +226,33 @@ def draw_histogram(axes: Axes, panel: HistogramPanel, others: Annotations = NO_A
     set_axis(axes, panel.x, "x")
     set_axis(axes, panel.y, "y")
     references(axes, panel.references)
-    if panel.apart is not None:
+    if panel.overflow is not None:
         finding = panel.shares[0].finding if panel.shares else ""
         paper, band = others.printed.get(finding), others.bands.get(finding)
         marked = [paper.value] if paper is not None and paper.value is not None else []
         reach = (band.least[0], band.most[0]) if band is not None else None
         highest = max([*marked, *(reach or ())], default=0.0)
         axes.set_ylim(top=max(axes.get_ylim()[1], min(_ABOVE * highest, 100 * _ABOVE)))
-        _draw_apart(axes, panel.apart, panel.y, marked, reach)
+        _draw_overflow(axes, panel.overflow, panel.y, marked, reach)
 
 
-def _draw_apart(
-    axes: Axes, apart: Overflow, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
+def _draw_overflow(
+    axes: Axes, overflow: Overflow, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
 ) -> None:
     """Draw a column with its own axis of the same scale, marked with the paper's share and the band."""
-    other = axes.inset_axes(_APART)
+    other = axes.inset_axes(_OVERFLOW_AT)
     set_axis(other, y, "y")
     other.set_ylabel("")
     other.tick_params(axis="y", left=False, labelleft=False)
     for side in ("left", "right"):
         other.spines[side].set_visible(False)
     other.set_ylim(axes.get_ylim())
-    other.bar([0], [apart.count], width=0.6, **_APART_LOOK)
+    other.bar([0], [overflow.count], width=0.6, **_OVERFLOW_LOOK)
     other.plot([0] * len(marked), marked, clip_on=False, **PRINTED_NUMBER)
     if reach is not None:
         other.plot([_BAND_BESIDE] * 2, reach, **_BAND_LOOK)
     other.set_xlim(-0.6, 0.6)
-    other.set_xticks([0], [f"{apart.label}\n{apart.told}"], fontsize=7.5)
+    other.set_xticks([0], [f"{overflow.label}\n{overflow.text}"], fontsize=7.5)
 
 
 def histogram_legend(panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS) -> list[Any]:
@@ -261,22 +266,22 @@ def histogram_legend(panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS
         )
         for number, histogram in enumerate(panel.histograms)
     ]
-    if panel.apart is not None:
-        entries.append(Patch(label=f"{panel.apart.label} ({panel.apart.told})", **_APART_LOOK))
+    if panel.overflow is not None:
+        entries.append(Patch(label=f"{panel.overflow.label} ({panel.overflow.text})", **_OVERFLOW_LOOK))
     return [*entries, *reference_entries(panel.references), *_share_entries(panel, others)]
 
 
 def _share_entries(panel: HistogramPanel, others: Annotations) -> list[Line2D]:
-    """Return an entry for each share with a paper's value or a band; only that of `apart` is marked."""
+    """Return an entry for each share with a paper's value or a band; only that of `overflow` is marked."""
     entries = []
     for place, share in enumerate(panel.shares):
-        told = others.annotate(share.finding, share.told)
-        if told is None:
+        text = others.annotate(share.finding, share.text)
+        if text is None:
             continue
-        apart = place == 0 and panel.apart is not None
+        has_overflow = place == 0 and panel.overflow is not None
         printed = share.finding in others.printed and others.printed[share.finding].value is not None
         look: dict[str, Any] = {"linestyle": "none"}
-        if apart:
+        if has_overflow:
             look = PRINTED_NUMBER if printed else _BAND_LOOK
-        entries.append(Line2D([], [], label=f"{share.name}: {told}", **look))
+        entries.append(Line2D([], [], label=f"{share.name}: {text}", **look))
     return entries

@@ -94,7 +94,7 @@ def test_wrong_documents_are_one_line(tmp_path, old, new, says) -> None:
 BEYOND = experiments()["loko/fig20beyond"]
 
 
-@pytest.mark.parametrize("reservation", ["board", "changes-fillers"])
+@pytest.mark.parametrize("reservation", ["board", "changes-padding"])
 @pytest.mark.parametrize("hops", [0, 3])
 def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
     """Each scheme accepts no more than the next. Jitter must cost flows, or the ceilings are pointless."""
@@ -131,6 +131,14 @@ def test_what_is_not_in_the_paper_cannot_be_as_printed(tmp_path) -> None:
     text = (LABS / "ring" / "experiments" / "fig20beyond.yml").read_text()
     path.write_text(text.replace("reservations: [board,", "reservations: [as-printed,"))
     with pytest.raises(InputError, match="packet-granular is not in the paper"):
+        load_experiment(path)
+
+
+def test_a_former_name_of_a_reservation_is_refused_with_the_present_one(tmp_path: Path) -> None:
+    path = tmp_path / "fig20beyond.yml"
+    text = (LABS / "ring" / "experiments" / "fig20beyond.yml").read_text()
+    path.write_text(text.replace("changes-padding]", "changes-fillers]"))
+    with pytest.raises(InputError, match="reservation 'changes-fillers' is called 'changes-padding'"):
         load_experiment(path)
 
 

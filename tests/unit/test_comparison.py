@@ -31,27 +31,27 @@ from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.schedule.lab_schedule import LabSchedule
 
-FIGURE = experiments()["tssdn/duel"]
-TWO, RING = FIGURE.arenas
-CONTENDERS = {contender.key: contender for contender in FIGURE.contenders}
-LINKS, SWITCHES = CONTENDERS["tssdn_links"], CONTENDERS["tssdn_switch"]
-FULL = CONTENDERS["loko_full"]
+FIGURE = experiments()["tssdn/comparison"]
+TWO, RING = FIGURE.labs
+SYSTEMS = {compared.key: compared for compared in FIGURE.systems}
+LINKS, SWITCHES = SYSTEMS["tssdn_links"], SYSTEMS["tssdn_switch"]
+FULL = SYSTEMS["loko_full"]
 LAB = load_lab(TWO.lab)
 
 
-def promised(contender, rate_kbps=FIGURE.rate_kbps) -> tuple[GuaranteedFlow, ...]:
-    return admitted_flows(FIGURE, contender, LAB, requests(FIGURE, TWO, LAB, rate_kbps))
+def promised(compared, rate_kbps=FIGURE.rate_kbps) -> tuple[GuaranteedFlow, ...]:
+    return admitted_flows(FIGURE, compared, LAB, requests(FIGURE, TWO, LAB, rate_kbps))
 
 
-def rows_of(contender, deed="none", size=0.0, *, seconds=1.0, role="other") -> list[FlowRow]:
-    flows = () if contender is None else promised(contender)
-    system = ALONE if contender is None else contender.key
+def rows_of(compared, kind="none", size=0.0, *, seconds=1.0, role="other") -> list[FlowRow]:
+    flows = () if compared is None else promised(compared)
+    system = ALONE if compared is None else compared.key
     replay = ComparisonReplay(
         figure=FIGURE,
-        arena=TWO,
+        comparison_lab=TWO,
         system=system,
         flows=flows,
-        disturbance=Disturbance(deed, size),
+        disturbance=Disturbance(kind, size),
         seconds=seconds,
         seed=1,
     )
@@ -59,23 +59,23 @@ def rows_of(contender, deed="none", size=0.0, *, seconds=1.0, role="other") -> l
 
 
 def test_every_system_is_asked_for_the_same_flows() -> None:
-    for arena in FIGURE.arenas:
-        lab = load_lab(arena.lab)
-        wanted = requests(FIGURE, arena, lab, FIGURE.rate_kbps)
-        assert len(wanted) == arena.requests
+    for comparison_lab in FIGURE.labs:
+        lab = load_lab(comparison_lab.lab)
+        wanted = requests(FIGURE, comparison_lab, lab, FIGURE.rate_kbps)
+        assert len(wanted) == comparison_lab.requests
         assert {flow.source for flow in wanted} == set(lab.hosts)
     ring = requests(FIGURE, RING, load_lab(RING.lab), FIGURE.rate_kbps)
     assert (ring[0].source, ring[0].destination) == ("h1a", "h3a")
     assert (ring[61].source, ring[61].destination) == ("h31b", "h2b")
 
 
-@pytest.mark.parametrize("contender", [LINKS, SWITCHES], ids=lambda contender: contender.key)
-def test_flows_with_slots_have_them_for_themselves_and_the_rate_that_they_ask_for(contender) -> None:
-    flows = promised(contender)
+@pytest.mark.parametrize("compared", [LINKS, SWITCHES], ids=lambda compared: compared.key)
+def test_flows_with_slots_have_them_for_themselves_and_the_rate_that_they_ask_for(compared) -> None:
+    flows = promised(compared)
     used = set()
     for flow in flows:
         assert flow.slots is not None
-        own = [(hop.switch, hop.output_port if contender is LINKS else 0) for hop in flow.path]
+        own = [(hop.switch, hop.output_port if compared is LINKS else 0) for hop in flow.path]
         for taken in [(flow.flow.source, 1), *own]:
             assert (flow.slots.offset_ns, taken) not in used
             used.add((flow.slots.offset_ns, taken))
@@ -98,28 +98,28 @@ def test_flows_with_slots_keep_them_and_never_meet() -> None:
     rows = rows_of(SWITCHES)
     assert all(row.frames and not row.lost and not row.late for row in rows)
     alone = {row.flow: row.min_delay_ns for row in rows}
-    meeting = {row.flow: row.max_delay_ns for row in rows_of(SWITCHES, "rogue", 1.0, seconds=5)}
+    meeting = {row.flow: row.max_delay_ns for row in rows_of(SWITCHES, "misbehaving", 1.0, seconds=5)}
     assert any(meeting[flow] > alone[flow] + 50_000 for flow in meeting)
 
 
 def test_a_misbehaving_sender_sends_so_many_times_its_rate_whatever_it_has() -> None:
-    for contender in (FULL, LINKS):
-        (right,) = (row for row in rows_of(contender, seconds=4) if row.flow == "f0")
-        (rogue,) = rows_of(contender, "rogue", 20.0, seconds=4, role="doer")
-        assert rogue.flow == "f0"
-        assert 15 * right.frames < rogue.frames < 25 * right.frames
+    for compared in (FULL, LINKS):
+        (right,) = (row for row in rows_of(compared, seconds=4) if row.flow == "f0")
+        (misbehaving,) = rows_of(compared, "misbehaving", 20.0, seconds=4, role="misbehaving")
+        assert misbehaving.flow == "f0"
+        assert 15 * right.frames < misbehaving.frames < 25 * right.frames
 
 
 def test_a_fast_clock_is_a_host_s_and_moves_its_frames_alone() -> None:
     """The drift is a thousand times the figure's, so that it shows within seconds: 10 % more frames."""
     right = {row.flow: row.frames for row in rows_of(LINKS, seconds=4)}
-    doers = rows_of(LINKS, "drift", 100_000.0, seconds=4, role="doer")
-    assert {row.flow for row in doers} == {
+    drifting = rows_of(LINKS, "drift", 100_000.0, seconds=4, role="misbehaving")
+    assert {row.flow for row in drifting} == {
         granted.flow.id
         for granted in promised(LINKS)
         if granted.flow.source == promised(LINKS)[0].flow.source
     }
-    assert all(1.08 < row.frames / right[row.flow] < 1.12 for row in doers)
+    assert all(1.08 < row.frames / right[row.flow] < 1.12 for row in drifting)
     others = rows_of(LINKS, "drift", 100_000.0, seconds=4)
     assert all(abs(row.frames - right[row.flow]) <= 1 for row in others)
 
@@ -136,7 +136,7 @@ def test_best_effort_is_counted_apart_and_can_be_alone() -> None:
 
 
 def row(**values) -> FlowRow:
-    other = {"arena": "a", "system": "s", "deed": "none", "size": 0.0, "flow": "f", "role": "other"}
+    other = {"comparison_lab": "a", "system": "s", "kind": "none", "size": 0.0, "flow": "f", "role": "other"}
     numbers = dict.fromkeys(("min_delay_ns", "mean_delay_ns", "max_delay_ns", "guarantee_ns"), 0)
     return FlowRow(**{**other, **numbers, "frames": 0, "lost": 0, "late": 0, **values})
 
@@ -157,7 +157,7 @@ def small(**changes) -> ComparisonFigure:
         }
     )
     return FIGURE.model_copy(
-        update={"arenas": [TWO], "contenders": [FULL, SWITCHES], "quick": effort, "scale": effort, **changes}
+        update={"labs": [TWO], "systems": [FULL, SWITCHES], "quick": effort, "scale": effort, **changes}
     )
 
 
@@ -173,7 +173,7 @@ def test_a_comparison_tells_of_each_system_what_it_accepts_promises_and_suffers(
     assert findings["two_switch_loko_full_unaware_ms"] == findings["two_switch_loko_full_guarantee_ms"]
     assert findings["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
     frames, lost, late = (rows.column(name).to_pylist() for name in ("frames", "lost", "late"))
-    normal = [at for at, deed in enumerate(rows.column("deed").to_pylist()) if deed == "none"]
+    normal = [at for at, kind in enumerate(rows.column("kind").to_pylist()) if kind == "none"]
     assert sum(guarantee.packets for guarantee in outcome.guarantees if "TSSDN" in guarantee.system) == sum(
         frames[at] for at in normal if rows.column("system")[at].as_py() == "tssdn_switch"
     )
@@ -207,9 +207,9 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
     outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
     counted = {guarantee.system: guarantee.packets for guarantee in outcome.guarantees}
     for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
-        label = CONTENDERS[system].label
+        label = SYSTEMS[system].label
         assert counted[f"{label} on two-switch"] == sum(
-            row["frames"] for row in rows.to_pylist() if row["system"] == system and row["deed"] in deeds
+            row["frames"] for row in rows.to_pylist() if row["system"] == system and row["kind"] in deeds
         )
 
 
@@ -250,9 +250,9 @@ def test_who_sends_is_said_in_one_way(ways) -> None:
 
 def test_systems_are_told_apart() -> None:
     twice = [SlotSystem(label="TSSDN links", system="slots", exclusive="links")] * 2
-    with pytest.raises(ValidationError, match="contenders: two of them have the same label"):
+    with pytest.raises(ValidationError, match="systems: two of them have the same label"):
         ComparisonFigure.model_validate(
-            {**FIGURE.model_dump(), "contenders": [contender.model_dump() for contender in twice]}
+            {**FIGURE.model_dump(), "systems": [compared.model_dump() for compared in twice]}
         )
 
 
@@ -265,11 +265,13 @@ def test_systems_are_told_apart() -> None:
             "rogue_times",
             "unknown key 'rogue_times' (allowed: seconds, drift_seconds, rates_kbps, excess",
         ),
+        ("systems:", "contenders:", "did you mean 'systems'?"),
+        ("labs:", "arenas:", "did you mean 'labs'?"),
     ],
 )
 def test_an_earlier_document_is_told_the_new_name(tmp_path, new: str, old: str, error: str) -> None:
-    text = (LABS / "tssdn/experiments/duel.yml").read_text()
-    path = tmp_path / "duel.yml"
+    text = (LABS / "tssdn/experiments/comparison.yml").read_text()
+    path = tmp_path / "comparison.yml"
     path.write_text(text.replace(new, old))
     with pytest.raises(InputError, match=re.escape(error)):
         load_experiment(path)

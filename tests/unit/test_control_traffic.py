@@ -188,7 +188,7 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_commands_take_control_traffic_and_rivals() -> None:
+def test_the_commands_take_control_traffic_and_baselines() -> None:
     model = (
         "model",
         "zodiac-fx",

@@ -77,8 +77,8 @@ def test_a_distribution_counts_every_packet_once() -> None:
     (panel,) = panels({SILO: distribution})
     (arrived,) = panel.histograms
     assert sum(arrived.counts) == pytest.approx(90)
-    assert panel.apart is not None
-    assert (panel.apart.label, panel.apart.count, panel.apart.told) == ("lost", 10, "10.00 %")
+    assert panel.overflow is not None
+    assert (panel.overflow.label, panel.overflow.count, panel.overflow.text) == ("lost", 10, "10.00 %")
     assert all(low < high for low, high in zip(panel.edges, panel.edges[1:], strict=False))
     assert panel.edges[0] * 1e6 < 500_000 < 2_000_000 < panel.edges[-1] * 1e6
 
@@ -94,8 +94,8 @@ def test_panels_of_several_systems_share_their_delays() -> None:
     assert (first.x.low, first.x.high) == (first.edges[0], first.edges[-1])
     assert first.y.high == 100
     for panel, told in ((first, "all"), (second, "none")):
-        assert panel.apart is not None
-        assert panel.apart.told == told
+        assert panel.overflow is not None
+        assert panel.overflow.text == told
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_
     distribution = Distribution(guarantee_ns=1e6, flows=[0])
     distribution.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
     (panel,) = panels({SILO: distribution})
-    assert panel.apart is not None
-    assert panel.apart.told == told
+    assert panel.overflow is not None
+    assert panel.overflow.text == told
 
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:

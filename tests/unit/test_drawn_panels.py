@@ -50,7 +50,7 @@ MANY = LINES.model_copy(
         ]
     }
 )
-LOST = COUNTS.model_copy(update={"apart": Overflow(label="lost", count=4, told="4 of 18")})
+LOST = COUNTS.model_copy(update={"overflow": Overflow(label="lost", count=4, text="4 of 18")})
 
 
 def drawn(figure: Figure) -> Figure:
@@ -336,7 +336,7 @@ def test_carets_stand_above_every_delay_guarantee_and_loss() -> None:
 
 def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> None:
     shares = [
-        ShareAnnotation(name=name, finding=f"{name}_percent", told="1 %")
+        ShareAnnotation(name=name, finding=f"{name}_percent", text="1 %")
         for name in ("lost", "late", "in_time")
     ]
     panel = LOST.model_copy(update={"shares": shares})
@@ -419,7 +419,7 @@ def test_without_bands_nothing_is_said_of_them() -> None:
 @pytest.mark.parametrize("captioned", [True, False])
 def test_a_band_of_a_share_stands_beside_its_column_and_is_told_in_words(captioned: bool) -> None:
     shares = [
-        ShareAnnotation(name=name, finding=f"{name}_percent", told="1 %")
+        ShareAnnotation(name=name, finding=f"{name}_percent", text="1 %")
         for name in ("lost", "late", "in_time")
     ]
     panel = LOST.model_copy(update={"shares": shares})

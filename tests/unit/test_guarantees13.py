@@ -64,7 +64,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
 
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
-def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
+def test_the_search_breaks_no_random_admitted_set(seed: int) -> None:
     attack = search_worst_case(random_case(seed, openflow=V1_3).case, generations=2, seed=seed)
     assert attack.damage.lost == 0
     assert 0 < attack.damage.worst <= 1

@@ -185,7 +185,7 @@ def test_a_solver_that_is_missing_or_has_no_memory_is_told_in_one_line(tmp_path,
         raise MemoryError
 
     monkeypatch.setattr(highs, "_as_lp", no_memory)
-    told = in_one_line(asked("--straight"))
+    told = in_one_line(asked("--time-indexed"))
     assert "--solver highs: out of memory for" in told
     assert "schedule fewer flows or slots" in told
 

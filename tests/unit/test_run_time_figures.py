@@ -15,7 +15,7 @@ from evaluation.evaluate import evaluate
 from evaluation.figure_types import figure_type_named
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.run_times.document import RunTimesFigure
-from evaluation.figure_types.run_times.timing import Find, ours, straight, timed
+from evaluation.figure_types.run_times.timing import Find, ours, time_indexed, timed
 from evaluation.options import NoProgress, Options
 from evaluation.result import FigureResult
 
@@ -65,19 +65,19 @@ def test_sizes_are_the_papers() -> None:
 def test_a_run_takes_time_and_finds_what_the_other_way_finds() -> None:
     (point, *_) = points_of(small(), seed=1)
     solve = solver_named(Solver.HIGHS)
-    our_run, straight_run = (
-        timed(find, point.problem, point.scheme, solve, limit_s=20, seed=1) for find in (ours, straight)
+    our_run, time_indexed_run = (
+        timed(find, point.problem, point.scheme, solve, limit_s=20, seed=1) for find in (ours, time_indexed)
     )
     assert our_run.is_optimal
-    assert straight_run.is_optimal
-    assert our_run.scheduled == straight_run.scheduled == 2
-    assert 0 < straight_run.solving_s < straight_run.seconds
+    assert time_indexed_run.is_optimal
+    assert our_run.scheduled == time_indexed_run.scheduled == 2
+    assert 0 < time_indexed_run.solving_s < time_indexed_run.seconds
     assert our_run.solving_s == 0, "every flow has a slot at once: no solver is asked"
 
 
 def test_a_result_has_the_times_of_every_scheme_and_way(tmp_path: Path) -> None:
     result = measured(small(), options(tmp_path))
-    series = [f"{way}_{scheme}" for way in ("ours", "straight") for scheme in ("pr", "fr")]
+    series = [f"{way}_{scheme}" for way in ("ours", "time_indexed") for scheme in ("pr", "fr")]
     for name in series:
         times = [result.findings[f"{name}_{flows}_ms"] for flows in (2, 4, 8)]
         assert min(times) > 0
@@ -91,7 +91,7 @@ def test_a_result_has_the_times_of_every_scheme_and_way(tmp_path: Path) -> None:
 
 def test_a_part_says_nothing_of_the_whole(tmp_path: Path) -> None:
     result = measured(small(), options(tmp_path, quick=True))
-    assert "straight_pr_4_ms" in result.findings
+    assert "time_indexed_pr_4_ms" in result.findings
     assert not {name for name in result.findings if name.endswith(("growth", "linearity", "slowest_ms"))}
     assert {claim.holds for claim in result.claims} == {None}
 
@@ -104,11 +104,11 @@ def test_what_was_stopped_has_no_run_time_and_is_named(
     ) -> ScheduleSolution:
         return ScheduleSolution(assignments={}, bound=len(problem.demands), why="the clock")
 
-    ways: dict[str, Find] = {"ours": ours, "straight": stopped}
+    ways: dict[str, Find] = {"ours": ours, "time_indexed": stopped}
     monkeypatch.setattr(run_times, "WAYS", ways)
     result = measured(small(), options(tmp_path))
     assert "ours_pr_8_ms" in result.findings
-    assert not [name for name in result.findings if name.startswith("straight")]
+    assert not [name for name in result.findings if name.startswith("time_indexed")]
     assert "the paper's program, HiGHS, S-PR, 8 flows" in " ".join(note.text for note in result.notes)
 
 
@@ -164,7 +164,7 @@ def test_the_benchmark_measures_the_points_of_the_figures(monkeypatch: pytest.Mo
     points = list(schedule.growth(told.append))
     assert len(points) == 3 * len(points_of(small(), seed=1))
     mine, paper, row = points[0]
-    assert (mine.way, paper.way) == ("ours", "highs straight")
+    assert (mine.way, paper.way) == ("ours", "highs time-indexed")
     assert mine.scheduled == paper.scheduled == 2
     assert row[0] == "fig4d, S/PR, 2 flows, 5 slots, 38 cables"
     assert figure_type_named("run_times").estimate_s(small()).keys() == {"live"}

@@ -222,7 +222,7 @@ def test_what_keeping_costs_is_printed(shell) -> None:
         ("--exclusive", "links"),
         ("--guard-us", "2"),
         ("--entries", "17"),
-        ("--straight",),
+        ("--time-indexed",),
         ("--openflow", "1.3"),
     ],
     ids=lambda option: option[0],

@@ -78,34 +78,34 @@ def all_paths(problem) -> list[list[tuple[int, ...]]]:
 @given(problems(most_flows=4, most_slots=2))
 def test_programs_have_the_optimum_of_their_definition(problem) -> None:
     shortest = candidate_paths(problem)
-    for straight, paths in (
+    for time_indexed, paths in (
         (unconstrained(problem), all_paths(problem)),
         (path_sets(problem, shortest), shortest),
         (fixed_paths(problem, [own[0] for own in shortest]), [own[:1] for own in shortest]),
     ):
-        answer = HIGHS(straight.program, time_limit_s=60)
+        answer = HIGHS(time_indexed.program, time_limit_s=60)
         assert answer.is_optimal
-        assert straight.program.violated_row(answer.values) is None
-        assert len(straight.assignments(answer.values)) == best_by_trying(problem, paths)
-        assert straight.flows(answer.bound) == len(straight.assignments(answer.values))
+        assert time_indexed.program.violated_row(answer.values) is None
+        assert len(time_indexed.assignments(answer.values)) == best_by_trying(problem, paths)
+        assert time_indexed.flows(answer.bound) == len(time_indexed.assignments(answer.values))
 
 
 @FEW
 @given(problems(), st.integers(0, 2**32))
-def test_quick_schedules_agree_with_the_straight_programs(problem, seed) -> None:
+def test_quick_schedules_agree_with_the_time_indexed_programs(problem, seed) -> None:
     shortest = candidate_paths(problem)
     fixed = random_paths(shortest, [random.Random(seed).random() for _ in shortest])
-    straights = (
+    programs = (
         (None, unconstrained(problem)),
         (shortest, path_sets(problem, shortest)),
         (fixed, fixed_paths(problem, [own[0] for own in fixed])),
     )
-    for paths, straight in straights:
+    for paths, time_indexed in programs:
         solution = pack(problem, paths, HIGHS, clock())
         assert refuted(problem, solution) is None
-        answer = HIGHS(straight.program, time_limit_s=60)
+        answer = HIGHS(time_indexed.program, time_limit_s=60)
         assert solution.is_optimal
-        assert len(solution.assignments) == len(straight.assignments(answer.values))
+        assert len(solution.assignments) == len(time_indexed.assignments(answer.values))
         for flow, assignment in solution.assignments.items():
             if paths is not None:
                 number = next(at for at, demand in enumerate(problem.demands) if demand.id == flow)

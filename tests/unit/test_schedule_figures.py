@@ -86,7 +86,7 @@ def two_in_one_slot(solution: ScheduleSolution) -> ScheduleSolution:
     return replace(solution, assignments=allotted)
 
 
-@pytest.mark.parametrize("way", ["run_scenario", "ours", "straight"])
+@pytest.mark.parametrize("way", ["run_scenario", "ours", "time_indexed"])
 def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For figure 4c, and for 4d to 4f with this project's method and with the paper's program."""
     if way == "run_scenario":

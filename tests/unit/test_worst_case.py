@@ -1,4 +1,4 @@
-"""The adversary respects the token buckets, exposes wrong schemes, and breaks no valid guarantee."""
+"""The search respects the token buckets, exposes wrong schemes, and breaks no valid guarantee."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_checker_is_the_definition(gaps: list[int], rate_bps: int, frames: i
 
 @settings(deadline=None, max_examples=25)
 @given(seed=SEEDS, kind=st.sampled_from(["critical", "varied", "scattered", "sustained"]))
-def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
+def test_whatever_the_search_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
     case = random_case(seed).case
     rng = np.random.default_rng(seed)
     pattern = {
@@ -94,7 +94,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
 
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
-def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
+def test_the_search_breaks_no_random_admitted_set(seed: int) -> None:
     attack = search_worst_case(random_case(seed).case, generations=2, seed=seed)
     assert attack.damage.lost == 0
     assert 0 < attack.damage.worst <= 1
@@ -210,7 +210,7 @@ def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("scheme", ["silo", "qjump-paper"])
-def test_the_rivals_break(scheme: str) -> None:
+def test_the_baselines_break(scheme: str) -> None:
     case = fill(scheme, load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
     assert search_worst_case(case, generations=2, seed=1).damage.worst > 1
 

@@ -212,7 +212,7 @@ def pack(
             loads.prefer([int(gain) for gain in chance.integers(0, 4, count)])
             answer = solve(loads.program, time_limit_s=max(clock.remaining_s * _SHARE, 0.1))
     if is_thorough and len(search.best) < bound and clock.remaining_s:
-        proven = _straight(search, solve, clock)
+        proven = _solve_program(search, solve, clock)
         if proven < bound:
             bound, why = proven, "the time-indexed program"
     return _solution(problem, search, bound, why)
@@ -280,7 +280,7 @@ def _of_routes(problem: SchedulingProblem, ways: Mapping[int, Sequence[Path]]) -
     return [ways.get(flow, ()) for flow in range(len(problem.demands))]
 
 
-def _straight(search: SlotSearch, solve: Solve, clock: TimeBudget) -> int:
+def _solve_program(search: SlotSearch, solve: Solve, clock: TimeBudget) -> int:
     """Let the time-indexed program find what is left to find, or prove that nothing is: its bound."""
     problem, paths = search.problem, search.paths
     count = len(problem.demands) if paths is None else sum(len(own) for own in paths)

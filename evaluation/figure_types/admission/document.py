@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.figure import LabFigure
 from evaluation.figure_types.admission.ceilings import CEILINGS
-from evaluation.figure_types.admission.reservations import PRINTED, RESERVATIONS
+from evaluation.figure_types.admission.reservations import PRINTED, RENAMED_RESERVATIONS, RESERVATIONS
 from evaluation.finding_checks import FindingFigure
 from evaluation.options import Options
 from loko.document import StrictModel
@@ -30,6 +30,8 @@ def _known(name: str) -> str:
 
 
 def _reservation(name: str) -> str:
+    if name in RENAMED_RESERVATIONS:
+        raise ValueError(f"reservation '{name}' is called '{RENAMED_RESERVATIONS[name]}'")
     if name not in RESERVATIONS:
         raise ValueError(f"reservation '{name}' is unknown (allowed: {', '.join(RESERVATIONS)})")
     return name

@@ -32,9 +32,13 @@ RESERVATIONS: Final[Mapping[str, NamedReservation]] = MappingProxyType(
         PRINTED: NamedReservation(AS_PRINTED, None, "nothing, as the paper prints it"),
         "board": NamedReservation(NO_MESSAGES, None, "timers and keepalive"),
         "heartbeat": NamedReservation(HEARTBEAT, None, "timers and heartbeat"),
-        "changes": NamedReservation(driver_traffic(CHANGES_PER_S), 0, "20 changes/s, no filler"),
-        "changes-fillers": NamedReservation(driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 fillers"),
+        "changes": NamedReservation(driver_traffic(CHANGES_PER_S), 0, "20 changes/s, no padding"),
+        "changes-padding": NamedReservation(
+            driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 padding entries"
+        ),
     }
 )
 """Those after `PRINTED` are `loko plan` without --control, `loko plan --control heartbeat=0.5`,
 `loko serve`, and `loko serve --padding 10`."""
+RENAMED_RESERVATIONS: Final[Mapping[str, str]] = MappingProxyType({"changes-fillers": "changes-padding"})
+"""Former names of reservations, each with the present one."""

@@ -75,7 +75,7 @@ def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
     yield f"{key}_guarantee_ms", done.guarantee_ms
     yield f"{key}_worst", done.worst
     yield f"{key}_lost_packets", done.lost
-    yield f"{key}_adversary", done.worst_case.history[-1][1]
+    yield f"{key}_worst_case", done.worst_case.history[-1][1]
     yield f"{key}_chance", max(done.scattered.history[-1][1], *(run.worst for run in done.bursts))
 
 
@@ -110,13 +110,13 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
         for scheme, done in zip(schemes, attacks, strict=True)
     ]
     return TableResult(
-        columns=["scheme", "flows", "guarantee_ms", "adversary", "random", "paper_bursts", "lost"], rows=rows
+        columns=["scheme", "flows", "guarantee_ms", "worst_case", "random", "paper_bursts", "lost"], rows=rows
     )
 
 
 def _chart(figure: AttackFigure, attacks: Sequence[Attack], budget: SearchBudget) -> Chart:
     pictures = (
-        ("the adversary", [done.worst_case for done in attacks]),
+        ("the search", [done.worst_case for done in attacks]),
         ("bursts at random instants", [done.scattered for done in attacks]),
     )
     highest = max(done.worst for done in attacks)
@@ -155,7 +155,7 @@ def _worst(attack: SearchResult) -> list[float | None]:
 
 def _rows(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> Iterator[dict[str, object]]:
     for scheme, done in zip(schemes, attacks, strict=True):
-        for way, search_result in (("adversary", done.worst_case), ("random", done.scattered)):
+        for way, search_result in (("worst_case", done.worst_case), ("random", done.scattered)):
             for tried, worst in search_result.history:
                 yield {"scheme": scheme.scheme, "way": way, "tried": tried, "worst": worst}
 

@@ -62,16 +62,18 @@ class GuaranteedFlow:
         return self.guarantee_ns + (self.slots.period_ns + 2 * guard_ns if self.slots else 0)
 
 
-def requests(figure: ComparisonFigure, arena: ComparisonLab, lab: Lab, rate_kbps: float) -> list[Flow]:
+def requests(
+    figure: ComparisonFigure, comparison_lab: ComparisonLab, lab: Lab, rate_kbps: float
+) -> list[Flow]:
     """Return the flows to request from every system, in this order."""
-    if arena.pairs:
-        pairs = [(pair.source, pair.destination) for pair in arena.pairs]
+    if comparison_lab.pairs:
+        pairs = [(pair.source, pair.destination) for pair in comparison_lab.pairs]
     else:
         hosts = list(lab.hosts)
-        pairs = [(host, hosts[(at + arena.onward) % len(hosts)]) for at, host in enumerate(hosts)]
+        pairs = [(host, hosts[(at + comparison_lab.onward) % len(hosts)]) for at, host in enumerate(hosts)]
     return [
         single_frames(figure, number, *pairs[number % len(pairs)], rate_kbps=rate_kbps)
-        for number in range(arena.requests)
+        for number in range(comparison_lab.requests)
     ]
 
 
@@ -92,7 +94,7 @@ def single_frames(
 
 def admitted_flows(
     figure: ComparisonFigure,
-    contender: ComparedSystem,
+    compared: ComparedSystem,
     lab: Lab,
     wanted: Sequence[Flow],
     *,
@@ -103,22 +105,22 @@ def admitted_flows(
     Raises `RunError` if the checker refutes their slots, unless they are not to be checked.
     Systems that reserve time for control traffic do so for the boards' own work and for a heartbeat.
     """
-    if isinstance(contender, SlotSystem):
+    if isinstance(compared, SlotSystem):
         try:
-            schedule = schedule_of(figure, contender, lab, wanted)
+            schedule = schedule_of(figure, compared, lab, wanted)
         except NoSlotError:
             return ()
         if is_checked:
-            _refuse_refuted(contender, lab, wanted, schedule)
+            _refuse_refuted(compared, lab, wanted, schedule)
         return tuple(map(_promised, schedule.scheduled))
-    return _admitted(figure, contender, lab, wanted)
+    return _admitted(figure, compared, lab, wanted)
 
 
 def _admitted(
-    figure: ComparisonFigure, contender: AdmissionSystem, lab: Lab, wanted: Sequence[Flow]
+    figure: ComparisonFigure, compared: AdmissionSystem, lab: Lab, wanted: Sequence[Flow]
 ) -> tuple[GuaranteedFlow, ...]:
     scenario = scenario_of(wanted, entries=figure.entries)
-    admission = admission_named(contender.scheme, lab, scenario, control=HEARTBEAT)
+    admission = admission_named(compared.scheme, lab, scenario, control=HEARTBEAT)
     return tuple(
         GuaranteedFlow(flow=admitted.flow, path=admitted.path, guarantee_ns=admitted.guarantee_ns)
         for admitted in plan(lab, wanted, admission).accepted
@@ -126,7 +128,7 @@ def _admitted(
 
 
 def schedule_of(
-    figure: ComparisonFigure, contender: SlotSystem, lab: Lab, wanted: Sequence[Flow]
+    figure: ComparisonFigure, compared: SlotSystem, lab: Lab, wanted: Sequence[Flow]
 ) -> LabSchedule:
     """Return a schedule in which each flow sends one frame per base period, which gives it its usual rate.
 
@@ -136,7 +138,7 @@ def schedule_of(
     wishes = SchedulingOptions(
         scheme=SchedulingScheme.PATH_SETS,
         base_period_ns=int(min(map(_period_ns, wanted))),
-        exclusive=Exclusive(contender.exclusive),
+        exclusive=Exclusive(compared.exclusive),
         guard_ns=round(figure.guard_us * 1e3),
         entries=figure.entries,
         is_thorough=False,
@@ -145,13 +147,13 @@ def schedule_of(
 
 
 def _refuse_refuted(
-    contender: SlotSystem, lab: Lab, wanted: Sequence[Flow], lab_schedule: LabSchedule
+    compared: SlotSystem, lab: Lab, wanted: Sequence[Flow], lab_schedule: LabSchedule
 ) -> None:
     """Raise `RunError` if the checker refutes a schedule, by arithmetic or by a replay of all its flows."""
     asked = [WantedFlow.model_validate({**flow._asdict(), "period_us": None}) for flow in wanted]
     told = check(lab, asked, ScheduleDocument.model_validate(values_of(lab_schedule, 0.0))).refutations
     if told:
-        raise RunError(f"the checker refutes the slots of {contender.label} on {lab.name}: {told[0]}")
+        raise RunError(f"the checker refutes the slots of {compared.label} on {lab.name}: {told[0]}")
 
 
 def timed_flows(wanted: Sequence[Flow]) -> list[TimedFlow]:

@@ -21,31 +21,31 @@ from loko.schedule.values import values_of
 
 
 def answering_s(
-    figure: ComparisonFigure, arena: ComparisonLab, contender: ComparedSystem, rate_kbps: float
+    figure: ComparisonFigure, comparison_lab: ComparisonLab, compared: ComparedSystem, rate_kbps: float
 ) -> float:
     """Return the time in s to answer all requests, modelling the switches included, the checker not."""
-    lab = load_lab(arena.lab)  # a new one, so that no model of its switches is known
-    wanted = requests(figure, arena, lab, rate_kbps)
+    lab = load_lab(comparison_lab.lab)  # a new one, so that no model of its switches is known
+    wanted = requests(figure, comparison_lab, lab, rate_kbps)
     begin_ns = time.monotonic_ns()
-    admitted_flows(figure, contender, lab, wanted, is_checked=False)
+    admitted_flows(figure, compared, lab, wanted, is_checked=False)
     return (time.monotonic_ns() - begin_ns) / 1e9
 
 
-def one_more_s(figure: ComparisonFigure, arena: ComparisonLab, contender: ComparedSystem) -> float:
+def one_more_s(figure: ComparisonFigure, comparison_lab: ComparisonLab, compared: ComparedSystem) -> float:
     """Return the time in s to decide on one more flow, moving nobody.
 
     For slots it is measured as `loko serve` adds one, by the scheduler alone. For buckets it is the average
     of all requests.
     """
-    if not isinstance(contender, SlotSystem):
-        return answering_s(figure, arena, contender, figure.rate_kbps) / arena.requests
-    lab = load_lab(arena.lab)
-    return _added_s(figure, contender, lab, requests(figure, arena, lab, figure.rate_kbps))
+    if not isinstance(compared, SlotSystem):
+        return answering_s(figure, comparison_lab, compared, figure.rate_kbps) / comparison_lab.requests
+    lab = load_lab(comparison_lab.lab)
+    return _added_s(figure, compared, lab, requests(figure, comparison_lab, lab, figure.rate_kbps))
 
 
-def _added_s(figure: ComparisonFigure, contender: SlotSystem, lab: Lab, wanted: Sequence[Flow]) -> float:
+def _added_s(figure: ComparisonFigure, compared: SlotSystem, lab: Lab, wanted: Sequence[Flow]) -> float:
     """Return the time in s to add the last flow to a schedule of the others."""
-    before = schedule_of(figure, contender, lab, wanted[:-1])
+    before = schedule_of(figure, compared, lab, wanted[:-1])
     kept = SavedSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
     standing = IncrementalLabSchedule(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
     for scheduled in before.scheduled:

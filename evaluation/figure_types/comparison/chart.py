@@ -28,66 +28,71 @@ def chart(
     findings: Mapping[str, float],
     over_guarantee: Mapping[tuple[str, str], BoxStatistics],
 ) -> Chart:
-    """Return the chart; `over_guarantee` has boxes of delays over guarantees, by keys of arena and system."""
+    """Return the chart; `over_guarantee` has boxes of delays over guarantees, by keys of lab and system."""
     rows = [
         [
-            _accepted(figure, arena, budget.rates_kbps, findings),
-            _delays(figure, arena, over_guarantee),
-            _others(figure, arena, "rogue", budget.excess_factors, findings),
-            _others(figure, arena, "best_effort", budget.best_effort_kbps, findings),
-            _best_effort(figure, arena, budget.best_effort_kbps, findings),
-            *_times(figure, arena, sorted({*budget.rates_kbps, figure.rate_kbps}), findings),
+            _accepted(figure, comparison_lab, budget.rates_kbps, findings),
+            _delays(figure, comparison_lab, over_guarantee),
+            _others(figure, comparison_lab, "misbehaving", budget.excess_factors, findings),
+            _others(figure, comparison_lab, "best_effort", budget.best_effort_kbps, findings),
+            _best_effort(figure, comparison_lab, budget.best_effort_kbps, findings),
+            *_times(figure, comparison_lab, sorted({*budget.rates_kbps, figure.rate_kbps}), findings),
         ]
-        for arena in figure.arenas
+        for comparison_lab in figure.labs
     ]
     return Chart(
         panels=[panel for across in zip(*rows, strict=True) for panel in across],
-        columns=len(figure.arenas),
+        columns=len(figure.labs),
         caption=f"below row 1: flows of {figure.rate_kbps:g} kbit/s, {budget.seconds:g} s each",
     )
 
 
 def _curves(
     figure: ComparisonFigure,
-    arena: ComparisonLab,
+    comparison_lab: ComparisonLab,
     x: Sequence[float],
     findings: Mapping[str, float],
     name: str,
 ) -> list[ChartCurve]:
     return [
         ChartCurve(
-            label=contender.label,
+            label=compared.label,
             x=list(x),
-            y=[findings[f"{arena.key}_{contender.key}_{name.format(at)}"] for at in x],
+            y=[findings[f"{comparison_lab.key}_{compared.key}_{name.format(at)}"] for at in x],
         )
-        for contender in figure.contenders
+        for compared in figure.systems
     ]
 
 
 def _accepted(
-    figure: ComparisonFigure, arena: ComparisonLab, rates_kbps: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure,
+    comparison_lab: ComparisonLab,
+    rates_kbps: Sequence[float],
+    findings: Mapping[str, float],
 ) -> Panel:
     return LinePanel(
-        title=f"{arena.label}: flows accepted",
+        title=f"{comparison_lab.label}: flows accepted",
         x=ChartAxis(label="rate of each flow [kbit/s]", log=True),
         y=ChartAxis(label="flows", low=0),
-        curves=_curves(figure, arena, rates_kbps, findings, "flows_at_{:g}_kbps"),
-        references=[Reference(label="requested", value=arena.requests)],
+        curves=_curves(figure, comparison_lab, rates_kbps, findings, "flows_at_{:g}_kbps"),
+        references=[Reference(label="requested", value=comparison_lab.requests)],
     )
 
 
 def _delays(
-    figure: ComparisonFigure, arena: ComparisonLab, over_guarantee: Mapping[tuple[str, str], BoxStatistics]
+    figure: ComparisonFigure,
+    comparison_lab: ComparisonLab,
+    over_guarantee: Mapping[tuple[str, str], BoxStatistics],
 ) -> Panel:
     return BoxPanel(
-        title=f"{arena.label}: everybody does as promised",
+        title=f"{comparison_lab.label}: everybody does as promised",
         x=ChartAxis(label=""),
         y=ChartAxis(label="delay / guarantee", log=True, low=0.05, high=20),
-        places=[contender.label for contender in figure.contenders],
+        places=[compared.label for compared in figure.systems],
         groups=[
             BoxGroup(
                 label="delays over their guarantees",
-                boxes=[over_guarantee.get((arena.key, contender.key)) for contender in figure.contenders],
+                boxes=[over_guarantee.get((comparison_lab.key, compared.key)) for compared in figure.systems],
             )
         ],
         whiskers=WHISKERS,
@@ -97,52 +102,58 @@ def _delays(
 
 def _others(
     figure: ComparisonFigure,
-    arena: ComparisonLab,
+    comparison_lab: ComparisonLab,
     kind: str,
     sizes: Sequence[float],
     findings: Mapping[str, float],
 ) -> Panel:
     titles = {
-        "rogue": ("a sender breaks its contract", "times the rate that it may send"),
+        "misbehaving": ("a sender breaks its contract", "times the rate that it may send"),
         "best_effort": ("best effort that nobody polices", "best effort [kbit/s]"),
     }
     title, x = titles[kind]
     return LinePanel(
-        title=f"{arena.label}: {title}",
+        title=f"{comparison_lab.label}: {title}",
         x=ChartAxis(label=x, log=True),
         y=ChartAxis(label="others, late or lost [%]", linear_to=_PERCENT_LINEAR_TO, low=0, high=105),
-        curves=_curves(figure, arena, sizes, findings, f"{kind}_{{:g}}_others_percent"),
+        curves=_curves(figure, comparison_lab, sizes, findings, f"{kind}_{{:g}}_others_percent"),
     )
 
 
 def _best_effort(
-    figure: ComparisonFigure, arena: ComparisonLab, sizes: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure,
+    comparison_lab: ComparisonLab,
+    sizes: Sequence[float],
+    findings: Mapping[str, float],
 ) -> Panel:
     name = "best_effort_{:g}_mean_ms"
-    alone = [findings[f"{arena.key}_{ALONE}_{name.format(kbps)}"] for kbps in sizes]
+    alone = [findings[f"{comparison_lab.key}_{ALONE}_{name.format(kbps)}"] for kbps in sizes]
     return LinePanel(
-        title=f"{arena.label}: what best effort suffers",
+        title=f"{comparison_lab.label}: what best effort suffers",
         x=ChartAxis(label="best effort [kbit/s]", log=True),
         y=ChartAxis(label="its mean delay [ms]", low=0),
         curves=[
-            *_curves(figure, arena, sizes, findings, name),
+            *_curves(figure, comparison_lab, sizes, findings, name),
             ChartCurve(label="nobody else", x=list(sizes), y=[*alone], dashed=True),
         ],
     )
 
 
 def _times(
-    figure: ComparisonFigure, arena: ComparisonLab, rates_kbps: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure,
+    comparison_lab: ComparisonLab,
+    rates_kbps: Sequence[float],
+    findings: Mapping[str, float],
 ) -> list[Panel]:
     """Return the panel of times to answer, if they were measured."""
     name = "answer_at_{:g}_kbps_ms"
-    if f"{arena.key}_{figure.contenders[0].key}_{name.format(figure.rate_kbps)}" not in findings:
+    if f"{comparison_lab.key}_{figure.systems[0].key}_{name.format(figure.rate_kbps)}" not in findings:
         return []
     return [
         LinePanel(
-            title=f"{arena.label}: time to answer, on this machine",
+            title=f"{comparison_lab.label}: time to answer, on this machine",
             x=ChartAxis(label="rate of each flow [kbit/s]", log=True),
-            y=ChartAxis(label=f"all {arena.requests} requests [ms]", log=True),
-            curves=_curves(figure, arena, rates_kbps, findings, name),
+            y=ChartAxis(label=f"all {comparison_lab.requests} requests [ms]", log=True),
+            curves=_curves(figure, comparison_lab, rates_kbps, findings, name),
         )
     ]

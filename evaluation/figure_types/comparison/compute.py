@@ -43,23 +43,23 @@ class AdmissionQuery(NamedTuple):
     """The question of how many flows of a rate a system accepts."""
 
     figure: ComparisonFigure
-    arena: ComparisonLab
-    contender: ComparedSystem
+    comparison_lab: ComparisonLab
+    compared: ComparedSystem
     rate_kbps: float
 
 
 def answer_query(question: AdmissionQuery) -> tuple[GuaranteedFlow, ...]:
     """Return the flows that the system accepts. Raises `InputError`."""
-    figure, arena, contender, rate_kbps = question
-    lab = load_lab(arena.lab)
-    return admitted_flows(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
+    figure, comparison_lab, compared, rate_kbps = question
+    lab = load_lab(comparison_lab.lab)
+    return admitted_flows(figure, compared, lab, requests(figure, comparison_lab, lab, rate_kbps))
 
 
 def disturbances_of(figure: ComparisonFigure, budget: ComparisonBudget) -> list[Disturbance]:
     """Return the disturbances that each system goes through."""
     return [
         Disturbance("none"),
-        *(Disturbance("rogue", times) for times in budget.excess_factors),
+        *(Disturbance("misbehaving", times) for times in budget.excess_factors),
         Disturbance("drift", figure.drift_ppm),
         *(Disturbance("best-effort", kbps) for kbps in budget.best_effort_kbps),
     ]
@@ -72,36 +72,38 @@ class ComparisonResults:
     figure: ComparisonFigure
     budget: ComparisonBudget
     answers: Mapping[tuple[str, str, float], tuple[GuaranteedFlow, ...]]
-    """Accepted flows by keys of arena and system and the rate of the flows in kbit/s."""
+    """Accepted flows by keys of lab and system and the rate of the flows in kbit/s."""
     replays: Mapping[tuple[str, str, Disturbance], ReplayResult]
-    """Results of replays by keys of arena and system and the disturbance."""
+    """Results of replays by keys of lab and system and the disturbance."""
 
-    def flows(self, arena: ComparisonLab, contender: ComparedSystem, rate_kbps: float) -> int:
+    def flows(self, comparison_lab: ComparisonLab, compared: ComparedSystem, rate_kbps: float) -> int:
         """Return how many flows of this rate the system accepts."""
-        return len(self.answers[arena.key, contender.key, rate_kbps])
+        return len(self.answers[comparison_lab.key, compared.key, rate_kbps])
 
-    def promised(self, arena: ComparisonLab, contender: ComparedSystem) -> tuple[GuaranteedFlow, ...]:
+    def promised(self, comparison_lab: ComparisonLab, compared: ComparedSystem) -> tuple[GuaranteedFlow, ...]:
         """Return the accepted flows that are replayed."""
-        return self.answers[arena.key, contender.key, self.figure.rate_kbps]
+        return self.answers[comparison_lab.key, compared.key, self.figure.rate_kbps]
 
     def rows(
-        self, arena: ComparisonLab, system: str, disturbance: Disturbance, role: str = "other"
+        self, comparison_lab: ComparisonLab, system: str, disturbance: Disturbance, role: str = "other"
     ) -> list[FlowRow]:
         """Return the results of the flows with this role."""
-        return [row for row in self.replays[arena.key, system, disturbance].rows if row.role == role]
+        return [row for row in self.replays[comparison_lab.key, system, disturbance].rows if row.role == role]
 
 
 def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Request the flows from every system, then replay. Raises `InputError` or `RunError`."""
     budget = figure.quick if options.quick else figure.scale
     rates = sorted({*budget.rates_kbps, figure.rate_kbps})
-    fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
+    cases = [(comparison_lab, compared) for comparison_lab in figure.labs for compared in figure.systems]
     questions = [
-        AdmissionQuery(figure, arena, contender, rate) for arena, contender in fights for rate in rates
+        AdmissionQuery(figure, comparison_lab, compared, rate)
+        for comparison_lab, compared in cases
+        for rate in rates
     ]
     disturbances = disturbances_of(figure, budget)
     alone = [disturbance for disturbance in disturbances if disturbance.kind == "best-effort"]
-    steps = len(questions) + len(fights) * len(disturbances) + len(figure.arenas) * len(alone)
+    steps = len(questions) + len(cases) * len(disturbances) + len(figure.labs) * len(alone)
     progress.begin(steps, 0, "steps")
     asked = compute_tasks(
         answer_query,
@@ -110,23 +112,23 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
         lambda question: progress.advance(f"{figure.figure}: asking {question[2].label}"),
     )
     answers = {
-        (question.arena.key, question.contender.key, question.rate_kbps): promised
+        (question.comparison_lab.key, question.compared.key, question.rate_kbps): promised
         for question, promised in zip(questions, asked, strict=True)
     }
     tasks: list[ComparisonReplay] = []
-    for arena in figure.arenas:
+    for comparison_lab in figure.labs:
         systems: dict[str, tuple[GuaranteedFlow, ...]] = {ALONE: ()}
-        for contender in figure.contenders:
-            systems[contender.key] = answers[arena.key, contender.key, figure.rate_kbps]
-            if not systems[contender.key]:
+        for compared in figure.systems:
+            systems[compared.key] = answers[comparison_lab.key, compared.key, figure.rate_kbps]
+            if not systems[compared.key]:
                 raise InputError(
-                    f"{figure.name}: {contender.label} accepts no flow of {figure.rate_kbps:g} kbit/s on"
-                    f" {arena.label}; lower rate_kbps"
+                    f"{figure.name}: {compared.label} accepts no flow of {figure.rate_kbps:g} kbit/s on"
+                    f" {comparison_lab.label}; lower rate_kbps"
                 )
         tasks += [
             ComparisonReplay(
                 figure=figure,
-                arena=arena,
+                comparison_lab=comparison_lab,
                 system=system,
                 flows=promised,
                 disturbance=disturbance,
@@ -144,7 +146,7 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
         budget=budget,
         answers=answers,
         replays={
-            (task.arena.key, task.system, task.disturbance): replay
+            (task.comparison_lab.key, task.system, task.disturbance): replay
             for task, replay in zip(tasks, carried, strict=True)
         },
     )
@@ -155,15 +157,15 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
             budget,
             findings,
             {
-                (arena, system): replay.over_guarantee
-                for (arena, system, disturbance), replay in results.replays.items()
+                (comparison_lab, system): replay.over_guarantee
+                for (comparison_lab, system, disturbance), replay in results.replays.items()
                 if disturbance.kind == "none" and replay.over_guarantee is not None
             },
         ),
         findings=findings,
         x=AxisLabel(name="what somebody does", unit=""),
-        guarantees=[_guarantee(results, arena, contender) for arena, contender in fights],
-        profile=next(iter(load_lab(figure.arenas[0].lab).switches.values())).profile.name,
+        guarantees=[_guarantee(results, comparison_lab, compared) for comparison_lab, compared in cases],
+        profile=next(iter(load_lab(figure.labs[0].lab).switches.values())).profile.name,
         table=_table(results, findings),
         assumptions={
             "flow_rate_kbps": figure.rate_kbps,
@@ -188,19 +190,20 @@ _OF_THIS_MACHINE: Final = (
 
 def _times(figure: ComparisonFigure, budget: ComparisonBudget, progress: Progress) -> dict[str, float]:
     """Measure how long each system takes to answer, on this machine, one after the other."""
-    progress.begin(len(figure.arenas) * len(figure.contenders), 0, "systems")
+    progress.begin(len(figure.labs) * len(figure.systems), 0, "systems")
     times_ms: dict[str, float] = {}
-    for arena in figure.arenas:
-        for contender in figure.contenders:
-            of = f"{arena.key}_{contender.key}"
-            answering_s(figure, arena, contender, figure.rate_kbps)  # what is loaded once takes no part
+    for comparison_lab in figure.labs:
+        for compared in figure.systems:
+            of = f"{comparison_lab.key}_{compared.key}"
+            # What is loaded once takes no part.
+            answering_s(figure, comparison_lab, compared, figure.rate_kbps)
             for rate in sorted({*budget.rates_kbps, figure.rate_kbps}):
-                taken_s = [answering_s(figure, arena, contender, rate) for _ in range(_RUNS)]
+                taken_s = [answering_s(figure, comparison_lab, compared, rate) for _ in range(_RUNS)]
                 times_ms[f"{of}_answer_at_{rate:g}_kbps_ms"] = 1e3 * median(taken_s)
             times_ms[f"{of}_one_more_ms"] = 1e3 * median(
-                [one_more_s(figure, arena, contender) for _ in range(_RUNS)]
+                [one_more_s(figure, comparison_lab, compared) for _ in range(_RUNS)]
             )
-            progress.advance(f"{figure.figure}: times of {contender.label}")
+            progress.advance(f"{figure.figure}: times of {compared.label}")
     return times_ms
 
 
@@ -217,26 +220,26 @@ def _jitter_ms(rows: Sequence[FlowRow]) -> float:
 
 def _findings(results: ComparisonResults) -> Iterator[tuple[str, float]]:
     figure = results.figure
-    for arena in figure.arenas:
-        yield f"{arena.key}_requested_flows", float(arena.requests)
-        yield from _of_best_effort(results, arena, ALONE)
-        for contender in figure.contenders:
-            for name, value in _of_system(results, arena, contender):
-                yield f"{arena.key}_{contender.key}_{name}", value
-            yield from _of_best_effort(results, arena, contender.key)
+    for comparison_lab in figure.labs:
+        yield f"{comparison_lab.key}_requested_flows", float(comparison_lab.requests)
+        yield from _of_best_effort(results, comparison_lab, ALONE)
+        for compared in figure.systems:
+            for name, value in _of_system(results, comparison_lab, compared):
+                yield f"{comparison_lab.key}_{compared.key}_{name}", value
+            yield from _of_best_effort(results, comparison_lab, compared.key)
 
 
 def _of_system(
-    results: ComparisonResults, arena: ComparisonLab, contender: ComparedSystem
+    results: ComparisonResults, comparison_lab: ComparisonLab, compared: ComparedSystem
 ) -> Iterator[tuple[str, float]]:
     figure, budget = results.figure, results.budget
-    promised = results.promised(arena, contender)
-    kept = results.rows(arena, contender.key, Disturbance("none"))
+    promised = results.promised(comparison_lab, compared)
+    kept = results.rows(comparison_lab, compared.key, Disturbance("none"))
     payload_bits = 8 * (figure.frame_bytes - _HEADERS_BYTES)
     guard_ns = round(figure.guard_us * 1e3)
     yield "flows", float(len(promised))
     yield from (
-        (f"flows_at_{rate:g}_kbps", float(results.flows(arena, contender, rate)))
+        (f"flows_at_{rate:g}_kbps", float(results.flows(comparison_lab, compared, rate)))
         for rate in budget.rates_kbps
     )
     yield "guarantee_ms", max(flow.guarantee_ns for flow in promised) / 1e6
@@ -248,45 +251,45 @@ def _of_system(
     yield "late_or_lost_packets", float(sum(row.lost + row.late for row in kept))
     yield "late_or_lost_percent", late_or_lost_percent(kept)
     for times in budget.excess_factors:
-        others = results.rows(arena, contender.key, Disturbance("rogue", times))
-        yield f"rogue_{times:g}_others_percent", late_or_lost_percent(others)
-    drift = results.rows(arena, contender.key, Disturbance("drift", figure.drift_ppm))
+        others = results.rows(comparison_lab, compared.key, Disturbance("misbehaving", times))
+        yield f"misbehaving_{times:g}_others_percent", late_or_lost_percent(others)
+    drift = results.rows(comparison_lab, compared.key, Disturbance("drift", figure.drift_ppm))
     yield "drift_others_percent", late_or_lost_percent(drift)
     yield "drift_others_jitter_ms", _jitter_ms(drift)
     for kbps in budget.best_effort_kbps:
-        others = results.rows(arena, contender.key, Disturbance("best-effort", kbps))
+        others = results.rows(comparison_lab, compared.key, Disturbance("best-effort", kbps))
         yield f"best_effort_{kbps:g}_others_percent", late_or_lost_percent(others)
 
 
 def _of_best_effort(
-    results: ComparisonResults, arena: ComparisonLab, system: str
+    results: ComparisonResults, comparison_lab: ComparisonLab, system: str
 ) -> Iterator[tuple[str, float]]:
     for kbps in results.budget.best_effort_kbps:
-        (row,) = results.rows(arena, system, Disturbance("best-effort", kbps), "best-effort")
-        name = f"{arena.key}_{system}_best_effort_{kbps:g}"
+        (row,) = results.rows(comparison_lab, system, Disturbance("best-effort", kbps), "best-effort")
+        name = f"{comparison_lab.key}_{system}_best_effort_{kbps:g}"
         yield f"{name}_lost_percent", 100 * row.lost / row.frames if row.frames else 0.0
         yield f"{name}_mean_ms", row.mean_delay_ns / 1e6
 
 
 def _guarantee(
-    results: ComparisonResults, arena: ComparisonLab, contender: ComparedSystem
+    results: ComparisonResults, comparison_lab: ComparisonLab, compared: ComparedSystem
 ) -> GuaranteeResult:
     """Judge the guarantee where all senders conform; for our buckets, also with a drifting clock.
 
     Our buckets allow for drift, slots do not.
     """
-    rows = results.rows(arena, contender.key, Disturbance("none"))
+    rows = results.rows(comparison_lab, compared.key, Disturbance("none"))
     flows = [row.flow for row in rows]
-    if contender.ours and contender.system == "admission":
+    if compared.ours and compared.system == "admission":
         drift = Disturbance("drift", results.figure.drift_ppm)
-        rows = [*rows, *results.replays[arena.key, contender.key, drift].rows]
+        rows = [*rows, *results.replays[comparison_lab.key, compared.key, drift].rows]
     return guarantee_of_packets(
-        f"{contender.label} on {arena.label}",
+        f"{compared.label} on {comparison_lab.label}",
         flows,
         packets=sum(row.frames for row in rows),
         lost=sum(row.lost for row in rows),
         late=sum(row.late for row in rows),
-        ours=contender.ours,
+        ours=compared.ours,
     )
 
 
@@ -300,7 +303,7 @@ def _table(results: ComparisonResults, findings: Mapping[str, float]) -> TableRe
         "jitter_ms": "jitter_ms",
         "goodput_kbit/s": "goodput_kbps",
         "late_or_lost_%": "late_or_lost_percent",
-        f"others_with_a_rogue_x{times:g}_%": f"rogue_{times:g}_others_percent",
+        f"others_with_a_misbehaving_sender_x{times:g}_%": f"misbehaving_{times:g}_others_percent",
         f"others_with_a_clock_{results.figure.drift_ppm:g}_ppm_fast_%": "drift_others_percent",
         "jitter_then_ms": "drift_others_jitter_ms",
         f"others_with_best_effort_{kbps[-1] / 1e3:g}_Mbit/s_%": f"best_effort_{kbps[-1]:g}_others_percent",
@@ -314,13 +317,15 @@ def _table(results: ComparisonResults, findings: Mapping[str, float]) -> TableRe
     if any(name.endswith("_one_more_ms") for name in findings):
         columns |= times_here
     rows: list[list[str | float]] = []
-    for arena in results.figure.arenas:
-        systems = {contender.key: contender.label for contender in results.figure.contenders} | {
+    for comparison_lab in results.figure.labs:
+        systems = {compared.key: compared.label for compared in results.figure.systems} | {
             ALONE: "best effort alone"
         }
         for key, label in systems.items():
-            values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
-            rows.append([arena.label, label, *("" if value is None else round(value, 3) for value in values)])
+            values = [findings.get(f"{comparison_lab.key}_{key}_{name}") for name in columns.values()]
+            rows.append(
+                [comparison_lab.label, label, *("" if value is None else round(value, 3) for value in values)]
+            )
     return TableResult(columns=["lab", "system", *columns], rows=rows)
 
 
@@ -332,12 +337,12 @@ _S_PER_ANSWER: Final = 2.0
 def _estimate_s(figure: ComparisonFigure) -> dict[str, float]:
     replays = len(disturbances_of(figure, figure.scale)) * _S_PER_REPLAY
     answers = len(figure.scale.rates_kbps) * _S_PER_ANSWER
-    virtual_s = len(figure.arenas) * len(figure.contenders) * (replays + answers)
-    times_s = len(figure.arenas) * len(figure.contenders) * len(figure.scale.rates_kbps) * _S_PER_ANSWER
+    virtual_s = len(figure.labs) * len(figure.systems) * (replays + answers)
+    times_s = len(figure.labs) * len(figure.systems) * len(figure.scale.rates_kbps) * _S_PER_ANSWER
     return {"virtual": virtual_s, "live": virtual_s + times_s}
 
 
 FIGURE_TYPE: Final = FigureType(
     document=ComparisonFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
 )
-"""Duels in virtual time; in mode live with the times that the systems take on this machine."""
+"""Comparisons in virtual time; in mode live with the times that the systems take on this machine."""

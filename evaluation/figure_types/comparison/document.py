@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -78,6 +78,8 @@ class ComparisonLab(StrictModel):
 class ComparisonBudget(StrictModel):
     """The scale of the replays."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"rogue_times": "excess_factors"}
+
     seconds: float = Field(gt=0)
     drift_seconds: float = Field(gt=0)
     """Length of the replays with a drifting clock, and without for comparison: 100 ppm is 1 ms after 10 s."""
@@ -95,10 +97,12 @@ class ComparisonBudget(StrictModel):
 class ComparisonFigure(Figure):
     """A comparison of what systems accept and promise, and whether they keep it."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"contenders": "systems", "arenas": "labs"}
+
     kind: Literal["comparison"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
-    contenders: list[ComparedSystem] = Field(min_length=1)
-    arenas: list[ComparisonLab] = Field(min_length=1)
+    systems: list[ComparedSystem] = Field(min_length=1)
+    labs: list[ComparisonLab] = Field(min_length=1)
     frame_bytes: int = Field(ge=64, le=1518)
     entries: int = Field(ge=1)
     """Entries of every flow table, including padding entries."""
@@ -113,8 +117,8 @@ class ComparisonFigure(Figure):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         for what, names in (
-            ("contenders", [contender.key for contender in self.contenders]),
-            ("arenas", [arena.key for arena in self.arenas]),
+            ("systems", [compared.key for compared in self.systems]),
+            ("labs", [comparison_lab.key for comparison_lab in self.labs]),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}: two of them have the same label")

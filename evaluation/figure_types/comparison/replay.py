@@ -35,8 +35,8 @@ WHISKERS: Final = "1 % and 99 %"
 ALONE: Final = "alone"
 """Key of a system that accepts nothing, so that best-effort traffic is alone."""
 
-DisturbanceKind = Literal["none", "rogue", "drift", "best-effort"]
-Role = Literal["other", "doer", "best-effort"]
+DisturbanceKind = Literal["none", "misbehaving", "drift", "best-effort"]
+Role = Literal["other", "misbehaving", "best-effort"]
 
 
 class Disturbance(NamedTuple):
@@ -44,7 +44,7 @@ class Disturbance(NamedTuple):
 
     kind: DisturbanceKind
     size: float = 0.0
-    """Size of the disturbance. Rogue: factor on its rate; drift: ppm; best effort: kbit/s."""
+    """Size of the disturbance. Misbehaving: factor on its rate; drift: ppm; best effort: kbit/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class ComparisonReplay:
     """A replay of a system on a lab in a disturbance. Its result depends on nothing else."""
 
     figure: ComparisonFigure
-    arena: ComparisonLab
+    comparison_lab: ComparisonLab
     system: str
     """The system's key in names of findings."""
     flows: tuple[GuaranteedFlow, ...]
@@ -65,14 +65,13 @@ class ComparisonReplay:
 class FlowRow(NamedTuple):
     """The result for one flow. Delays are between the taps, from first bit to first bit."""
 
-    arena: str
+    lab: str
     system: str
-    deed: str
-    """The kind of disturbance."""
+    disturbance: DisturbanceKind
     size: float
     flow: str
     role: Role
-    """``doer``: a flow that misbehaves, or of a host that does; ``best-effort``; else ``other``."""
+    """``misbehaving``: a flow that misbehaves, or of a host that does; ``best-effort``; else ``other``."""
     frames: int
     lost: int
     late: int
@@ -94,11 +93,11 @@ class ReplayResult(NamedTuple):
 
 def run_replay(replay: ComparisonReplay) -> ReplayResult:
     """Carry out a replay. Raises `InputError` or `RunError`."""
-    figure, ends = replay.figure, replay.arena.best_effort
-    lab = load_lab(replay.arena.lab)
+    figure, ends = replay.figure, replay.comparison_lab.best_effort
+    lab = load_lab(replay.comparison_lab.lab)
     promised = replay.flows
     stray = single_frames(
-        figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
+        figure, replay.comparison_lab.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
     )
     routed: list[Routed] = [*promised, RoutedFlow(stray, shortest_path(lab, ends.source, ends.destination))]
     chance = np.random.default_rng(_seed(replay))
@@ -111,7 +110,7 @@ def run_replay(replay: ComparisonReplay) -> ReplayResult:
         replay.disturbance.kind == "best-effort"
     ):  # first, so that its randomness does not depend on the others
         sends = _bursts(stray, replay.disturbance.size * 1e3, is_shaped=False)
-        traffic = [Sender.of(replay.arena.requests, stray, sends), *traffic]
+        traffic = [Sender.of(replay.comparison_lab.requests, stray, sends), *traffic]
     records = powered.run(
         traffic,
         duration_ns=duration_ns,
@@ -126,14 +125,16 @@ def run_replay(replay: ComparisonReplay) -> ReplayResult:
 def _seed(replay: ComparisonReplay) -> int:
     """Return a seed that is the same for every system, so that all meet the same random events."""
     kind, size = replay.disturbance
-    words = f"Scenario(deed={kind!r}, size={size!r})"  # results in virtual time depend on these very words
-    return seed_of(replay.seed, replay.figure.name, replay.arena.key, words)
+    # Results in virtual time depend on these very words.
+    word = "rogue" if kind == "misbehaving" else kind
+    words = f"Scenario(deed={word!r}, size={size!r})"
+    return seed_of(replay.seed, "tssdn/duel", replay.comparison_lab.key, words)
 
 
 def _sent(replay: ComparisonReplay, chance: np.random.Generator) -> list[Sender]:
     """Return senders that conform to what they were promised, except as the disturbance says.
 
-    A misbehaving sender ("rogue") sends a multiple of its rate at random instants, whatever its slot. A host
+    A misbehaving sender sends a multiple of its rate at random instants, whatever its slot. A host
     whose clock is fast sends proportionally more often, as it counts bucket and slots by its own clock.
     """
     figure, promised, (kind, size) = replay.figure, replay.flows, replay.disturbance
@@ -144,14 +145,16 @@ def _sent(replay: ComparisonReplay, chance: np.random.Generator) -> list[Sender]
         sends: Sends
         if kind == "drift" and flow.flow.source == promised[0].flow.source:
             fast += size / 1e6
-        if kind == "rogue" and number == 0:
+        if kind == "misbehaving" and number == 0:
             sends = _bursts(flow.flow, size * flow.flow.rate_bps)
         elif flow.slots is None:
             sends = _bursts(flow.flow, fast * flow.flow.rate_bps)
         else:
-            turn = flow.slots
+            send_slot = flow.slots
             slots = TimeTriggered(
-                offset_ns=turn.period_ns + turn.offset_ns, period_ns=turn.period_ns, clock_rate=fast
+                offset_ns=send_slot.period_ns + send_slot.offset_ns,
+                period_ns=send_slot.period_ns,
+                clock_rate=fast,
             )
             count = slots.instants_ns(duration_ns).size
             sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
@@ -174,7 +177,7 @@ def _judged(replay: ComparisonReplay, stray: Flow, records: RunRecords) -> Repla
     ratios: list[NDArray[np.float64]] = []
     every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.flows)]
     if replay.disturbance.kind == "best-effort":
-        every.append((replay.arena.requests, stray, 0.0))
+        every.append((replay.comparison_lab.requests, stray, 0.0))
     for number, flow, guarantee_ns in every:
         mine = records.flow == number
         received_ns = records.received_ns[mine]
@@ -184,9 +187,9 @@ def _judged(replay: ComparisonReplay, stray: Flow, records: RunRecords) -> Repla
             ratios.append(delay_ns / guarantee_ns)
         rows.append(
             FlowRow(
-                arena=replay.arena.key,
+                lab=replay.comparison_lab.key,
                 system=replay.system,
-                deed=replay.disturbance.kind,
+                disturbance=replay.disturbance.kind,
                 size=replay.disturbance.size,
                 flow=flow.id,
                 role=_role(replay, number),
@@ -205,11 +208,11 @@ def _judged(replay: ComparisonReplay, stray: Flow, records: RunRecords) -> Repla
 
 def _role(replay: ComparisonReplay, number: int) -> Role:
     promised = replay.flows
-    if number == replay.arena.requests:
+    if number == replay.comparison_lab.requests:
         return "best-effort"
     kind = replay.disturbance.kind
-    if kind == "rogue":
-        return "doer" if number == 0 else "other"
+    if kind == "misbehaving":
+        return "misbehaving" if number == 0 else "other"
     if kind == "drift":
-        return "doer" if promised[number].flow.source == promised[0].flow.source else "other"
+        return "misbehaving" if promised[number].flow.source == promised[0].flow.source else "other"
     return "other"

@@ -123,9 +123,11 @@ class Distribution:
                     label=f"arrived ({self._format_share(self.packets - self.lost)})", counts=arrived
                 )
             ],
-            apart=Overflow(label="lost", count=self.percent(self.lost), told=self._format_share(self.lost)),
+            overflow=Overflow(
+                label="lost", count=self.percent(self.lost), text=self._format_share(self.lost)
+            ),
             shares=[
-                ShareAnnotation(name=name, finding=share_finding(key, name), told=self._format_share(count))
+                ShareAnnotation(name=name, finding=share_finding(key, name), text=self._format_share(count))
                 for name, count in self._shares.items()
             ],
             references=[

@@ -19,7 +19,7 @@ from evaluation.figure_types.run_times.timing import (
     allowed_paths,
     demands,
     ours,
-    straight,
+    time_indexed,
     timed,
 )
 from evaluation.figure_types.schedules.scenario import network
@@ -29,8 +29,8 @@ from evaluation.result import AxisLabel, NoteResult, TableResult
 from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
 
-WAYS: Final[Mapping[str, Find]] = {"ours": ours, "straight": straight}
-_IN_WORDS: Final = {"ours": "this project's method", "straight": "the paper's program, HiGHS"}
+WAYS: Final[Mapping[str, Find]] = {"ours": ours, "time_indexed": time_indexed}
+_IN_WORDS: Final = {"ours": "this project's method", "time_indexed": "the paper's program, HiGHS"}
 _MUCH_WAITING: Final = 0.1
 """A computation that waited for more than this share of its time is named in a note."""
 _LEAST_WAITING_S: Final = 0.001

@@ -51,10 +51,10 @@ def ours(
     return pack(problem, paths, solve, clock)
 
 
-def straight(
+def time_indexed(
     problem: SchedulingProblem, paths: Paths | None, solve: Solve, clock: TimeBudget
 ) -> ScheduleSolution:
-    """Solve the paper's program alone, a `Find`."""
+    """Solve the paper's time-indexed program alone, a `Find`."""
     return solve_time_indexed(problem, paths, solve, clock)
 
 
