@@ -168,7 +168,9 @@ def _fidelity_page(results: dict[str, Any], images: Path) -> str:
 
 def _verdicts(results: dict[str, Any]) -> str:
     goals, systems = results["goals"], results["systems"]
-    virtual, live, twin, mininet = (systems[name]["all"] for name in ("virtual", "live", "twin", "mininet"))
+    virtual, live, stand_in, mininet = (
+        systems[name]["all"] for name in ("virtual", "live", "stand-in", "mininet")
+    )
     rows = [
         (
             "virtual: exact to the nanosecond",
@@ -188,33 +190,33 @@ def _verdicts(results: dict[str, Any]) -> str:
         p50_ns = timed["all"]["processing"]["p50"]
         rows.append(
             (
-                f"timed twin: p50 <= {_time(goals['timed_p50_ns'])} outside stalls",
+                f"timed stand-in: p50 <= {_time(goals['timed_p50_ns'])} outside stalls",
                 f"p50 {_time(p50_ns)}",
                 _reached(p50_ns <= goals["timed_p50_ns"]),
             )
         )
     for quantile in ("p50", "p99"):
-        ratio = twin["processing"][quantile] / max(live["processing"][quantile], 1)
+        ratio = stand_in["processing"][quantile] / max(live["processing"][quantile], 1)
         rows.append(
             (
-                f"live at least {goals['closer']:.0f} times closer than the twin, {quantile}",
+                f"live at least {goals['closer']:.0f} times closer than the stand-in, {quantile}",
                 f"{ratio:.0f} times",
                 _reached(ratio >= goals["closer"]),
             )
         )
     for what, ours, theirs, shown in (
-        ("processing time, p50", twin["processing"]["p50"], mininet["processing"]["p50"], _time),
-        ("throughput, median", twin["throughput"]["median"], mininet["throughput"]["median"], _percent),
+        ("processing time, p50", stand_in["processing"]["p50"], mininet["processing"]["p50"], _time),
+        ("throughput, median", stand_in["throughput"]["median"], mininet["throughput"]["median"], _percent),
         (
             "burst, mean",
-            twin["buffer_frames"]["mean"],
+            stand_in["buffer_frames"]["mean"],
             mininet["buffer_frames"]["mean"],
             lambda frames: f"{frames:.2f} frames",
         ),
     ):
         rows.append(
             (
-                f"twin at least as close as plain Mininet: {what}",
+                f"stand-in at least as close as plain Mininet: {what}",
                 f"{shown(ours)} against {shown(theirs)}",
                 _reached(ours <= theirs),
             )

@@ -339,7 +339,7 @@ def _print_result(result: FigureResult) -> None:
     if result.coarse_errors:
         tell(
             f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
-            " which says nothing of the board's guarantee (docs/twin.md)"
+            " which says nothing of the board's guarantee (docs/stand-in.md)"
         )
     for claim in result.claims:
         if claim.holds is not True:

@@ -30,7 +30,8 @@ from evaluation.result import (
 from evaluation.runs import FigureRun, read_runs, write_runs
 
 _COARSE: Final = (
-    "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error (docs/twin.md). {}"
+    "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error"
+    " (docs/stand-in.md). {}"
 )
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 2: Open vSwitch for the coarse twin. Each lab starts its own instance, so the package's service is neither
+# Step 2: Open vSwitch for the coarse stand-in. Each lab starts its own instance, so the package's service is neither
 # started nor enabled. If Open vSwitch is already installed, nothing is changed.
 . "$(dirname "$0")/step.sh"
 alone

@@ -236,9 +236,9 @@ def test_the_report_says_what_open_vswitch_forwarded() -> None:
     )
     assert boards.setting == "live"
     assert "Not all of it is the board's" not in render([boards])
-    twin = boards.model_copy(update={"provenance": live.provenance.model_copy(update={"backend": "ovs"})})
-    assert twin.setting == "live, ovs"
-    page = render([twin])
+    stand_in = boards.model_copy(update={"provenance": live.provenance.model_copy(update={"backend": "ovs"})})
+    assert stand_in.setting == "live, ovs"
+    page = render([stand_in])
     assert "Not all of it is the board's" in page
     assert "--mode live --backend ovs" in page
 
@@ -250,17 +250,17 @@ def test_what_is_late_through_open_vswitch_is_the_coarse_emulators_error_and_bre
         for line in result.series
     ]
     provenance = result.provenance.model_copy(update={"backend": "ovs"})
-    twin = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})
-    twin = twin.model_copy(update={"guarantees": guarantees_of(twin)})
-    assert not twin.breaks_ours
-    assert (twin.violations, twin.coarse_errors) == (0, 6)
-    page = render([twin])
+    stand_in = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})
+    stand_in = stand_in.model_copy(update={"guarantees": guarantees_of(stand_in)})
+    assert not stand_in.breaks_ours
+    assert (stand_in.violations, stand_in.coarse_errors) == (0, 6)
+    page = render([stand_in])
     assert "6 packets within admission were lost or late where Open vSwitch forwards" in page
     assert "the coarse emulator's error" in page
     assert "break a guarantee" not in page
     assert "put to the test was kept" not in page
     assert ">kept<" not in page
-    beside = render([result, twin])
+    beside = render([result, stand_in])
     assert "put to the test was kept" in beside
     assert "the coarse emulator's error" in beside
 

@@ -13,10 +13,10 @@ COLOURS: Final = {
     "virtual": "#7f7f7f",
     "live": "#1f77b4",
     "timed": "#2ca02c",
-    "twin": "#ff7f0e",
+    "stand-in": "#ff7f0e",
     "mininet": "#d62728",
 }
-_MARKERS: Final = {"virtual": "x", "live": "o", "timed": "D", "twin": "s", "mininet": "^"}
+_MARKERS: Final = {"virtual": "x", "live": "o", "timed": "D", "stand-in": "s", "mininet": "^"}
 _FLOOR_US: Final = 1e-3
 """Smaller values are drawn here: a nanosecond."""
 _FLOOR_PERCENT: Final = 1e-3

@@ -31,7 +31,7 @@ from benchmarks.one_board import (
     send_paced,
     sequence_of,
 )
-from evaluation.live import mininet_link, timed_twin, twin
+from evaluation.live import mininet_link, stand_in, timed_stand_in
 from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, features_request, hello
@@ -236,7 +236,7 @@ class _TracedBench(_LiveBench):
 
 
 def _by_number(tap: BenchmarkTap, first: int) -> dict[int, int]:
-    """Return timestamps by number from `first` on; the earliest if a tap sees a frame twice (at the twin)."""
+    """Return timestamps by number from `first` on; the earliest if a tap sees a frame twice (stand-in)."""
     stamps: dict[int, int] = {}
     for seen in tap.waiting(outgoing=False):
         if len(seen.data) >= SEQUENCE_OFFSET + 4:
@@ -285,18 +285,18 @@ def systems(program: Path) -> tuple[FidelitySystem, ...]:
         with ExitStack() as stack:
             namespace = stack.enter_context(_namespace())
             controller = stack.enter_context(BenchmarkController(namespace))
-            switch = timed_twin.HeldSwitch(
+            switch = timed_stand_in.HeldSwitch(
                 name=_SWITCH,
                 ports=_PORTS,
-                device=timed_twin.DelayTerms.of(load_profile(PROFILE), scenario(corner)),
+                device=timed_stand_in.DelayTerms.of(load_profile(PROFILE), scenario(corner)),
             )
             with _told(), namespace.entered():
-                holder = timed_twin.HoldProgram([switch], folder / "holder", cpu=core(), process=tracing)
+                holder = timed_stand_in.HoldProgram([switch], folder / "holder", cpu=core(), process=tracing)
                 stack.callback(holder.close)
                 ovs = OpenVSwitch(folder / "ovs", cpus=os.sched_getaffinity(0) - {core()} or {core()})
                 stack.callback(ovs.close)
                 address = f"127.0.0.1:{controller.port}"
-                ports = timed_twin.inner(switch)
+                ports = timed_stand_in.inner(switch)
                 ovs.add_switch(_SWITCH, datapath_id=1, ports=ports, controller=address)
                 hurry(ovs.pid)
             _install(controller, table(corner), one_by_one=False)
@@ -325,8 +325,10 @@ def systems(program: Path) -> tuple[FidelitySystem, ...]:
     return (
         FidelitySystem(name="virtual", title="firmware, virtual", live=False, at=virtual),
         FidelitySystem(name="live", title="firmware, live", live=True, at=firmware),
-        FidelitySystem(name="twin", title="OVS and tc twin", live=True, at=openvswitch(_build_twin)),
-        FidelitySystem(name="timed", title="OVS, timed twin", live=True, at=timed),
+        FidelitySystem(
+            name="stand-in", title="OVS and tc stand-in", live=True, at=openvswitch(_build_stand_in)
+        ),
+        FidelitySystem(name="timed", title="OVS, timed stand-in", live=True, at=timed),
         FidelitySystem(name="mininet", title="plain Mininet", live=True, at=openvswitch(_build_mininet)),
     )
 
@@ -337,8 +339,8 @@ def _trace(folder: Path) -> tuple[Path, str]:
     return trace, f'trace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
 
 
-def _build_twin(ovs: OpenVSwitch, profile: Profile, corner: Case, controller: str) -> None:
-    inner = twin.build(_SWITCH, _PORTS, twin.SharedQueue.of(profile, scenario(corner)))
+def _build_stand_in(ovs: OpenVSwitch, profile: Profile, corner: Case, controller: str) -> None:
+    inner = stand_in.build(_SWITCH, _PORTS, stand_in.SharedQueue.of(profile, scenario(corner)))
     ovs.add_switch(_SWITCH, datapath_id=1, ports=inner, controller=controller)
 
 

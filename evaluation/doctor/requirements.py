@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from evaluation.doctor.facts import Requirement
 from evaluation.live.permission import NEW_TREE
-from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
+from evaluation.live.programs import PACKAGES, STAND_IN_PACKAGES, emulator, locate
 
 WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")
 """The emulator's request to `SCHED_DEADLINE`, as options of ``chrt``."""
 
 _TIMEOUT_S = 10.0
 
-_USERS = {"twin": ("ovs",), "twins": ("ovs", "ovs-timed"), "mininet-link": ("mininet-link",)}
+_USERS = {"stand-in": ("ovs",), "stand-ins": ("ovs", "ovs-timed"), "mininet-link": ("mininet-link",)}
 """Which backends need a part, by the first word of its name."""
 
 _COARSE_BACKENDS = ("ovs", "ovs-timed", "mininet-link")
@@ -29,27 +29,27 @@ _SHAPED_VETH = (
 )
 
 _COARSE = {
-    "twin: ifb": ("ip link add probe0 type ifb && ip link set probe0 up", "ifb"),
-    "twin: a queue of tbf and pfifo": (
+    "stand-in: ifb": ("ip link add probe0 type ifb && ip link set probe0 up", "ifb"),
+    "stand-in: a queue of tbf and pfifo": (
         "ip link add probe0 type veth peer name probe1 && "
         "tc qdisc add dev probe0 root handle 1: tbf rate 1mbit burst 2000 limit 9000 && "
         "tc qdisc add dev probe0 parent 1:1 handle 10: pfifo limit 9 && "
         'tc -json qdisc show dev probe0 | grep -q \'"kind":"pfifo"\'',
         "sch_tbf and sch_fifo",
     ),
-    "twin: clsact, u32 and mirred": (
+    "stand-in: clsact, u32 and mirred": (
         "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 clsact && "
         "tc filter add dev probe0 ingress protocol all prio 1 u32 match u32 0 0 "
         "action mirred egress redirect dev probe1 && "
         "tc -json filter show dev probe0 ingress | grep -q mirred",
         "sch_ingress, cls_u32 and act_mirred",
     ),
-    "twin: bridges": (
+    "stand-in: bridges": (
         "ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2 && "
         "ip link set probe1 master probe0 && ip link set probe1 type bridge_slave learning off",
         "bridge",
     ),
-    "twins: tap interfaces": ("ip tuntap add probe0 mode tap", "tun"),
+    "stand-ins: tap interfaces": ("ip tuntap add probe0 mode tap", "tun"),
     "mininet-link: htb": (
         "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root handle 5: htb && "
         "tc class add dev probe0 parent 5: classid 5:1 htb rate 1mbit",
@@ -101,7 +101,7 @@ def _programs() -> Iterator[Requirement]:
 
 def _coarse(*, root: bool) -> Iterator[Requirement]:
     """Yield what the backends that run Open vSwitch need besides."""
-    for program, package in TWIN_PACKAGES.items():
+    for program, package in STAND_IN_PACKAGES.items():
         if program not in PACKAGES:
             yield _program(program, package, _COARSE_BACKENDS)
     for what, (script, modules) in _COARSE.items():

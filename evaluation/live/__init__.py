@@ -14,7 +14,7 @@ all others and removes every interface, so nothing survives and nothing has to b
 - `switches`: what is in the place of the lab's switches. `real_boards`: those that are real, whose cables
   `board_wiring` examines.
 - `boards`: the emulator. `coarse`: Open vSwitch instead (`openvswitch`), behind the shared queue of the
-  coarse `twin`, or with Mininet's limited links (`mininet_link`).
+  coarse `stand_in`, or with Mininet's limited links (`mininet_link`).
 - `carriage`: one run of traffic, by `shaping` (tc tbf), `generator` (mgen), `capture` (tcpdump).
 - `stalls`: was it the host's fault that a packet was late?
 - `runner`: `LiveRunner`, the door for the evaluation. `background`: a lab that stays up.

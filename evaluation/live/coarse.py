@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.live import mininet_link, timed_twin, twin
+from evaluation.live import mininet_link, stand_in, timed_stand_in
 from evaluation.live.boards import BoardsReport
 from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.programs import run_json
@@ -51,21 +51,21 @@ class CoarseSwitches:
         self._counted: dict[str, _CountedPorts] = {}
         switches = list(switches)
         held = [
-            timed_twin.HeldSwitch(
+            timed_stand_in.HeldSwitch(
                 name=switch.name,
                 ports=ports[switch.name],
-                device=timed_twin.DelayTerms.of(deterministic(switch.profile), scenario),
+                device=timed_stand_in.DelayTerms.of(deterministic(switch.profile), scenario),
             )
             for switch in switches
             if switch.backend is Backend.OVS_TIMED
         ]
-        self._holder = timed_twin.HoldProgram(held, folder / "holder", cpu=holder_cpu) if held else None
-        inner = {switch.name: timed_twin.inner(switch) for switch in held}
+        self._holder = timed_stand_in.HoldProgram(held, folder / "holder", cpu=holder_cpu) if held else None
+        inner = {switch.name: timed_stand_in.inner(switch) for switch in held}
         for switch in switches:
             if switch.name in inner:
                 self._add(switch, inner[switch.name], controller)
                 continue
-            build = self._build_twin if switch.backend is Backend.OVS else self._build_limited
+            build = self._build_stand_in if switch.backend is Backend.OVS else self._build_limited
             self._counted[switch.name] = build(switch, ports[switch.name], controller)
         self._held = tuple(inner)
         if holder_cpu is not None and held:
@@ -100,11 +100,11 @@ class CoarseSwitches:
             scheduling=f"Open vSwitch in user space, cores {self._cores}",
         )
 
-    def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _CountedPorts:
-        queue = twin.SharedQueue.of(deterministic(switch.profile), self._scenario)
-        inner = twin.build(switch.name, ports, queue)
+    def _build_stand_in(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _CountedPorts:
+        queue = stand_in.SharedQueue.of(deterministic(switch.profile), self._scenario)
+        inner = stand_in.build(switch.name, ports, queue)
         self._add(switch, inner, controller)
-        return _CountedPorts(ports=tuple(ports.values()), queue=twin.Names(switch=switch.name).queue)
+        return _CountedPorts(ports=tuple(ports.values()), queue=stand_in.Names(switch=switch.name).queue)
 
     def _build_limited(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _CountedPorts:
         self._add(switch, ports, controller)

@@ -30,7 +30,7 @@ PACKAGES = {
 }
 """Every program that a live run needs, and its Debian package."""
 
-TWIN_PACKAGES = {
+STAND_IN_PACKAGES = {
     "ovsdb-server": "openvswitch-switch",
     "ovsdb-tool": "openvswitch-common",
     "ovs-vswitchd": "openvswitch-switch",
@@ -58,7 +58,7 @@ def require(program: str) -> str:
     """Return the path of a program. If it is missing, raises `RunError` that names the package to install."""
     path = locate(program)
     if path is None:
-        package = {**PACKAGES, **TWIN_PACKAGES, **SLICE_PACKAGES}.get(program, program)
+        package = {**PACKAGES, **STAND_IN_PACKAGES, **SLICE_PACKAGES}.get(program, program)
         raise RunError(f"the program '{program}' is missing: install it with 'apt-get install {package}'")
     return path
 

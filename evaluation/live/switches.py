@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation.live.boards import BoardsReport, RunningBoards
 from evaluation.live.coarse import CoarseSwitches
 from evaluation.live.messages import BuildRequest, controller_address
-from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
+from evaluation.live.programs import STAND_IN_PACKAGES, require, require_emulator
 from evaluation.live.real_boards import RealBoards
 from evaluation.runner import RunError
 from loko.entries import match_of
@@ -31,7 +31,7 @@ def refuse(lab: Lab, request: BuildRequest) -> None:
             f"{lab.path}: backends firmware and ovs-timed both want a core to themselves: use one of them"
         )
     if coarse:
-        for program in TWIN_PACKAGES:
+        for program in STAND_IN_PACKAGES:
             require(program)
     if coarse and not request.flows:
         raise RunError(

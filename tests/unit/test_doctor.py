@@ -29,7 +29,7 @@ GOOD = Facts(
     parts=(
         Requirement(name="namespaces", there=True, change="another kernel"),
         Requirement(name="mgen", there=True, change="apt-get install mgen", found="/usr/bin/mgen"),
-        Requirement(name="twin: ifb", there=True, change="the kernel needs ifb", backends=("ovs",)),
+        Requirement(name="stand-in: ifb", there=True, change="the kernel needs ifb", backends=("ovs",)),
     ),
     cores=Cores(usable=4, emulator=3, emulator_alone=True, isolated=True, siblings=(), governor=None),
     deadline=True,
@@ -66,8 +66,8 @@ def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
         ),
         ({"parts": (Requirement(name="namespaces", there=None, change="x"),)}, "namespaces", Level.MISSING),
         (
-            {"parts": (Requirement(name="twin: ifb", there=False, change="x", backends=("ovs",)),)},
-            "twin: ifb",
+            {"parts": (Requirement(name="stand-in: ifb", there=False, change="x", backends=("ovs",)),)},
+            "stand-in: ifb",
             Level.NOTE,
         ),
         ({"cores": replace(GOOD.cores, usable=1, emulator=0, emulator_alone=False)}, "cores", Level.DOUBTFUL),

@@ -61,9 +61,9 @@ def test_a_switch_is_an_emulated_board_unless_the_lab_says_otherwise(tmp_path: P
 
 
 def test_a_backend_for_all_switches_leaves_the_rest_of_the_lab_as_it_is() -> None:
-    twin = LAB.with_backend(Backend.OVS)
-    assert twin.backends == (Backend.OVS,)
-    assert twin.with_backend(Backend.FIRMWARE) == LAB
+    stand_in = LAB.with_backend(Backend.OVS)
+    assert stand_in.backends == (Backend.OVS,)
+    assert stand_in.with_backend(Backend.FIRMWARE) == LAB
     assert LAB.with_backend(None) is LAB
 
 

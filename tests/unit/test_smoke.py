@@ -50,12 +50,12 @@ def test_the_flows_are_admitted_and_a_host_sends_one(variant):
 
 
 def test_what_a_machine_lacks_is_the_reason_to_leave_a_backend_out():
-    firmware, twin = EVERY[0], next(variant for variant in EVERY if variant.backend is Backend.OVS)
-    ifb = Requirement(name="twin: ifb", there=False, change="the kernel needs ifb", backends=("ovs",))
+    firmware, stand_in = EVERY[0], next(variant for variant in EVERY if variant.backend is Backend.OVS)
+    ifb = Requirement(name="stand-in: ifb", there=False, change="the kernel needs ifb", backends=("ovs",))
     assert firmware.obstacle([ifb]) is None
-    assert twin.obstacle([ifb]) == "twin: ifb is not there: the kernel needs ifb"
+    assert stand_in.obstacle([ifb]) == "stand-in: ifb is not there: the kernel needs ifb"
     optional = Requirement(name="netem", there=False, change="", backends=("ovs",), optional=True)
-    assert twin.obstacle([optional]) is None
+    assert stand_in.obstacle([optional]) is None
     mgen = Requirement(name="mgen", there=False, change="apt-get install mgen")
     assert firmware.obstacle([mgen]) == "mgen is not there: apt-get install mgen"
     assert firmware.obstacle([Requirement(name="mgen", there=True, change="")]) is None

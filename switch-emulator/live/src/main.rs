@@ -68,7 +68,7 @@ enum Command {
     },
     /// Hold the frames of a software switch until a device would have sent them; until SIGTERM or SIGINT
     #[command(
-        after_help = "Example:\n  zodiac-fx hold hold.toml        docs/twin.md says what is in the file"
+        after_help = "Example:\n  zodiac-fx hold hold.toml        docs/stand-in.md says what is in the file"
     )]
     Hold {
         /// Configuration file (TOML)

@@ -25,7 +25,7 @@ from benchmarks.one_board import (
     sequence_of,
     udp_frame,
 )
-from evaluation.live import mininet_link, timed_twin, twin
+from evaluation.live import mininet_link, stand_in, timed_stand_in
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST, RunError
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 waits = pytest.mark.waits
 
 PROFILE = load_profile("zodiac-fx")
-QUEUE = twin.SharedQueue.of(PROFILE, EVALUATION)
+QUEUE = stand_in.SharedQueue.of(PROFILE, EVALUATION)
 RATE_BPS = service_curve(PROFILE, EVALUATION).rate_bps
 PORTS = {1: "s1-eth1", 2: "s1-eth2"}
 FRAME_BYTES = 306
@@ -46,13 +46,13 @@ FRAME_BYTES = 306
 
 @contextmanager
 def switch(backend: Backend, folder: Path):
-    """A switch that sends everything from port 1 to port 2; yields the taps at both, and the twin's links."""
+    """A switch that sends everything from port 1 to port 2; yields the taps at both, and its links."""
     with (
         Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,
         BenchmarkController(namespace) as controller,
     ):
         with namespace.entered():
-            ports = twin.build("s1", PORTS, QUEUE) if backend is Backend.OVS else PORTS
+            ports = stand_in.build("s1", PORTS, QUEUE) if backend is Backend.OVS else PORTS
             ovs = OpenVSwitch(folder / "ovs")
         try:
             with namespace.entered():
@@ -108,19 +108,19 @@ def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
 
 @contextmanager
 def timed_switch(folder: Path):
-    """The timed twin between two interfaces, without its own core; yields taps at both and at the switch."""
-    device = timed_twin.DelayTerms.of(PROFILE, EVALUATION)
-    held = timed_twin.HeldSwitch(name="s1", ports=PORTS, device=device)
+    """The timed stand-in between two interfaces, without its own core; yields taps there and at the switch."""
+    device = timed_stand_in.DelayTerms.of(PROFILE, EVALUATION)
+    held = timed_stand_in.HeldSwitch(name="s1", ports=PORTS, device=device)
     with ExitStack() as stack:
         namespace = stack.enter_context(Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]))
         controller = stack.enter_context(BenchmarkController(namespace))
         with namespace.entered():
-            holder = timed_twin.HoldProgram([held], folder / "holder", cpu=None)
+            holder = timed_stand_in.HoldProgram([held], folder / "holder", cpu=None)
             stack.callback(holder.close)
             ovs = OpenVSwitch(folder / "ovs")
             stack.callback(ovs.close)
             address = f"127.0.0.1:{controller.port}"
-            ovs.add_switch("s1", datapath_id=1, ports=timed_twin.inner(held), controller=address)
+            ovs.add_switch("s1", datapath_id=1, ports=timed_stand_in.inner(held), controller=address)
         controller.handshake()
         controller.write(add_flow(2, udp_port=5000))
         controller.confirm()
@@ -128,7 +128,7 @@ def timed_switch(folder: Path):
         yield *taps, holder
 
 
-def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path):
+def test_no_frame_leaves_the_timed_stand_in_before_the_board_would_send_it(tmp_path):
     """How much later a frame leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
     ahead_ns = 30_000  # the maximum that the program allows for the path through the kernel
     device = expected.ExpectedDevice.of(PROFILE, next(EVALUATION.cases()))
@@ -145,7 +145,7 @@ def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path)
     assert (counters["received"], counters["forwarded"], counters["dropped_buffer"]) == (40, 40, 0)
 
 
-def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_path):
+def test_of_a_burst_as_many_frames_pass_the_timed_stand_in_as_the_ring_holds(tmp_path):
     device = expected.ExpectedDevice.of(PROFILE, next(EVALUATION.cases()))
     with timed_switch(tmp_path) as (sender, receiver, port, holder):
         for first in range(0, 500, 100):
@@ -215,7 +215,7 @@ def test_the_lab_carries_traffic_without_boards(backend, relaxed, machine):
 
 
 @waits
-def test_the_lab_runs_with_timed_twins(relaxed, machine):
+def test_the_lab_runs_with_timed_stand_ins(relaxed, machine):
     with LiveRunner(SETTING.lab, SETTING.admitted(), backend=Backend.OVS_TIMED, cores=relaxed) as runner:
         assert {"zodiac-fx", "ovs-vswitchd"} <= {name for name, _ in named(os.getpid())}
         status = runner.status()
@@ -227,7 +227,7 @@ def test_the_lab_runs_with_timed_twins(relaxed, machine):
 
 
 @waits
-def test_boards_and_timed_twins_are_refused_together(relaxed, tmp_path):
+def test_boards_and_timed_stand_ins_are_refused_together(relaxed, tmp_path):
     text = SETTING.lab.path.read_text().replace(
         "    profile: zodiac-fx\n", "    profile: zodiac-fx\n    backend: ovs-timed\n", 1
     )
@@ -238,7 +238,7 @@ def test_boards_and_timed_twins_are_refused_together(relaxed, tmp_path):
 
 
 @waits
-def test_one_lab_may_have_boards_and_twins(relaxed, machine, tmp_path):
+def test_one_lab_may_have_boards_and_stand_ins(relaxed, machine, tmp_path):
     text = SETTING.lab.path.read_text().replace(
         "    profile: zodiac-fx\n", "    profile: zodiac-fx\n    BACKEND\n"
     )
@@ -296,7 +296,7 @@ def test_a_coarse_switch_without_flows_has_no_rate(relaxed):
 
 
 @waits
-def test_a_figure_is_replayed_with_the_twin_and_says_so(apart, tmp_path, machine):
+def test_a_figure_is_replayed_with_the_stand_in_and_says_so(apart, tmp_path, machine):
     words = "evaluate fig17a --mode live --backend ovs --quick --points admitted --runs 1 --out"
     loko = [sys.executable, "-c", "from evaluation.cli import main; main()"]
     done = subprocess.run([*loko, *words.split(), str(tmp_path)], capture_output=True, text=True, check=False)

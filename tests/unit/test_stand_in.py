@@ -1,4 +1,4 @@
-"""The coarse twin's numbers and commands, and the message if the kernel did something else."""
+"""The coarse stand-in's numbers and commands, and the message if the kernel did something else."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.fidelity import expected
-from evaluation.live import twin
+from evaluation.live import stand_in
 from evaluation.live.mininet_link import LinkLimit, rates_mbps
 from evaluation.live.shaping import TbfParameters
-from evaluation.live.timed_twin import DelayTerms, HeldSwitch, inner
-from evaluation.live.twin import Names, SharedQueue, port_commands, queue_commands
+from evaluation.live.stand_in import Names, SharedQueue, port_commands, queue_commands
+from evaluation.live.timed_stand_in import DelayTerms, HeldSwitch, inner
 from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.document import InputError
@@ -56,7 +56,7 @@ def test_of_several_sizes_the_slowest_rate_and_the_largest_frame() -> None:
 
 
 @given(size=st.integers(64, 1518), entries=st.integers(1, 128), action=st.sampled_from(ActionType))
-def test_the_timed_twin_has_the_board_s_times_for_every_length(
+def test_the_timed_stand_in_has_the_board_s_times_for_every_length(
     size: int, entries: int, action: ActionType
 ) -> None:
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=(306,), action=action)
@@ -68,7 +68,7 @@ def test_the_timed_twin_has_the_board_s_times_for_every_length(
     assert -(-size // device.unit_bytes) == board.units_of_frame
 
 
-def test_the_timed_twin_is_between_the_network_and_open_vswitch() -> None:
+def test_the_timed_stand_in_is_between_the_network_and_open_vswitch() -> None:
     device = DelayTerms.of(PROFILE, EVALUATION)
     held = HeldSwitch(name="s1", ports={1: "s1-eth1", 3: "s1-eth3"}, device=device)
     assert inner(held) == {1: "s1-ovs1", 3: "s1-ovs3"}
@@ -138,11 +138,11 @@ def test_any_other_queue_is_told(shown: list[object], says: str) -> None:
 
 
 def test_a_kernel_that_takes_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twin, "run", lambda *_, **__: "")
-    monkeypatch.setattr(twin, "run_json", lambda *_, **__: [{"kind": "noqueue"}])
-    monkeypatch.setattr(twin, "_leave_frames_alone", lambda: None)
+    monkeypatch.setattr(stand_in, "run", lambda *_, **__: "")
+    monkeypatch.setattr(stand_in, "run_json", lambda *_, **__: [{"kind": "noqueue"}])
+    monkeypatch.setattr(stand_in, "_leave_frames_alone", lambda: None)
     with pytest.raises(RunError, match="s1: shared queue: the queueing disciplines are noqueue"):
-        twin.build("s1", {1: "s1-eth1"}, QUEUE)
+        stand_in.build("s1", {1: "s1-eth1"}, QUEUE)
 
 
 def test_a_bucket_of_a_fast_shaper_may_be_rounded_by_a_microsecond() -> None:

@@ -1,8 +1,8 @@
-"""The coarse twin: a shared queue of the kernel in front of Open vSwitch stands in for a switch's CPU.
+"""The coarse stand-in: a shared queue of the kernel in front of Open vSwitch stands in for a switch's CPU.
 
 All ports of a switch share one queue, as they share the board's CPU: tbf at the rate of the model, and as
-many places as the receive buffer has (docs/twin.md says what this cannot show). The commands that build it
-are data, `switch-emulator/ovs-tc/*.commands`; this module fills in the numbers, and reads back whether the
+many places as the receive buffer has (docs/stand-in.md says what this cannot show). The commands that build
+it are data, `switch-emulator/ovs-tc/*.commands`; this module fills in the numbers, and reads back whether the
 kernel obeyed.
 """
 
@@ -76,7 +76,7 @@ class SharedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names of the interfaces that the twin adds for a switch."""
+    """Names of the interfaces that the stand-in adds for a switch."""
 
     switch: str
 

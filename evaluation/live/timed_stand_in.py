@@ -1,8 +1,8 @@
-"""The timed twin: Open vSwitch between two sides of a holder that gives each frame its time of departure.
+"""The timed stand-in: Open vSwitch between two sides of a holder that gives each frame its time of departure.
 
 Open vSwitch looks frames up and changes them. The program `zodiac-fx hold` stands at all ports. It computes
 each frame's departure from its arrival by the board's delay terms, and keeps what Open vSwitch gives back
-until then (docs/twin.md).
+until then (docs/stand-in.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
-from evaluation.live import twin
+from evaluation.live import stand_in
 from evaluation.live.boards import STALL_THRESHOLD_US, Reports
 from evaluation.live.daemon import Daemon
 from evaluation.live.interfaces import switch_off_offloads
@@ -117,15 +117,15 @@ class HoldProgram:
 
 def inner(switch: HeldSwitch) -> dict[int, str]:
     """Return the interface that Open vSwitch takes for each port."""
-    names = twin.Names(switch=switch.name)
+    names = stand_in.Names(switch=switch.name)
     return {port: names.far(port) for port in switch.ports}
 
 
 def _cables(switch: HeldSwitch) -> None:
-    names = twin.Names(switch=switch.name)
+    names = stand_in.Names(switch=switch.name)
     for port in sorted(switch.ports):
         what = f"{switch.name}: port {port}"
-        for command in twin.commands("timed-port", {"near": names.near(port), "far": names.far(port)}):
+        for command in stand_in.commands("timed-port", {"near": names.near(port), "far": names.far(port)}):
             run(command, what=what)
         for cable_end in (names.near(port), names.far(port)):
             switch_off_offloads(cable_end, what=what)
@@ -143,7 +143,7 @@ def _configuration(switches: list[HeldSwitch], folder: Path, *, cpu: int | None,
     for switch in switches:
         lines += ["[[switch]]", f"name = {json.dumps(switch.name)}", "[switch.ports]"]
         for port, outside in sorted(switch.ports.items()):
-            inside = twin.Names(switch=switch.name).near(port)
+            inside = stand_in.Names(switch=switch.name).near(port)
             lines.append(f"{port} = {{outside = {json.dumps(outside)}, inside = {json.dumps(inside)}}}")
         lines += ["[switch.device]", *(f"{key} = {value}" for key, value in asdict(switch.device).items())]
     return "\n".join(lines) + "\n"
