@@ -108,7 +108,7 @@ def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
 
 @contextmanager
 def timed_switch(folder: Path):
-    """The timed stand-in between two interfaces, without its own core; yields taps there and at the switch."""
+    """The timed stand-in between two interfaces, without a core; yields taps there and at the switch."""
     device = timed_stand_in.DelayTerms.of(PROFILE, EVALUATION)
     held = timed_stand_in.HeldSwitch(name="s1", ports=PORTS, device=device)
     with ExitStack() as stack:

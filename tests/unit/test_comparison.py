@@ -136,7 +136,7 @@ def test_best_effort_is_counted_apart_and_can_be_alone() -> None:
 
 
 def row(**values) -> FlowRow:
-    other = {"comparison_lab": "a", "system": "s", "kind": "none", "size": 0.0, "flow": "f", "role": "other"}
+    other = {"lab": "a", "system": "s", "disturbance": "none", "size": 0.0, "flow": "f", "role": "other"}
     numbers = dict.fromkeys(("min_delay_ns", "mean_delay_ns", "max_delay_ns", "guarantee_ns"), 0)
     return FlowRow(**{**other, **numbers, "frames": 0, "lost": 0, "late": 0, **values})
 

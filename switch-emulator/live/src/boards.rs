@@ -223,7 +223,7 @@ impl Boards {
                 take(board, output);
                 continue;
             };
-            let outside = self.pass_on(board, at, ports, &data);
+            let outside = self.forward_over_links(board, at, ports, &data);
             if outside.is_empty() {
                 self.recycle(board, data);
             } else {
@@ -242,7 +242,13 @@ impl Boards {
     }
 
     /// Sends a frame over the internal links among `ports`; returns the other ports.
-    fn pass_on(&mut self, board: usize, at: Instant, ports: PortMask, data: &[u8]) -> PortMask {
+    fn forward_over_links(
+        &mut self,
+        board: usize,
+        at: Instant,
+        ports: PortMask,
+        data: &[u8],
+    ) -> PortMask {
         let slot = &self.slots[board];
         let (linked, peers, timing) = (slot.linked, slot.peers, slot.timing);
         for port in ports.iter().filter(|port| linked.contains(*port)) {

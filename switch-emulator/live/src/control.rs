@@ -214,13 +214,13 @@ struct BoardConnection {
     controller: SocketAddr,
     commands: Consumer<ControlCommand>,
     outlet: Outlet,
-    session: Option<Session>,
+    session: Option<ControlSession>,
     /// Why the last attempts failed; logged once, not with each attempt.
     refusal: Option<ErrorKind>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct ControlSession {
     number: SessionNumber,
     socket: Socket,
     stage: Stage,
@@ -347,7 +347,7 @@ impl BoardConnection {
         }
         match begin_connect(self.controller) {
             Ok(socket) => {
-                self.session = Some(Session {
+                self.session = Some(ControlSession {
                     number,
                     socket,
                     stage: Stage::Connecting,
@@ -433,7 +433,7 @@ impl BoardConnection {
     }
 
     fn serve(&mut self, now: Instant, buffer: &mut [u8]) {
-        let is = |session: &Session, stage| session.stage == stage;
+        let is = |session: &ControlSession, stage| session.stage == stage;
         if matches!(&self.session, Some(session) if is(session, Stage::Connecting)) {
             self.finish_connect(now);
         }
@@ -504,7 +504,7 @@ impl BoardConnection {
     }
 }
 
-impl Session {
+impl ControlSession {
     /// Returns whether messages for the controller are taken.
     fn takes(&self) -> bool {
         matches!(self.stage, Stage::Established | Stage::HalfOpen)

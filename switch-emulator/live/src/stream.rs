@@ -16,7 +16,7 @@ pub const SEGMENT_BYTES: usize = 536;
 const LINUX_SEGMENT_BYTES: usize = SEGMENT_BYTES - 12;
 /// An unfinished message that got no further bytes for so long is handed over as it is. Only a broken controller
 /// leaves one; a board would have looked at it at once and dropped it.
-pub const PATIENCE: Duration = Duration::from_millis(250);
+pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
 const HEADER_BYTES: usize = 8;
 const HIGHEST_VERSION: u8 = 6;
@@ -145,7 +145,7 @@ impl StreamCutter {
     /// Returns when [`give_up`](Self::give_up) is due, if a message is unfinished.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        (!self.pending.is_empty()).then(|| self.pending_since + PATIENCE)
+        (!self.pending.is_empty()).then(|| self.pending_since + FLUSH_TIMEOUT)
     }
 
     /// Hands over an unfinished message that has waited too long. Early calls are harmless.

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::Instant;
 
-use crate::device::{Device, DeviceOutputKind, Report};
+use crate::device::{Device, DeviceOutputKind, DeviceReport};
 
 /// Default time between two segments: longer than the board works on any message, so each segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
 /// How long to wait for a board to connect by itself, which it begins 2 s after power-up if it does so at all.
-const CONNECT_PATIENCE_NS: u64 = 3_000_000_000;
+const CONNECT_TIMEOUT_NS: u64 = 3_000_000_000;
 /// From a board's echo request to the controller's answer.
 pub(crate) const ECHO_DELAY_NS: u64 = 1_000_000;
 
@@ -19,7 +19,7 @@ const ECHO_REPLY: u8 = 3;
 const HEADER_BYTES: usize = 8;
 
 /// How long a controller waits for a reply.
-const REPLY_PATIENCE_NS: u64 = 1_000_000_000_000;
+const REPLY_TIMEOUT_NS: u64 = 1_000_000_000_000;
 
 /// How fast a controller hands over its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) struct DirectSession {
     /// How far this board's time has come.
     pub(crate) now_ns: u64,
     /// Reports of the board, each with its instant.
-    pub(crate) events: Vec<(u64, Report)>,
+    pub(crate) events: Vec<(u64, DeviceReport)>,
     /// Answers to echo requests and when they reach the board, in order.
     pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
     /// Segments that the controller sends during the run, and when after its beginning, in order.
@@ -109,8 +109,8 @@ impl DirectSession {
     }
 
     fn wait_for_connect(&mut self, board: &mut Device) {
-        let patience = Instant::from_nanos(self.now_ns + CONNECT_PATIENCE_NS);
-        while let Some(at) = board.poll_at().filter(|at| *at <= patience) {
+        let deadline = Instant::from_nanos(self.now_ns + CONNECT_TIMEOUT_NS);
+        while let Some(at) = board.poll_at().filter(|at| *at <= deadline) {
             board.advance(at);
             self.now_ns = self.now_ns.max(at.as_nanos());
             while let Some(output) = board.poll_output() {
@@ -119,17 +119,17 @@ impl DirectSession {
                 }
             }
         }
-        self.now_ns = patience.as_nanos();
-        board.advance(patience);
+        self.now_ns = deadline.as_nanos();
+        board.advance(deadline);
     }
 
     fn settle(&mut self, board: &mut Device, pace: Pace, replies: &mut Vec<Vec<u8>>) {
         if pace.awaits_reply {
-            let (already, patience_ns) = (replies.len(), self.now_ns + REPLY_PATIENCE_NS);
+            let (already, deadline_ns) = (replies.len(), self.now_ns + REPLY_TIMEOUT_NS);
             self.collect(board, replies);
             while replies.len() == already {
                 let next_ns = board.poll_at().map(Instant::as_nanos);
-                let Some(at_ns) = next_ns.filter(|at_ns| *at_ns <= patience_ns) else {
+                let Some(at_ns) = next_ns.filter(|at_ns| *at_ns <= deadline_ns) else {
                     break;
                 };
                 self.now_ns = self.now_ns.max(at_ns);

@@ -99,12 +99,12 @@ pub(crate) enum DeviceOutputKind {
     /// The device has ended the session.
     Close,
     /// Something to tell the user.
-    Event(Report),
+    Event(DeviceReport),
 }
 
 /// Report of a device: the fault, where it is, and how to mend it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct DeviceReport {
     pub(crate) text: String,
     /// Nothing is broken: a message of the controller was lost, or did something else than it asks.
     pub(crate) is_deviation: bool,
@@ -281,7 +281,7 @@ impl DeviceOutput {
             Kind::Controller(bytes) => DeviceOutputKind::Controller(bytes),
             Kind::Connect => DeviceOutputKind::Connect,
             Kind::Close => DeviceOutputKind::Close,
-            Kind::Event(event) => DeviceOutputKind::Event(Report {
+            Kind::Event(event) => DeviceOutputKind::Event(DeviceReport {
                 text: event.to_string(),
                 is_deviation: event.is_deviation(),
             }),

@@ -13,7 +13,7 @@ pub use records::LOST;
 
 /// Counters of one flow. `sent = received +` frames lost on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)] // what each frame changes comes last: see `Flow`
+#[repr(C)] // what each frame changes comes last: see `TrafficFlow`
 pub struct FlowCounters {
     /// Frames that the application offered to the shaper's queue.
     pub offered: u64,
@@ -41,7 +41,7 @@ pub struct FlowCounters {
 /// that follow.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Flow {
+pub(crate) struct TrafficFlow {
     pub(crate) id: u32,
     /// Host that sends.
     from: u32,
@@ -62,9 +62,11 @@ pub(crate) struct Flow {
     latest: Latest,
 }
 
-const _: () = assert!(offset_of!(Flow, counters.sent) == 64 && offset_of!(Flow, records) == 128);
+const _: () = assert!(
+    offset_of!(TrafficFlow, counters.sent) == 64 && offset_of!(TrafficFlow, records) == 128
+);
 
-impl Flow {
+impl TrafficFlow {
     /// `frame` must have room for flow and sequence number; the source has checked that.
     pub(crate) fn new(
         id: u32,
@@ -267,7 +269,7 @@ impl Shape {
 }
 
 impl Identities {
-    pub(crate) fn new(flows: &[Flow]) -> Self {
+    pub(crate) fn new(flows: &[TrafficFlow]) -> Self {
         let mut entries: Vec<_> = flows
             .iter()
             .enumerate()
@@ -285,7 +287,7 @@ impl Identities {
             .collect();
         entries.sort_unstable();
         // Shapes as sent come first: elsewhere in a frame there may be another flow's identifier by chance.
-        let as_sent = |flow: &Flow| (flow.sequence_offset - 4, flow.frame.len());
+        let as_sent = |flow: &TrafficFlow| (flow.sequence_offset - 4, flow.frame.len());
         let mut shapes: Vec<_> = flows.iter().map(as_sent).collect();
         shapes.sort_unstable();
         shapes.dedup();
@@ -309,7 +311,7 @@ impl Identities {
     }
 
     /// Returns whether each frame of the flow at this index is found to be its own as long as nothing changes it.
-    pub(crate) fn are_identifiable(&self, flows: &[Flow], index: usize) -> bool {
+    pub(crate) fn are_identifiable(&self, flows: &[TrafficFlow], index: usize) -> bool {
         let flow = &flows[index];
         let offset = flow.sequence_offset - 4;
         let alike = self.shapes.iter();
@@ -330,7 +332,13 @@ impl Identities {
 
     /// Records that `host` receives `data`; false if it belongs to no flow.
     #[inline]
-    pub(crate) fn receive(&self, flows: &mut [Flow], host: usize, at_ns: i64, data: &[u8]) -> bool {
+    pub(crate) fn receive(
+        &self,
+        flows: &mut [TrafficFlow],
+        host: usize,
+        at_ns: i64,
+        data: &[u8],
+    ) -> bool {
         match self.find(data) {
             Some((index, offset)) => {
                 flows[index].receive(host, at_ns, data, offset + 4);

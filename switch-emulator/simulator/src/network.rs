@@ -10,7 +10,7 @@ use crate::controller::{DirectSession, Pace};
 use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
-use crate::flow::Flow;
+use crate::flow::TrafficFlow;
 use crate::frame_arena::FrameArena;
 use crate::inbox::Inbox;
 use crate::link::{End, Link, Timing, HOST_PORT};
@@ -103,7 +103,7 @@ pub struct Network {
     pub(crate) link_events: VecDeque<LinkEvent>,
     /// One for each flow, in the same order.
     pub(crate) sources: Vec<Source>,
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) flows: Vec<TrafficFlow>,
     pub(crate) connections: Vec<TcpConnection>,
     pub(crate) has_run: bool,
     /// If it is advanced step by step.
@@ -455,7 +455,7 @@ impl Network {
         let conformance =
             ConformanceChecker::new(config.shaper_rate_bps, config.shaper_burst_bytes);
         self.flow_ids.insert(config.flow);
-        self.flows.push(Flow::new(
+        self.flows.push(TrafficFlow::new(
             config.flow,
             config.frame,
             config.sequence_offset,

@@ -2,7 +2,7 @@
 
 use zodiac_firmware::Counters;
 
-use crate::flow::{Flow, FlowCounters};
+use crate::flow::{FlowCounters, TrafficFlow};
 use crate::tcp::{TcpConnection, TcpResult};
 
 /// The records of a run. Instants are nanoseconds since its beginning.
@@ -96,7 +96,7 @@ pub struct RunEvent {
 
 impl FlowResult {
     /// Takes the records out of `flow`.
-    pub(crate) fn take(flow: &mut Flow) -> Self {
+    pub(crate) fn take(flow: &mut TrafficFlow) -> Self {
         let (sent_ns, received_ns) = flow.take_records();
         Self {
             flow: flow.id,

@@ -13,9 +13,9 @@ use zodiac_firmware::{is_pause_frame, Deferrable, FlowKey, Instant};
 use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
-use crate::device::{Device, DeviceOutputKind, Report};
+use crate::device::{Device, DeviceOutputKind, DeviceReport};
 use crate::error::Error;
-use crate::flow::{Flow, Identities};
+use crate::flow::{Identities, TrafficFlow};
 use crate::frame_arena::FrameArena;
 use crate::inbox::{InFlightFrame, Payload};
 use crate::link::{size_on_wire, End};
@@ -578,7 +578,7 @@ impl<'a> Run<'a> {
                 DeviceOutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
                 DeviceOutputKind::Event(report) => self.report(board, at_ns, report),
                 DeviceOutputKind::Close => {
-                    let report = Report {
+                    let report = DeviceReport {
                         text: "the board closed its control session".into(),
                         is_deviation: false,
                     };
@@ -688,7 +688,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn report(&mut self, board: usize, at_ns: u64, report: Report) {
+    fn report(&mut self, board: usize, at_ns: u64, report: DeviceReport) {
         let log = if report.is_deviation {
             &mut self.deviations
         } else {
@@ -766,7 +766,7 @@ fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
 /// Returns the bytes of a frame; takes a buffer from `buffer_pool`.
 fn into_bytes(
     payload: Payload,
-    flows: &mut [Flow],
+    flows: &mut [TrafficFlow],
     arena: &mut FrameArena,
     buffer_pool: &mut Vec<Vec<u8>>,
 ) -> Vec<u8> {

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use super::iteration::ConsoleIteration;
 use super::root::restart;
-use super::turn::Turn;
 use super::Console;
 use crate::config::{FailState, MacAddress};
 use crate::outbox::OutputKind;
@@ -16,29 +16,33 @@ const MAC_CHARACTERS: usize = 17;
 const ADDRESS_CHARACTERS: usize = 15;
 
 impl Console {
-    pub(super) fn config_command(&mut self, words: &[&str], turn: &mut Turn) -> bool {
+    pub(super) fn config_command(
+        &mut self,
+        words: &[&str],
+        iteration: &mut ConsoleIteration,
+    ) -> bool {
         match words {
-            ["show", "config"] => self.show_config(turn),
-            ["show", "vlans"] => self.show_vlans(turn),
-            ["save"] => self.save(turn),
-            ["load"] => self.load(turn),
-            ["restart"] => restart(turn),
+            ["show", "config"] => self.show_config(iteration),
+            ["show", "vlans"] => self.show_vlans(iteration),
+            ["save"] => self.save(iteration),
+            ["load"] => self.load(iteration),
+            ["restart"] => restart(iteration),
             ["factory", "reset"] => {
                 self.settings = Settings::factory(self.settings.mac);
-                self.apply_at_once(turn);
-                turn.line("Configuration set to factory values");
-                self.save(turn);
+                self.apply_at_once(iteration);
+                iteration.line("Configuration set to factory values");
+                self.save(iteration);
             }
-            ["set", what, value] if self.set_value(what, value, turn) => {}
-            ["set", "failstate", state] => self.set_fail_state(state, turn),
-            ["set", "of-version", version] => self.set_version(version, turn),
-            ["set", "ethertype-filter", state] => self.set_filter(state, turn),
-            _ => return self.vlan_command(words, turn),
+            ["set", what, value] if self.set_value(what, value, iteration) => {}
+            ["set", "failstate", state] => self.set_fail_state(state, iteration),
+            ["set", "of-version", version] => self.set_version(version, iteration),
+            ["set", "ethertype-filter", state] => self.set_filter(state, iteration),
+            _ => return self.vlan_command(words, iteration),
         }
         true
     }
 
-    pub(super) fn show_config(&self, turn: &mut Turn) {
+    pub(super) fn show_config(&self, iteration: &mut ConsoleIteration) {
         let settings = &self.settings;
         let state = |on| if on { "Enabled" } else { "Disabled" };
         let fail_state = match settings.fail_state {
@@ -50,8 +54,8 @@ impl Console {
             4 => "1.3",
             _ => "Disabled",
         };
-        turn.rule();
-        turn.line("Configuration");
+        iteration.rule();
+        iteration.line("Configuration");
         for (label, value) in [
             ("Name", settings.name.clone()),
             ("MAC Address", settings.mac.to_string().to_uppercase()),
@@ -71,13 +75,13 @@ impl Console {
                 state(settings.ethertype_filter).into(),
             ),
         ] {
-            turn.line(&format!(" {label}: {value}"));
+            iteration.line(&format!(" {label}: {value}"));
         }
-        turn.rule();
+        iteration.rule();
     }
 
     /// Sets one of the values that act later, and returns whether there is one with this name.
-    fn set_value(&mut self, what: &str, value: &str, turn: &mut Turn) -> bool {
+    fn set_value(&mut self, what: &str, value: &str, iteration: &mut ConsoleIteration) -> bool {
         let address = || address(value);
         let settings = &mut self.settings;
         let set = match what {
@@ -112,24 +116,24 @@ impl Console {
             _ => return false,
         };
         match set {
-            Some((label, value)) => turn.line(&format!("{label} set to {value}")),
-            None => turn.line(&format!("{value} has an incorrect format")),
+            Some((label, value)) => iteration.line(&format!("{label} set to {value}")),
+            None => iteration.line(&format!("{value} has an incorrect format")),
         }
         true
     }
 
-    fn set_fail_state(&mut self, state: &str, turn: &mut Turn) {
+    fn set_fail_state(&mut self, state: &str, iteration: &mut ConsoleIteration) {
         let (fail_state, name) = match state {
             "secure" => (FailState::Secure, "Secure"),
             "safe" => (FailState::Safe, "Safe"),
-            _ => return turn.line("Invalid failstate, use secure or safe"),
+            _ => return iteration.line("Invalid failstate, use secure or safe"),
         };
         self.settings.fail_state = fail_state;
-        turn.agent.set_fail_state(fail_state);
-        turn.line(&format!("Failstate set to {name}"));
+        iteration.agent.set_fail_state(fail_state);
+        iteration.line(&format!("Failstate set to {name}"));
     }
 
-    fn set_version(&mut self, version: &str, turn: &mut Turn) {
+    fn set_version(&mut self, version: &str, iteration: &mut ConsoleIteration) {
         let (number, confirmation) = match version {
             "0" => (0, "OpenFlow version is not forced"),
             "1" => (1, "OpenFlow version forced to 1.0"),
@@ -137,53 +141,54 @@ impl Console {
             _ => (0, "Invalid OpenFlow version, use 0, 1 or 4: set to 0"),
         };
         self.settings.openflow_version = number;
-        turn.agent.set_forced_version(number);
-        turn.line(confirmation);
+        iteration.agent.set_forced_version(number);
+        iteration.line(confirmation);
     }
 
-    fn set_filter(&mut self, state: &str, turn: &mut Turn) {
+    fn set_filter(&mut self, state: &str, iteration: &mut ConsoleIteration) {
         let (filter, name) = match state {
             "enable" => (true, "Enabled"),
             "disable" => (false, "Disabled"),
-            _ => return turn.line("Invalid EtherType filter state, use enable or disable"),
+            _ => return iteration.line("Invalid EtherType filter state, use enable or disable"),
         };
         self.settings.ethertype_filter = filter;
-        turn.agent.set_ethertype_filter(filter);
-        turn.line(&format!("EtherType Filtering {name}"));
+        iteration.agent.set_ethertype_filter(filter);
+        iteration.line(&format!("EtherType Filtering {name}"));
     }
 
     /// Writes the configuration into the EEPROM, which keeps the CPU for seconds.
-    pub(super) fn save(&mut self, turn: &mut Turn) {
+    pub(super) fn save(&mut self, iteration: &mut ConsoleIteration) {
         *self.eeprom = self.settings.image();
         let byte_ns = self.costs.eeprom_byte_ns;
-        turn.wait(Duration::from_nanos(byte_ns * EEPROM_BYTES as u64));
-        turn.line(&format!(
+        iteration.wait(Duration::from_nanos(byte_ns * EEPROM_BYTES as u64));
+        iteration.line(&format!(
             "Writing configuration to EEPROM ({EEPROM_BYTES} bytes)"
         ));
-        turn.out
-            .push(turn.reached(), OutputKind::Eeprom(self.eeprom.clone()));
-        turn.line("done");
+        iteration
+            .out
+            .push(iteration.reached(), OutputKind::Eeprom(self.eeprom.clone()));
+        iteration.line("done");
     }
 
     /// Reads the configuration from the EEPROM again, without a restart.
-    fn load(&mut self, turn: &mut Turn) {
+    fn load(&mut self, iteration: &mut ConsoleIteration) {
         if let Ok(settings) = Settings::read(self.eeprom.as_slice()) {
             self.settings = settings;
-            self.apply_at_once(turn);
-            turn.line("Configuration read from EEPROM");
+            self.apply_at_once(iteration);
+            iteration.line("Configuration read from EEPROM");
         }
     }
 
     /// Tells the agent what acts at once.
-    pub(super) fn apply_at_once(&self, turn: &mut Turn) {
-        let agent = &mut *turn.agent;
+    pub(super) fn apply_at_once(&self, iteration: &mut ConsoleIteration) {
+        let agent = &mut *iteration.agent;
         agent.set_fail_state(self.settings.fail_state);
         agent.set_forced_version(self.settings.openflow_version);
         agent.set_ethertype_filter(self.settings.ethertype_filter);
         let enabled = self.settings.openflow_enabled;
         if agent.is_enabled() != enabled {
-            let now = turn.reached();
-            turn.agent.set_enabled(now, enabled, turn.out);
+            let now = iteration.reached();
+            iteration.agent.set_enabled(now, enabled, iteration.out);
         }
     }
 }

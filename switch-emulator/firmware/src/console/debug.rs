@@ -1,6 +1,6 @@
 //! Commands of the context `debug`.
 
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 use super::{Console, Mode};
 
 /// Memory that the flow table's pool has, by the firmware's own account.
@@ -23,45 +23,49 @@ impl Registers {
 }
 
 impl Console {
-    pub(super) fn debug_command(&mut self, words: &[&str], turn: &mut Turn) -> bool {
+    pub(super) fn debug_command(
+        &mut self,
+        words: &[&str],
+        iteration: &mut ConsoleIteration,
+    ) -> bool {
         match words {
             ["read", register] => match byte(register) {
                 Some(register) => {
-                    turn.spend(self.costs.register_read_ps);
-                    self.show_register(register, turn);
+                    iteration.spend(self.costs.register_read_ps);
+                    self.show_register(register, iteration);
                 }
-                None => turn.line("Invalid register, use 0 to 255"),
+                None => iteration.line("Invalid register, use 0 to 255"),
             },
             ["write", register, value] => match (byte(register), byte(value)) {
                 (Some(register), Some(value)) => {
-                    turn.spend(self.costs.register_write_ps);
+                    iteration.spend(self.costs.register_write_ps);
                     self.registers.0[usize::from(register)] = value;
-                    self.show_register(register, turn);
+                    self.show_register(register, iteration);
                 }
-                _ => turn.line("Invalid register or value, use 0 to 255"),
+                _ => iteration.line("Invalid register or value, use 0 to 255"),
             },
-            ["mem"] => show_memory(turn),
+            ["mem"] => show_memory(iteration),
             ["trace"] => {
                 self.mode = Mode::Trace;
-                turn.line("Trace started, press any key to stop");
+                iteration.line("Trace started, press any key to stop");
             }
             _ => return false,
         }
         true
     }
 
-    fn show_register(&self, register: u8, turn: &mut Turn) {
+    fn show_register(&self, register: u8, iteration: &mut ConsoleIteration) {
         let value = self.registers.0[usize::from(register)];
-        turn.line(&format!("Register {register} = 0x{value:02X}"));
+        iteration.line(&format!("Register {register} = 0x{value:02X}"));
     }
 }
 
-fn show_memory(turn: &mut Turn) {
-    let (used, smallest, largest) = turn.agent.table().memory_usage();
-    turn.line(&format!("Total memory: {POOL_BYTES} bytes"));
-    turn.line(&format!("Free memory: {} bytes", POOL_BYTES - used));
-    turn.line(&format!("Smallest free block: {smallest} bytes"));
-    turn.line(&format!("Largest free block: {largest} bytes"));
+fn show_memory(iteration: &mut ConsoleIteration) {
+    let (used, smallest, largest) = iteration.agent.table().memory_usage();
+    iteration.line(&format!("Total memory: {POOL_BYTES} bytes"));
+    iteration.line(&format!("Free memory: {} bytes", POOL_BYTES - used));
+    iteration.line(&format!("Smallest free block: {smallest} bytes"));
+    iteration.line(&format!("Largest free block: {largest} bytes"));
 }
 
 /// Returns a number below 256, decimal or hexadecimal after `0x`.

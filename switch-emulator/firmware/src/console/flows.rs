@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 use crate::actions::{ports, types, SLOT_BYTES};
 use crate::bytes::{be16, be48};
 use crate::config::MacAddress;
@@ -15,18 +15,18 @@ const PROTOCOLS_WITH_ADDRESSES: [u8; 2] = [7, 16];
 const NO_VLAN: u16 = 0xffff;
 
 /// Prints all entries in the order of the table.
-pub(super) fn show_flows(turn: &mut Turn) {
-    let views = turn.agent.table().views().enumerate();
+pub(super) fn show_flows(iteration: &mut ConsoleIteration) {
+    let views = iteration.agent.table().views().enumerate();
     let entries: Vec<String> = views
-        .map(|(index, view)| entry(index + 1, &view, turn.agent.age_s(view.installed)))
+        .map(|(index, view)| entry(index + 1, &view, iteration.agent.age_s(view.installed)))
         .collect();
     if entries.is_empty() {
-        return turn.line("No flows installed");
+        return iteration.line("No flows installed");
     }
-    turn.rule();
+    iteration.rule();
     for entry in entries {
-        turn.print(&entry);
-        turn.rule();
+        iteration.print(&entry);
+        iteration.rule();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Editing a line.
 
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 
 /// Longest line.
 const LINE_CHARACTERS: usize = 63;
@@ -38,27 +38,27 @@ pub(super) struct LineEditor {
 
 impl LineEditor {
     /// Handles a character and echoes it. Other than printing ones, Enter, Backspace and Up do nothing.
-    pub(super) fn key(&mut self, byte: u8, turn: &mut Turn) -> Edit {
+    pub(super) fn key(&mut self, byte: u8, iteration: &mut ConsoleIteration) -> Edit {
         self.sequence = match (self.sequence, byte) {
             (Sequence::Outside, ESCAPE) => Sequence::Escape,
             (Sequence::Escape, b'[') => Sequence::Bracket,
             (Sequence::Bracket, b' '..=b'?') => return Edit::Going,
             (Sequence::Bracket, b'A') => {
-                self.recall(turn);
+                self.recall(iteration);
                 Sequence::Outside
             }
-            (Sequence::Outside, byte) => return self.plain(byte, turn),
+            (Sequence::Outside, byte) => return self.plain(byte, iteration),
             // An unknown special key, or a sequence that is none: Enter is never swallowed.
             (_, ENTER) => {
                 self.sequence = Sequence::Outside;
-                return self.plain(byte, turn);
+                return self.plain(byte, iteration);
             }
             _ => Sequence::Outside,
         };
         Edit::Going
     }
 
-    fn plain(&mut self, byte: u8, turn: &mut Turn) -> Edit {
+    fn plain(&mut self, byte: u8, iteration: &mut ConsoleIteration) -> Edit {
         match byte {
             ENTER => {
                 let line = std::mem::take(&mut self.line);
@@ -68,11 +68,11 @@ impl LineEditor {
                 return Edit::Entered(line);
             }
             BACKSPACE | DELETE if self.line.pop().is_some() => {
-                turn.send(&[BACKSPACE, b' ', BACKSPACE]);
+                iteration.send(&[BACKSPACE, b' ', BACKSPACE]);
             }
             b' '..=b'~' if self.line.len() < LINE_CHARACTERS => {
                 self.line.push(char::from(byte));
-                turn.send(&[byte]);
+                iteration.send(&[byte]);
             }
             _ => {}
         }
@@ -80,10 +80,10 @@ impl LineEditor {
     }
 
     /// Up: brings the last line back, if nothing is typed yet.
-    fn recall(&mut self, turn: &mut Turn) {
+    fn recall(&mut self, iteration: &mut ConsoleIteration) {
         if self.line.is_empty() {
             self.line.clone_from(&self.last);
-            turn.print(&self.line);
+            iteration.print(&self.line);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `line` | editing a line |
-//! | `turn` | the work of one pass of the main loop: what it prints, costs and leaves to the board |
+//! | `iteration` | the work of one pass of the main loop: what it prints, costs and leaves to the board |
 //! | `root`, `configuration`, `vlans`, `openflow`, `flows`, `debug` | the commands of each context |
 //! | `upload` | the firmware upload of `update` |
 //! | `text` | banner and help |
@@ -11,11 +11,11 @@
 mod configuration;
 mod debug;
 mod flows;
+mod iteration;
 mod line;
 mod openflow;
 mod root;
 mod text;
-mod turn;
 mod upload;
 mod vlans;
 
@@ -29,8 +29,8 @@ use crate::settings::{EepromImage, Settings};
 use crate::time::{Duration, Instant};
 
 use debug::Registers;
+use iteration::ConsoleIteration;
 use line::{Edit, LineEditor};
-use turn::Turn;
 use upload::{Upload, UploadProgress};
 
 /// Version of the emulated firmware.
@@ -130,10 +130,10 @@ impl Console {
         }
     }
 
-    /// Reads what was typed until `iteration`, at most to the end of one command line, and carries that out.
+    /// Reads what was typed until `now`, at most to the end of one command line, and carries that out.
     pub(crate) fn serve(
         &mut self,
-        iteration: Instant,
+        now: Instant,
         agent: &mut Agent,
         out: &mut Outbox,
     ) -> ConsoleOutcome {
@@ -142,51 +142,51 @@ impl Console {
             self.mode = Mode::Line;
             return ConsoleOutcome::Done(Duration::ZERO);
         }
-        let mut turn = Turn::new(iteration, self.costs.clone(), agent, out);
+        let mut iteration = ConsoleIteration::new(now, self.costs.clone(), agent, out);
         if let Mode::Upload(upload) = &mut self.mode {
-            let progress = upload.wait(iteration, &mut turn);
-            self.uploaded(progress, &mut turn);
+            let progress = upload.wait(now, &mut iteration);
+            self.uploaded(progress, &mut iteration);
         }
-        while self.typed.front().is_some_and(|(at, _)| *at <= iteration) {
+        while self.typed.front().is_some_and(|(at, _)| *at <= now) {
             let Some((_, byte)) = self.typed.pop_front() else {
                 break;
             };
-            turn.spend(self.costs.character_ps);
-            if self.key(byte, &mut turn) {
+            iteration.spend(self.costs.character_ps);
+            if self.key(byte, &mut iteration) {
                 break;
             }
         }
-        turn.finish()
+        iteration.finish()
     }
 
     /// Handles a character, and returns whether it has completed a command line.
-    fn key(&mut self, byte: u8, turn: &mut Turn) -> bool {
+    fn key(&mut self, byte: u8, iteration: &mut ConsoleIteration) -> bool {
         match &mut self.mode {
             Mode::Silent => {
                 self.mode = Mode::Line;
-                turn.print(text::BANNER);
-                self.prompt(turn);
+                iteration.print(text::BANNER);
+                self.prompt(iteration);
                 false
             }
             Mode::Trace => {
                 self.mode = Mode::Line;
-                turn.line("Trace stopped");
-                self.prompt(turn);
+                iteration.line("Trace stopped");
+                self.prompt(iteration);
                 false
             }
             Mode::Upload(upload) => {
-                let progress = upload.byte(byte, turn);
-                self.uploaded(progress, turn);
+                let progress = upload.byte(byte, iteration);
+                self.uploaded(progress, iteration);
                 false
             }
-            Mode::Line => match self.line.key(byte, turn) {
+            Mode::Line => match self.line.key(byte, iteration) {
                 Edit::Going => false,
                 Edit::Entered(line) => {
-                    turn.line("");
-                    turn.spend(self.costs.command_ps);
-                    self.command(&line, turn);
-                    if matches!(self.mode, Mode::Line) && !turn.restarts() {
-                        self.prompt(turn);
+                    iteration.line("");
+                    iteration.spend(self.costs.command_ps);
+                    self.command(&line, iteration);
+                    if matches!(self.mode, Mode::Line) && !iteration.restarts() {
+                        self.prompt(iteration);
                     }
                     true
                 }
@@ -194,12 +194,12 @@ impl Console {
         }
     }
 
-    fn command(&mut self, line: &str, turn: &mut Turn) {
+    fn command(&mut self, line: &str, iteration: &mut ConsoleIteration) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(WORDS).collect();
         let known = match words.as_slice() {
             [] => true,
             ["help"] => {
-                turn.print(text::HELP);
+                iteration.print(text::HELP);
                 true
             }
             ["exit"] if self.context != Context::Root => {
@@ -207,38 +207,38 @@ impl Console {
                 true
             }
             words => match self.context {
-                Context::Root => self.root_command(words, turn),
-                Context::Config => self.config_command(words, turn),
-                Context::OpenFlow => Self::openflow_command(&mut self.settings, words, turn),
-                Context::Debug => self.debug_command(words, turn),
+                Context::Root => self.root_command(words, iteration),
+                Context::Config => self.config_command(words, iteration),
+                Context::OpenFlow => Self::openflow_command(&mut self.settings, words, iteration),
+                Context::Debug => self.debug_command(words, iteration),
             },
         };
         if !known {
-            turn.line("Unknown command");
+            iteration.line("Unknown command");
         }
     }
 
-    fn prompt(&self, turn: &mut Turn) {
+    fn prompt(&self, iteration: &mut ConsoleIteration) {
         let context = match self.context {
             Context::Root => "",
             Context::Config => "(config)",
             Context::OpenFlow => "(openflow)",
             Context::Debug => "(debug)",
         };
-        turn.print(&format!("{}{context}# ", self.settings.name));
+        iteration.print(&format!("{}{context}# ", self.settings.name));
     }
 
-    fn uploaded(&mut self, progress: UploadProgress, turn: &mut Turn) {
+    fn uploaded(&mut self, progress: UploadProgress, iteration: &mut ConsoleIteration) {
         match progress {
             UploadProgress::Going => {}
             UploadProgress::Complete => {
-                turn.line("Firmware upload complete: the checksum is right");
-                turn.restart();
+                iteration.line("Firmware upload complete: the checksum is right");
+                iteration.restart();
             }
             UploadProgress::Failed(reason) => {
                 self.mode = Mode::Line;
-                turn.line(&format!("Firmware upload failed: {reason}"));
-                self.prompt(turn);
+                iteration.line(&format!("Firmware upload failed: {reason}"));
+                self.prompt(iteration);
             }
         }
     }
@@ -264,14 +264,14 @@ impl Console {
             ("not allowed", now.dropped_policy - before.dropped_policy),
         ];
         let since = at.saturating_since(self.powered_up).as_nanos();
-        let mut turn = Turn::new(at, self.costs.clone(), agent, out);
+        let mut iteration = ConsoleIteration::new(at, self.costs.clone(), agent, out);
         let (seconds, micros) = (since / 1_000_000_000, since / 1_000 % 1_000_000);
-        turn.print(&format!("{seconds}.{micros:06} {what}"));
+        iteration.print(&format!("{seconds}.{micros:06} {what}"));
         for (outcome, count) in outcomes.iter().filter(|(_, count)| *count > 0) {
-            turn.print(&format!(", {outcome} {count}"));
+            iteration.print(&format!(", {outcome} {count}"));
         }
-        turn.line("");
-        match turn.finish() {
+        iteration.line("");
+        match iteration.finish() {
             ConsoleOutcome::Done(busy) | ConsoleOutcome::Restart(busy) => busy,
         }
     }

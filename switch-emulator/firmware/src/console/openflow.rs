@@ -1,7 +1,7 @@
 //! Commands of the context `openflow`.
 
 use super::flows::show_flows;
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 use super::Console;
 use crate::openflow::ConnectionState;
 use crate::settings::Settings;
@@ -10,20 +10,20 @@ impl Console {
     pub(super) fn openflow_command(
         settings: &mut Settings,
         words: &[&str],
-        turn: &mut Turn,
+        iteration: &mut ConsoleIteration,
     ) -> bool {
         match words {
-            ["show", "status"] => show_status(turn),
-            ["show", "tables"] => show_tables(turn),
-            ["show", "flows"] => show_flows(turn),
+            ["show", "status"] => show_status(iteration),
+            ["show", "tables"] => show_tables(iteration),
+            ["show", "flows"] => show_flows(iteration),
             // Both belong to OpenFlow 1.3, and are always shown empty (`docs/console.md`).
-            ["show", "meters"] => turn.line("No meters installed"),
-            ["show", "groups"] => turn.line("No groups installed"),
-            ["enable"] => enable(settings, true, turn),
-            ["disable"] => enable(settings, false, turn),
+            ["show", "meters"] => iteration.line("No meters installed"),
+            ["show", "groups"] => iteration.line("No groups installed"),
+            ["enable"] => enable(settings, true, iteration),
+            ["disable"] => enable(settings, false, iteration),
             ["clear", "flows"] => {
-                let count = turn.agent.clear_flows();
-                turn.line(&format!("{count} flow(s) deleted"));
+                let count = iteration.agent.clear_flows();
+                iteration.line(&format!("{count} flow(s) deleted"));
             }
             _ => return false,
         }
@@ -31,52 +31,52 @@ impl Console {
     }
 }
 
-fn enable(settings: &mut Settings, enabled: bool, turn: &mut Turn) {
+fn enable(settings: &mut Settings, enabled: bool, iteration: &mut ConsoleIteration) {
     settings.openflow_enabled = enabled;
-    let now = turn.reached();
-    turn.agent.set_enabled(now, enabled, turn.out);
+    let now = iteration.reached();
+    iteration.agent.set_enabled(now, enabled, iteration.out);
     let state = if enabled { "Enabled" } else { "Disabled" };
-    turn.line(&format!("OpenFlow {state}"));
+    iteration.line(&format!("OpenFlow {state}"));
 }
 
-fn show_status(turn: &mut Turn) {
-    let state = match turn.agent.connection_state() {
+fn show_status(iteration: &mut ConsoleIteration) {
+    let state = match iteration.agent.connection_state() {
         ConnectionState::Connected => "Connected",
         ConnectionState::Disconnected => "Disconnected",
         ConnectionState::Disabled => "Disabled",
     };
-    turn.rule();
-    turn.line("OpenFlow Status");
-    turn.line(&format!(" Status: {state}"));
-    let version = match turn.agent.version() {
+    iteration.rule();
+    iteration.line("OpenFlow Status");
+    iteration.line(&format!(" Status: {state}"));
+    let version = match iteration.agent.version() {
         0 => None,
         1 => Some("1.0 (0x01)"),
         _ => Some("1.3 (0x04)"),
     };
     if let Some(version) = version {
-        turn.line(&format!(" Version: {version}"));
-        turn.line(" No tables: 1");
-        show_counts(turn);
+        iteration.line(&format!(" Version: {version}"));
+        iteration.line(" No tables: 1");
+        show_counts(iteration);
     }
-    turn.rule();
+    iteration.rule();
 }
 
-fn show_tables(turn: &mut Turn) {
-    if turn.agent.table().count() == 0 {
-        return turn.line("No flows installed");
+fn show_tables(iteration: &mut ConsoleIteration) {
+    if iteration.agent.table().count() == 0 {
+        return iteration.line("No flows installed");
     }
-    turn.rule();
-    turn.line("Table: 0");
-    show_counts(turn);
-    let bytes = turn.agent.table().bytes();
-    turn.line(&format!(" Bytes: {bytes}"));
-    turn.rule();
+    iteration.rule();
+    iteration.line("Table: 0");
+    show_counts(iteration);
+    let bytes = iteration.agent.table().bytes();
+    iteration.line(&format!(" Bytes: {bytes}"));
+    iteration.rule();
 }
 
-fn show_counts(turn: &mut Turn) {
-    let table = turn.agent.table();
+fn show_counts(iteration: &mut ConsoleIteration) {
+    let table = iteration.agent.table();
     let (flows, lookups, matched) = (table.count(), table.lookups(), table.matched());
-    turn.line(&format!(" Flows: {flows}"));
-    turn.line(&format!(" Lookups: {lookups}"));
-    turn.line(&format!(" Matches: {matched}"));
+    iteration.line(&format!(" Flows: {flows}"));
+    iteration.line(&format!(" Lookups: {lookups}"));
+    iteration.line(&format!(" Matches: {matched}"));
 }

@@ -3,7 +3,7 @@
 //! The last four bytes of the file are the sum of all bytes before, big-endian. A file that passes is thrown away,
 //! because the emulator runs a firmware of its own; the board restarts as the real one does.
 
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 use crate::time::{Duration, Instant};
 
 const START: u8 = 0x01;
@@ -19,7 +19,7 @@ const CHECKSUM_BYTES: usize = 4;
 /// Half of the CPU's flash, where the firmware puts the new one before it takes it over.
 const MOST_BLOCKS: u32 = 256 * 1024 / DATA_BYTES as u32;
 /// Silence after which the sender is asked again, and how often.
-const PATIENCE: Duration = Duration::from_millis(3_000);
+const RX_TIMEOUT: Duration = Duration::from_millis(3_000);
 const MOST_REQUESTS: u32 = 20;
 
 /// How an upload goes.
@@ -62,7 +62,11 @@ impl Upload {
     }
 
     /// Asks the sender if it was silent for too long.
-    pub(super) fn wait(&mut self, now: Instant, turn: &mut Turn) -> UploadProgress {
+    pub(super) fn wait(
+        &mut self,
+        now: Instant,
+        iteration: &mut ConsoleIteration,
+    ) -> UploadProgress {
         if now < self.due_at {
             return UploadProgress::Going;
         }
@@ -71,18 +75,18 @@ impl Upload {
         }
         self.requests += 1;
         self.block.clear();
-        self.due_at = now + PATIENCE;
-        turn.send(&[REFUSE]);
+        self.due_at = now + RX_TIMEOUT;
+        iteration.send(&[REFUSE]);
         UploadProgress::Going
     }
 
     /// Handles a byte of the sender.
-    pub(super) fn byte(&mut self, byte: u8, turn: &mut Turn) -> UploadProgress {
-        self.due_at = turn.reached() + PATIENCE;
+    pub(super) fn byte(&mut self, byte: u8, iteration: &mut ConsoleIteration) -> UploadProgress {
+        self.due_at = iteration.reached() + RX_TIMEOUT;
         if self.block.is_empty() {
             match byte {
                 START => {}
-                END => return self.end(turn),
+                END => return self.end(iteration),
                 CANCEL => return UploadProgress::Failed("cancelled"),
                 _ => return UploadProgress::Going,
             }
@@ -92,20 +96,20 @@ impl Upload {
             return UploadProgress::Going;
         }
         let block = std::mem::take(&mut self.block);
-        self.take(&block, turn)
+        self.take(&block, iteration)
     }
 
-    fn take(&mut self, block: &[u8], turn: &mut Turn) -> UploadProgress {
+    fn take(&mut self, block: &[u8], iteration: &mut ConsoleIteration) -> UploadProgress {
         let data = &block[3..3 + DATA_BYTES];
         let sum = data.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
         if block[1] != !block[2] || sum != block[BLOCK_BYTES - 1] {
-            turn.send(&[REFUSE]);
+            iteration.send(&[REFUSE]);
             return UploadProgress::Going;
         }
         self.requests = 0;
         if block[1] == (self.blocks + 1) as u8 {
             if self.blocks == MOST_BLOCKS {
-                turn.send(&[CANCEL, CANCEL]);
+                iteration.send(&[CANCEL, CANCEL]);
                 return UploadProgress::Failed("the file is larger than 256 KiB");
             }
             self.blocks += 1;
@@ -115,15 +119,15 @@ impl Upload {
                 self.tail[CHECKSUM_BYTES - 1] = *byte;
             }
         } else if block[1] != self.blocks as u8 {
-            turn.send(&[CANCEL, CANCEL]);
+            iteration.send(&[CANCEL, CANCEL]);
             return UploadProgress::Failed("a block is missing");
         }
-        turn.send(&[ACKNOWLEDGE]);
+        iteration.send(&[ACKNOWLEDGE]);
         UploadProgress::Going
     }
 
-    fn end(&self, turn: &mut Turn) -> UploadProgress {
-        turn.send(&[ACKNOWLEDGE]);
+    fn end(&self, iteration: &mut ConsoleIteration) -> UploadProgress {
+        iteration.send(&[ACKNOWLEDGE]);
         if self.blocks > 0 && self.sum == u32::from_be_bytes(self.tail) {
             UploadProgress::Complete
         } else {

@@ -1,6 +1,6 @@
 //! Commands on VLANs. They change the configuration only; the ports follow after a restart.
 
-use super::turn::Turn;
+use super::iteration::ConsoleIteration;
 use super::Console;
 use crate::port::PortNumber;
 use crate::settings::{VlanError, VlanKind, NAME_BYTES};
@@ -9,7 +9,11 @@ use crate::settings::{VlanError, VlanKind, NAME_BYTES};
 const HIGHEST_ID: u16 = 4_094;
 
 impl Console {
-    pub(super) fn vlan_command(&mut self, words: &[&str], turn: &mut Turn) -> bool {
+    pub(super) fn vlan_command(
+        &mut self,
+        words: &[&str],
+        iteration: &mut ConsoleIteration,
+    ) -> bool {
         let vlans = &mut self.settings.vlans;
         let done = match words {
             ["add", "vlan", id, name] => vlan_id(id).and_then(|id| {
@@ -26,7 +30,7 @@ impl Console {
                     "openflow" => VlanKind::OpenFlow,
                     "native" => VlanKind::Native,
                     _ => {
-                        turn.line("Invalid VLAN type, use openflow or native");
+                        iteration.line("Invalid VLAN type, use openflow or native");
                         return true;
                     }
                 };
@@ -40,7 +44,7 @@ impl Console {
                     "tagged" => true,
                     "untagged" => false,
                     _ => {
-                        turn.line("Invalid tag state, use tagged or untagged");
+                        iteration.line("Invalid tag state, use tagged or untagged");
                         return true;
                     }
                 };
@@ -50,7 +54,7 @@ impl Console {
                 })
             }
             ["add", "vlan-port", id, port] => {
-                let Some(port) = port_number(port, turn) else {
+                let Some(port) = port_number(port, iteration) else {
                     return true;
                 };
                 vlan_id(id).and_then(|id| {
@@ -59,7 +63,7 @@ impl Console {
                 })
             }
             ["delete", "vlan-port", port] => {
-                let Some(port) = port_number(port, turn) else {
+                let Some(port) = port_number(port, iteration) else {
                     return true;
                 };
                 vlans.delete_port(port);
@@ -67,7 +71,7 @@ impl Console {
             }
             _ => return false,
         };
-        turn.line(match &done {
+        iteration.line(match &done {
             Ok(confirmation) => confirmation,
             Err(VlanError::NoSlot) => "There are no more VLAN slots",
             Err(VlanError::UnknownId) => "Unknown VLAN ID",
@@ -76,19 +80,19 @@ impl Console {
         true
     }
 
-    pub(super) fn show_vlans(&self, turn: &mut Turn) {
-        turn.line(&format!("{:<8}{:<19}{:<12}Tag", "VLAN ID", "Name", "Type"));
-        turn.rule();
+    pub(super) fn show_vlans(&self, iteration: &mut ConsoleIteration) {
+        iteration.line(&format!("{:<8}{:<19}{:<12}Tag", "VLAN ID", "Name", "Type"));
+        iteration.rule();
         for vlan in self.settings.vlans.active() {
             let tag = if vlan.tagged { "Tagged" } else { "Untagged" };
             let name = format!("'{}'", vlan.name);
-            turn.line(&format!(
+            iteration.line(&format!(
                 "{:<8}{name:<19}{:<12}{tag}",
                 vlan.id,
                 vlan.kind.text()
             ));
         }
-        turn.rule();
+        iteration.rule();
     }
 }
 
@@ -98,10 +102,10 @@ fn vlan_id(text: &str) -> Result<u16, VlanError> {
     id.ok_or(VlanError::UnknownId)
 }
 
-fn port_number(text: &str, turn: &mut Turn) -> Option<PortNumber> {
+fn port_number(text: &str, iteration: &mut ConsoleIteration) -> Option<PortNumber> {
     let port = text.parse().ok().and_then(PortNumber::new);
     if port.is_none() {
-        turn.line("Invalid port, use 1 to 4");
+        iteration.line("Invalid port, use 1 to 4");
     }
     port
 }

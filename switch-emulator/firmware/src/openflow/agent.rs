@@ -6,7 +6,7 @@ use super::clock::Timekeeping;
 use super::config::{AgentConfig, SessionConfig};
 use super::connection::Connection;
 use super::flow_cache::{DeferredCounters, FlowCache, TableKind};
-use super::ports::Ports;
+use super::ports::AgentPorts;
 use super::rx_buffer::RxBuffer;
 use super::session::Session;
 use super::tables::Tables;
@@ -47,7 +47,7 @@ pub(crate) struct Agent {
     pub(super) session: Session,
     pub(super) costs: Arc<Costs>,
     pub(super) tables: Tables,
-    pub(super) ports: Ports,
+    pub(super) ports: AgentPorts,
     pub(super) rx: RxBuffer,
     pub(super) session_config: SessionConfig,
     /// Negotiated version; 0 before the controller's HELLO.
@@ -66,7 +66,7 @@ impl Agent {
             config: AgentConfig::new(profile, config),
             tables: Tables::new(profile, config, &costs),
             costs,
-            ports: Ports::new(),
+            ports: AgentPorts::new(),
             time: Timekeeping::new(config.quirks),
             rx: RxBuffer::new(),
             session_config: SessionConfig::new(),

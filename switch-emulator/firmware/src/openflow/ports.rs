@@ -6,7 +6,7 @@ use crate::random::RandomBytes;
 
 /// Ports as the agent knows them.
 #[derive(Debug)]
-pub(super) struct Ports {
+pub(super) struct AgentPorts {
     /// Configuration set by `PORT_MOD`; by the specification only.
     pub(super) config: [u32; PORTS],
     pub(super) link_up: PortMask,
@@ -22,7 +22,7 @@ pub(super) struct Ports {
     pub(super) counted: usize,
 }
 
-impl Ports {
+impl AgentPorts {
     pub(super) const fn new() -> Self {
         const NONE: HardwareCounters = HardwareCounters {
             received_bytes: 0,

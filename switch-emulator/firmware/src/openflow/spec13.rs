@@ -12,7 +12,7 @@ use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
 use crate::openflow13::spec::{
-    error, PacketInReason, Ports, Removed, SpecEffect, SpecRefusal, SpecRun,
+    error, PacketInReason, PortSets, Removed, SpecEffect, SpecRefusal, SpecRun,
 };
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
@@ -80,8 +80,8 @@ impl Agent {
         self.session_config.switch_config = FIRST_SWITCH_CONFIG;
     }
 
-    fn ports13(&self) -> Ports {
-        Ports {
+    fn ports13(&self) -> PortSets {
+        PortSets {
             all: self.config.openflow_ports,
             forwarding: self.ports.without(
                 self.config.openflow_ports,

@@ -4,7 +4,7 @@
 use super::agent::{Agent, VERSION_1_3};
 use super::config::AgentConfig;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
-use super::ports::Ports;
+use super::ports::AgentPorts;
 use super::wire::{message, message13, MessageBuilder, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
@@ -441,7 +441,7 @@ pub(super) const fn flooded_by_packet_out(in_port: u32) -> u8 {
 /// The board's ports, for multipart replies.
 struct BoardPorts<'a> {
     config: &'a AgentConfig,
-    ports: &'a mut Ports,
+    ports: &'a mut AgentPorts,
     out: &'a Outbox,
 }
 

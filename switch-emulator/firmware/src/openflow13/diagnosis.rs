@@ -3,7 +3,7 @@
 use super::groups::Groups;
 use super::matching::{compile, field, fields, Oxm, Test};
 use super::meters::Meters;
-use super::spec::{check_entry, check_group, Ids, OxmMatch, Ports};
+use super::spec::{check_entry, check_group, Ids, OxmMatch, PortSets};
 use super::table::{self, padded, Entry13, EntryView13, FlowMod13, TABLES};
 use super::Switch13;
 use crate::bytes::{be16, be32, be64};
@@ -234,8 +234,8 @@ fn is_same(entry: &Entry13, list: &[Oxm], wanted: &OxmMatch) -> bool {
 }
 
 /// The ports as the checks of the specification take them.
-const fn known(ports: PortMask) -> Ports {
-    Ports {
+const fn known(ports: PortMask) -> PortSets {
+    PortSets {
         all: ports,
         forwarding: ports,
         live: ports,

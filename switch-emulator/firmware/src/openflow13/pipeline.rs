@@ -78,7 +78,7 @@ pub(crate) const fn tail_bit(port: u32) -> u8 {
 
 /// How a list of actions goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
+enum ListProgress {
     On,
     Hangs,
 }
@@ -158,7 +158,7 @@ impl Switch13 {
                 checksums_due: false,
             };
             for action in &program.actions {
-                if self.perform(*action, &mut rewriter, &context, &mut run) == Flow::Hangs {
+                if self.perform(*action, &mut rewriter, &context, &mut run) == ListProgress::Hangs {
                     run.hang = Some(Hang::Action);
                     return run;
                 }
@@ -184,7 +184,7 @@ impl Switch13 {
         rewriter: &mut Rewriter13,
         context: &Context13,
         run: &mut PipelineRun,
-    ) -> Flow {
+    ) -> ListProgress {
         match action {
             Action13::Output { port, max_bytes } => output(port, max_bytes, rewriter, context, run),
             Action13::Group(id) => {
@@ -194,12 +194,12 @@ impl Switch13 {
                         Action13::Output { port, max_bytes } => {
                             output(port, max_bytes, rewriter, context, run);
                         }
-                        Action13::Hang => return Flow::Hangs,
+                        Action13::Hang => return ListProgress::Hangs,
                         _ => {} // skipped (quirk 167)
                     }
                 }
             }
-            Action13::Hang => return Flow::Hangs,
+            Action13::Hang => return ListProgress::Hangs,
             _ => {
                 freeze(run, rewriter.frame);
                 run.cost_ps += rewriting_ps(action, rewriter, context.costs);
@@ -210,7 +210,7 @@ impl Switch13 {
                 }
             }
         }
-        Flow::On
+        ListProgress::On
     }
 }
 

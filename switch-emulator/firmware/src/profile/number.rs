@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 /// Where a number comes from.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Source {
+enum NumberSource {
     Paper,
     Fit,
     Count,
@@ -23,7 +23,7 @@ enum Source {
 struct Sourced<T> {
     value: T,
     #[expect(dead_code, reason = "read to refuse an unknown source")]
-    source: Source,
+    source: NumberSource,
     #[expect(
         dead_code,
         reason = "read to refuse a range that is no pair of such numbers"

@@ -2,7 +2,7 @@
 
 use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
 use super::spec::Spec;
-use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
+use super::{field, Block, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::bytes::be16;
 use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
@@ -204,7 +204,7 @@ impl FlowTable {
             Some((place, packets, bytes)) if place == index => (packets, bytes),
             _ => (0, 0),
         };
-        self.entries.push(Entry {
+        self.entries.push(TableEntry {
             head,
             slots,
             actions: Actions::read(&[]),

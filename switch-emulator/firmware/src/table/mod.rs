@@ -69,7 +69,7 @@ pub struct Flow {
 
 /// One entry.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     /// Block with the head of the `FLOW_MOD`.
     head: Block,
     /// Block with the action slots.
@@ -120,7 +120,7 @@ pub(crate) struct FlowTable {
     quirks: Quirks,
     costs: Arc<Costs>,
     memory: Memory,
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
     search: Search,
     /// Addresses of the action blocks by index, with those of former entries behind the last one.
     slot_addresses: Vec<u32>,
@@ -262,7 +262,7 @@ impl FlowTable {
         self.views().map(|view| view.flow()).collect()
     }
 
-    fn head(&self, entry: &Entry) -> &[u8] {
+    fn head(&self, entry: &TableEntry) -> &[u8] {
         self.memory.read(entry.head, FLOW_MOD_BYTES)
     }
 

@@ -2,7 +2,7 @@
 //! the firmware's. The table has the same size and four action slots for each entry.
 
 use super::message::{FlowMod, Refusal, RemovedFlow};
-use super::{field, Entry, Expired, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
+use super::{field, Expired, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::flow_removed_reason::FlowRemovedReason;
@@ -175,7 +175,7 @@ impl FlowTable {
         };
         self.memory.write(head_block, 0, head);
         self.memory.write(slots, 0, &slots_bytes);
-        self.entries.push(Entry {
+        self.entries.push(TableEntry {
             head: head_block,
             slots,
             actions: Actions::read(&[]),

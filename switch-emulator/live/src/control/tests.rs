@@ -6,7 +6,7 @@ use std::time::Instant as Deadline;
 use super::*;
 
 /// A thread that has no core for a while is no fault.
-const PATIENCE: Timeout = Timeout::from_secs(60);
+const LINE_TIMEOUT: Timeout = Timeout::from_secs(60);
 
 struct Bench {
     listener: TcpListener,
@@ -60,7 +60,7 @@ impl Bench {
 
     #[track_caller]
     fn notice(&mut self) -> Notice {
-        let deadline = Deadline::now() + PATIENCE;
+        let deadline = Deadline::now() + LINE_TIMEOUT;
         loop {
             if let Some(notice) = self.port.notice() {
                 return notice;
@@ -72,7 +72,7 @@ impl Bench {
 
     #[track_caller]
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line").text
+        self.lines.recv_timeout(LINE_TIMEOUT).expect("a line").text
     }
 
     #[track_caller]

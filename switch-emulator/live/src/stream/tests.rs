@@ -98,9 +98,9 @@ fn garbage_passes_as_it_is_and_the_next_read_begins_anew() {
 fn an_unfinished_message_is_given_up_after_a_while() {
     let mut cutter = StreamCutter::new();
     cutter.read(NOW, &message(200)[..80], 1);
-    assert_eq!(cutter.deadline(), Some(NOW + PATIENCE));
+    assert_eq!(cutter.deadline(), Some(NOW + FLUSH_TIMEOUT));
     assert_eq!(cutter.give_up(NOW), Cut::default());
-    let cut = cutter.give_up(NOW + PATIENCE);
+    let cut = cutter.give_up(NOW + FLUSH_TIMEOUT);
     assert_eq!(
         (lengths(&cut), cut.remarks),
         (vec![80], vec![Remark::UnfinishedMessage])
@@ -153,7 +153,7 @@ proptest! {
         let mut cutter = StreamCutter::new();
         let mut segments: Vec<Vec<u8>> =
             reads(&stream, &cuts).into_iter().flat_map(|read| cutter.read(NOW, read, 1).segments).collect();
-        segments.extend(cutter.give_up(NOW + PATIENCE).segments);
+        segments.extend(cutter.give_up(NOW + FLUSH_TIMEOUT).segments);
         prop_assert!(segments.iter().all(|s| !s.is_empty() && s.len() <= SEGMENT_BYTES));
         prop_assert_eq!(segments.concat(), stream);
         prop_assert_eq!(cutter.deadline(), None);

@@ -1,8 +1,8 @@
 use super::*;
 
-fn flows() -> (Vec<Flow>, Identities) {
+fn flows() -> (Vec<TrafficFlow>, Identities) {
     let flow = |id, length, from, to| {
-        Flow::new(
+        TrafficFlow::new(
             id,
             vec![0xee; length],
             50,
@@ -20,7 +20,7 @@ fn flows() -> (Vec<Flow>, Identities) {
     (flows, identities)
 }
 
-fn received_ns(flow: &Flow) -> Vec<i64> {
+fn received_ns(flow: &TrafficFlow) -> Vec<i64> {
     flow.records.clone().take(flow.recorded()).1
 }
 
@@ -47,7 +47,7 @@ fn frames_are_certain_unless_they_may_have_anothers_identifier() {
     assert!((0..3).all(|index| identities.are_identifiable(&flows, index)));
     let flow = |id, frame, offset| {
         let conformance = ConformanceChecker::new(1e9, 1e6);
-        Flow::new(id, frame, offset, true, (0, None), conformance)
+        TrafficFlow::new(id, frame, offset, true, (0, None), conformance)
     };
     // Flow 2 is looked for at byte 20 first, where some frames of flow 1 have the same bytes.
     for (at_byte_20, is_identifiable) in [([0, 0, 0, 2], false), ([0, 0, 0, 3], true)] {

@@ -17,7 +17,7 @@ use super::{DropCounters, QueuedFrame};
 const FULL_FRAME_BYTES: u64 = 1_514;
 
 #[derive(Debug)]
-struct Entry {
+struct WaitingFrame {
     came_ns: u64,
     frame: QueuedFrame,
 }
@@ -25,7 +25,7 @@ struct Entry {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct LeafQueue {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<WaitingFrame>,
     bytes: u64,
     limit: usize,
     late_after_ns: Option<u64>,
@@ -91,7 +91,7 @@ impl LeafQueue {
             return;
         }
         self.bytes += frame.frame_bytes();
-        self.entries.push_back(Entry {
+        self.entries.push_back(WaitingFrame {
             came_ns: now_ns,
             frame,
         });
@@ -102,7 +102,7 @@ impl LeafQueue {
         let Some(after_ns) = self.late_after_ns else {
             return;
         };
-        let is_late = |entry: &Entry| entry.came_ns.saturating_add(after_ns) < now_ns;
+        let is_late = |entry: &WaitingFrame| entry.came_ns.saturating_add(after_ns) < now_ns;
         while self.entries.front().is_some_and(is_late) {
             self.take();
             self.dropped.policed += 1;
@@ -125,7 +125,7 @@ impl LeafQueue {
         Some(entry.frame)
     }
 
-    fn take(&mut self) -> Option<Entry> {
+    fn take(&mut self) -> Option<WaitingFrame> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.frame.frame_bytes();
         Some(entry)

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::{Run, Timer};
 use crate::controller::SEGMENT_SPACING_NS;
-use crate::device::Report;
+use crate::device::DeviceReport;
 use crate::error::Error;
 use crate::inbox::InFlightFrame;
 use crate::link::size_on_wire;
@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::result::RunEvent;
 
 /// By then a board on a network has reached its controller.
-const CONNECT_PATIENCE_NS: u64 = 30_000_000_000;
+const CONNECT_TIMEOUT_NS: u64 = 30_000_000_000;
 
 impl Network {
     /// Lets the controller of a board on a network send `segments`, 10 ms apart. Returns the board's messages.
@@ -28,8 +28,8 @@ impl Network {
                 "board {name:?} has no controller at its native ports: add_controller() and connect() it there"
             )));
         };
-        let patience_ns = self.now_ns() + CONNECT_PATIENCE_NS;
-        let mut run = Run::new(self, patience_ns);
+        let deadline_ns = self.now_ns() + CONNECT_TIMEOUT_NS;
+        let mut run = Run::new(self, deadline_ns);
         let heard = |run: &Run| run.net.controllers[controller].is_heard(run.now_ns, address);
         while !heard(&run) {
             if !run.step() {
@@ -73,7 +73,7 @@ impl Run<'_> {
                 let boards = &mut self.net.boards;
                 if let Some(node) = boards.iter_mut().find(|node| node.name == board) {
                     let at_ns = at_ns.saturating_add_unsigned(self.begin_ns);
-                    let report = Report { text, is_deviation };
+                    let report = DeviceReport { text, is_deviation };
                     node.session.events.push((at_ns.unsigned_abs(), report));
                 }
             }

@@ -22,7 +22,7 @@ const BLOCKS: usize = 3;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Source and destination port of TCP.
-type Ports = (u16, u16);
+type PortPair = (u16, u16);
 
 /// Content of a frame of a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) enum TransferPacket {
 pub(super) struct Packets {
     ethernet: EthernetRepr,
     addresses: (Ipv4Address, Ipv4Address),
-    ports: Ports,
+    ports: PortPair,
     payload: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl Packets {
     }
 
     /// Returns ports of frames with data, or of acknowledgements.
-    fn ports(&self, data: bool) -> Ports {
+    fn ports(&self, data: bool) -> PortPair {
         if data {
             self.ports
         } else {

@@ -3,7 +3,7 @@
 use super::super::instructions::ports;
 use super::fields::{kind, number, KnownFields, MPLS, PBB, VLAN, VLAN_PRESENT};
 use super::packet::ParsedPacket;
-use super::{error, Ids, Ports, SpecRefusal};
+use super::{error, Ids, PortSets, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::openflow13::matching::field;
 
@@ -35,7 +35,7 @@ pub(super) enum SpecAction {
 /// Scope of a list of actions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
-    pub(super) ports: Ports,
+    pub(super) ports: PortSets,
     /// None inside of a group, where other groups may not be named.
     pub(super) groups: Option<&'a dyn Ids>,
     /// Whether a frame may be sent to the tables: in a `PACKET_OUT`.

@@ -4,7 +4,7 @@ use super::actions::Scope;
 use super::fields::OxmMatch;
 use super::groups::SpecGroup;
 use super::instructions::SpecProgram;
-use super::{error, Ids, Ports, SpecRefusal};
+use super::{error, Ids, PortSets, SpecRefusal};
 use crate::openflow13::table::{field, TABLES};
 use crate::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::time::Instant;
 /// # Errors
 ///
 /// Type and code of the error that OpenFlow 1.3.4 asks for.
-pub(in super::super) fn check_group(message: &[u8], ports: Ports) -> Result<(), SpecRefusal> {
+pub(in super::super) fn check_group(message: &[u8], ports: PortSets) -> Result<(), SpecRefusal> {
     SpecGroup::read(message, ports, Instant::ZERO).map(|_| ())
 }
 
@@ -24,7 +24,7 @@ pub(in super::super) fn check_group(message: &[u8], ports: Ports) -> Result<(), 
 /// Type and code of the error that OpenFlow 1.3.4 asks for.
 pub(in super::super) fn check_entry(
     message: &[u8],
-    ports: Ports,
+    ports: PortSets,
     groups: &dyn Ids,
     meters: &dyn Ids,
 ) -> Result<OxmMatch, SpecRefusal> {

@@ -9,7 +9,7 @@ use super::groups::SpecGroups;
 use super::instructions::SpecProgram;
 use super::meters::SpecMeters;
 use super::packet::ParsedPacket;
-use super::{error, Ports, SpecRefusal};
+use super::{error, PortSets, SpecRefusal};
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::openflow13::matching::field as oxm;
@@ -213,7 +213,7 @@ pub(super) struct Flows {
 /// References that the entries of a message may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
-    pub(super) ports: Ports,
+    pub(super) ports: PortSets,
     pub(super) groups: &'a SpecGroups,
     pub(super) meters: &'a SpecMeters,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
-use super::{error, Ids, Ports, SpecRefusal};
+use super::{error, Ids, PortSets, SpecRefusal};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -68,7 +68,7 @@ impl SpecGroups {
     pub(super) fn modify(
         &mut self,
         message: &[u8],
-        ports: Ports,
+        ports: PortSets,
         now: Instant,
     ) -> Result<Vec<u32>, SpecRefusal> {
         if message.len() < GROUP_MOD_BYTES {
@@ -102,7 +102,7 @@ impl SpecGroups {
         &mut self,
         id: u32,
         bytes: usize,
-        ports: Ports,
+        ports: PortSets,
         draw: u32,
     ) -> Vec<ActionSet> {
         let Some(group) = self.0.get_mut(&id) else {
@@ -138,7 +138,7 @@ impl Ids for SpecGroups {
 }
 
 impl SpecGroup {
-    pub(super) fn read(message: &[u8], ports: Ports, now: Instant) -> Result<Self, SpecRefusal> {
+    pub(super) fn read(message: &[u8], ports: PortSets, now: Instant) -> Result<Self, SpecRefusal> {
         let kind = match message[10] {
             0 => GroupKind::All,
             1 => GroupKind::Select,

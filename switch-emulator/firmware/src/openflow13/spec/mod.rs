@@ -114,7 +114,7 @@ pub(crate) mod error {
 
 /// The ports as the tables need to know them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ports {
+pub(crate) struct PortSets {
     /// The OpenFlow ports: those that exist for a controller.
     pub(crate) all: PortMask,
     /// Those that frames leave by: not switched off, not barred from forwarding.
@@ -123,7 +123,7 @@ pub(crate) struct Ports {
     pub(crate) live: PortMask,
 }
 
-impl Ports {
+impl PortSets {
     /// Returns whether a port with this number exists.
     fn exists(self, number: u32) -> bool {
         self.all.iter().any(|port| u32::from(port.get()) == number)
@@ -202,7 +202,7 @@ impl SpecSwitch {
     pub(crate) fn group_mod(
         &mut self,
         message: &[u8],
-        ports: Ports,
+        ports: PortSets,
         now: crate::time::Instant,
     ) -> Result<Vec<Removed>, SpecRefusal> {
         let gone = self.groups.modify(message, ports, now)?;

@@ -6,7 +6,7 @@ use super::super::table::TABLES;
 use super::actions::{self, ActionSet, Left, Scope, SpecAction};
 use super::flows::Known;
 use super::packet::ParsedPacket;
-use super::{Ports, Removed, SpecRefusal, SpecSwitch};
+use super::{PortSets, Removed, SpecRefusal, SpecSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::matched_entries::MatchedEntries;
@@ -72,7 +72,7 @@ struct SpecContext<'a> {
     table: u8,
     cookie: u64,
     reason: PacketInReason,
-    ports: Ports,
+    ports: PortSets,
     now: Instant,
     costs: &'a Costs,
 }
@@ -92,7 +92,7 @@ impl SpecSwitch {
     pub(crate) fn flow_mod(
         &mut self,
         message: &[u8],
-        ports: Ports,
+        ports: PortSets,
         now: Instant,
     ) -> super::FlowModOutcome {
         let known = Known {
@@ -114,7 +114,7 @@ impl SpecSwitch {
         &mut self,
         frame: Vec<u8>,
         in_port: u32,
-        ports: Ports,
+        ports: PortSets,
         now: Instant,
         costs: &Costs,
     ) -> SpecRun {
@@ -136,7 +136,7 @@ impl SpecSwitch {
         list: &[u8],
         frame: &[u8],
         in_port: u32,
-        ports: Ports,
+        ports: PortSets,
         now: Instant,
         costs: &Costs,
     ) -> Result<SpecRun, SpecRefusal> {
@@ -165,7 +165,7 @@ impl SpecSwitch {
     fn look_up(
         &mut self,
         packet: &mut ParsedPacket,
-        ports: Ports,
+        ports: PortSets,
         now: Instant,
         costs: &Costs,
         run: &mut SpecRun,

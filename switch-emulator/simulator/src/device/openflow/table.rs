@@ -162,7 +162,7 @@ impl Outputs {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct FlowEntry {
     /// Normalised.
     fields: Match,
     priority: u16,
@@ -175,7 +175,7 @@ struct Entry {
     from_ns: u64,
 }
 
-impl Entry {
+impl FlowEntry {
     /// Returns whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
     fn sends_to(&self, out_port: u16) -> bool {
         out_port == reserved::NONE || self.outputs.numbers.contains(&out_port)
@@ -208,7 +208,7 @@ pub(super) struct RuleTable {
     rewrites: bool,
     model: TableModel,
     handover: Handover,
-    entries: Vec<Entry>,
+    entries: Vec<FlowEntry>,
     /// How many entries of each rule of the model were deleted.
     deleted: Vec<u64>,
 }
@@ -280,7 +280,7 @@ impl RuleTable {
             Some((rule, self.deleted[rule] / one_in.0))
         });
         losing.is_none_or(|(rule, lost)| {
-            let like = |entry: &&Entry| entry.place.rule == Some(rule);
+            let like = |entry: &&FlowEntry| entry.place.rule == Some(rule);
             let there = self.entries.iter().filter(like).count() as u64;
             there + lost < WHOLE / place.share
         })
@@ -311,14 +311,14 @@ impl RuleTable {
         self.entries
             .iter()
             .filter(move |entry| wanted.covers(&entry.fields) && entry.sends_to(out_port))
-            .map(Entry::statistics)
+            .map(FlowEntry::statistics)
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
     pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), TableRefusal> {
         let wanted = Match::read(&message[MATCH_AT..]).normalised();
         let priority = be16(message, PRIORITY_AT);
-        let same = |entry: &Entry| entry.fields == wanted && entry.priority == priority;
+        let same = |entry: &FlowEntry| entry.fields == wanted && entry.priority == priority;
         match be16(message, COMMAND_AT) {
             0 => self.add(now_ns, message, wanted, priority),
             1 => self.modify(now_ns, message, wanted, priority, |entry| {
@@ -349,7 +349,8 @@ impl RuleTable {
             return Err(TableRefusal::Emergency);
         }
         let (outputs, mut place) = self.read(message, &fields)?;
-        let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
+        let overlaps =
+            |entry: &FlowEntry| entry.priority == priority && entry.fields.overlaps(&fields);
         if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
             return Err(TableRefusal::Overlap);
         }
@@ -378,7 +379,7 @@ impl RuleTable {
         });
         self.entries.insert(
             at,
-            Entry {
+            FlowEntry {
                 fields,
                 priority,
                 outputs,
@@ -397,7 +398,7 @@ impl RuleTable {
         message: &[u8],
         fields: Match,
         priority: u16,
-        selected: impl Fn(&Entry) -> bool,
+        selected: impl Fn(&FlowEntry) -> bool,
     ) -> Result<(), TableRefusal> {
         let mut changed = self.entries.clone();
         let mut found = false;
@@ -423,7 +424,7 @@ impl RuleTable {
         Ok(())
     }
 
-    fn delete(&mut self, now_ns: u64, message: &[u8], selected: impl Fn(&Entry) -> bool) {
+    fn delete(&mut self, now_ns: u64, message: &[u8], selected: impl Fn(&FlowEntry) -> bool) {
         let out_port = be16(message, OUT_PORT_AT);
         let (handover, deleted) = (&mut self.handover, &mut self.deleted);
         self.entries.retain(|entry| {
@@ -454,7 +455,7 @@ impl RuleTable {
         }
     }
 
-    fn verdict(&self, entry: &Entry, port: u8) -> Verdict {
+    fn verdict(&self, entry: &FlowEntry, port: u8) -> Verdict {
         let mut ports = entry.outputs.ports;
         if entry.outputs.all {
             ports = ports.union(PortSet::up_to(self.ports));

@@ -11,8 +11,8 @@ use super::ConsoleOutcome;
 const RULE_CHARACTERS: usize = 61;
 
 /// Output, cost and result of one console iteration.
-pub(super) struct Turn<'a> {
-    iteration: Instant,
+pub(super) struct ConsoleIteration<'a> {
+    begins_at: Instant,
     costs: ConsoleCosts,
     pub(super) agent: &'a mut Agent,
     pub(super) out: &'a mut Outbox,
@@ -22,15 +22,15 @@ pub(super) struct Turn<'a> {
     restart: bool,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ConsoleIteration<'a> {
     pub(super) const fn new(
-        iteration: Instant,
+        begins_at: Instant,
         costs: ConsoleCosts,
         agent: &'a mut Agent,
         out: &'a mut Outbox,
     ) -> Self {
         Self {
-            iteration,
+            begins_at,
             costs,
             agent,
             out,
@@ -75,7 +75,7 @@ impl<'a> Turn<'a> {
 
     /// Instant that the work has reached.
     pub(super) fn reached(&self) -> Instant {
-        self.iteration + self.waited + Duration::from_picos_rounded(self.cost_ps)
+        self.begins_at + self.waited + Duration::from_picos_rounded(self.cost_ps)
     }
 
     /// The board restarts after this turn.
@@ -93,7 +93,7 @@ impl<'a> Turn<'a> {
         if !self.text.is_empty() {
             self.out.push(reached, OutputKind::Console(self.text));
         }
-        let busy = reached - self.iteration;
+        let busy = reached - self.begins_at;
         if self.restart {
             ConsoleOutcome::Restart(busy)
         } else {
