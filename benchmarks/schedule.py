@@ -141,7 +141,7 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResu
             mine, paper = (
                 _result(
                     case,
-                    way if way == "ours" else f"{Solver.HIGHS} {way}",
+                    way if way == "ours" else f"{Solver.HIGHS} {way.replace('_', '-')}",
                     timed(find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=_SEED),
                 )
                 for way, find in WAYS.items()

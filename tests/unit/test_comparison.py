@@ -173,7 +173,7 @@ def test_a_comparison_tells_of_each_system_what_it_accepts_promises_and_suffers(
     assert findings["two_switch_loko_full_unaware_ms"] == findings["two_switch_loko_full_guarantee_ms"]
     assert findings["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
     frames, lost, late = (rows.column(name).to_pylist() for name in ("frames", "lost", "late"))
-    normal = [at for at, kind in enumerate(rows.column("kind").to_pylist()) if kind == "none"]
+    normal = [at for at, kind in enumerate(rows.column("disturbance").to_pylist()) if kind == "none"]
     assert sum(guarantee.packets for guarantee in outcome.guarantees if "TSSDN" in guarantee.system) == sum(
         frames[at] for at in normal if rows.column("system")[at].as_py() == "tssdn_switch"
     )
@@ -209,7 +209,9 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
     for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
         label = SYSTEMS[system].label
         assert counted[f"{label} on two-switch"] == sum(
-            row["frames"] for row in rows.to_pylist() if row["system"] == system and row["kind"] in deeds
+            row["frames"]
+            for row in rows.to_pylist()
+            if row["system"] == system and row["disturbance"] in deeds
         )
 
 

@@ -27,7 +27,7 @@ def rust_types(text: str) -> Iterator[str]:
 
 
 def duplicates() -> dict[tuple[str, str], list[str]]:
-    """Return the names that are defined more than once, by language (or `BINDING`) and name, with the files."""
+    """Return the names defined more than once, by language (or `BINDING`) and name, with their files."""
     files: dict[tuple[str, str], list[str]] = defaultdict(list)
     for file in sorted(file for folder in PYTHON for file in (ROOT / folder).rglob("*.py")):
         for name in python_types(file.read_text()):
