@@ -108,7 +108,7 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
                 spread_ns=interval_ns // 2,
             )
             send_paced(program, namespace, folder, [flow], elsewhere=core)
-            frames = tap.seen(outgoing=False, count=sent, patience_s=1.0)
+            frames = tap.seen(outgoing=False, count=sent, timeout_s=1.0)
             report = emulator.end()
         observed = {sequence_of(frame.data): frame.at_ns for frame in frames}
         outside, inside = errors(trace, observed)

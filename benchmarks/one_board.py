@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
 BUILD = Path(sys.prefix).parent
 """Folder of the files that set-up made: the repository, or LOKO_BUILD."""
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 SEQUENCE_OFFSET = 42
 """Offset of the number in a frame of `udp_frame`: the start of the UDP payload."""
 
@@ -98,12 +98,12 @@ class Namespace:
         self._stack.close()
 
 
-def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
     """Wait until a condition holds. Raises `TimeoutError`, which names `what` is missing."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no {what} within {patience_s} s")
+            raise TimeoutError(f"no {what} within {timeout_s} s")
         time.sleep(0.005)
 
 
@@ -129,10 +129,10 @@ class BenchmarkTap:
         """Send a frame without FCS."""
         self._sender.send(frame)
 
-    def seen(self, *, outgoing: bool, count: int, patience_s: float = 2.0) -> list[TappedFrame]:
-        """Return the frames of one direction; waits for `count` of them, at most `patience_s`."""
+    def seen(self, *, outgoing: bool, count: int, timeout_s: float = 2.0) -> list[TappedFrame]:
+        """Return the frames of one direction; waits for `count` of them, at most `timeout_s`."""
         frames: list[TappedFrame] = []
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         while len(frames) < count:
             if not select.select([self._receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 break
@@ -271,10 +271,10 @@ class BenchmarkController(ControllerEndpoint):
 
     def handshake(self) -> bytes:
         """Accept the board's connection, agree on OpenFlow 1.0 and return the FEATURES_REPLY."""
-        reply = self.features(PATIENCE_S)
+        reply = self.features(TIMEOUT_S)
         if reply is None:
             raise RunError(
-                f"controller: no board has connected to {self.address}:{self.port} in {PATIENCE_S:g} s"
+                f"controller: no board has connected to {self.address}:{self.port} in {TIMEOUT_S:g} s"
             )
         return reply
 
@@ -348,7 +348,7 @@ class BenchmarkBoards:
     def end(self) -> dict[str, Any]:
         """End the process cleanly; return its report."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(PATIENCE_S)
+        status = self.process.wait(TIMEOUT_S)
         if status != 0:
             raise RuntimeError(f"zodiac-fx ended with status {status}: {self.log()}")
         return self._report()

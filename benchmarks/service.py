@@ -32,7 +32,7 @@ from benchmarks.measure import BenchmarkError, Spread
 LAB: Final = "two-switch"
 CONNECTIONS: Final = 16
 """Number of parallel connections: as many flows as the switches' bursts allow."""
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 _PROGRAMS: Final = {
     "loko.controller.shim": "OpenFlow application",
     "loko.serve.rest_server": "REST",
@@ -117,7 +117,7 @@ def _free_port() -> int:
 
 
 def _wait_until_healthy(port: int, process: psutil.Popen, log: Path) -> None:
-    end_s = time.monotonic() + PATIENCE_S
+    end_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end_s and process.poll() is None:
         try:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)

@@ -279,7 +279,7 @@ def _print(result: LabSchedule, extended: ExtendedSchedule | None, verdict: Sche
     ]
     lines += [
         f"slower than asked: {slow.timed.id} wants a frame every"
-        f" {(slow.timed.asked_ns or 0) / NS_PER_US:.3f} us, and has one"
+        f" {(slow.timed.requested_ns or 0) / NS_PER_US:.3f} us, and has one"
         f" every {slow.every_ns / NS_PER_US:.3f} us"
         for slow in result.rate_limited_flows
     ]

@@ -60,7 +60,7 @@ class BoardAtPseudoTerminal:
             command = [self.program, "run", "--die-with-parent", self.config]
             self.process = subprocess.Popen(command, stderr=log)
         ready = self.folder / "ready"
-        wait_for(lambda: ready.exists() or self.process.poll() is not None, "a board", patience_s=30)
+        wait_for(lambda: ready.exists() or self.process.poll() is not None, "a board", timeout_s=30)
         assert self.process.poll() is None, self.log()
 
     def switch_off(self, how: signal.Signals = signal.SIGTERM) -> None:

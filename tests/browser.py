@@ -18,7 +18,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 def browser_or_skip() -> tuple[str, str]:
@@ -51,7 +51,7 @@ def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chrome = Chrome(options=options, service=Service(driver))
     try:
-        chrome.set_page_load_timeout(PATIENCE_S)
+        chrome.set_page_load_timeout(TIMEOUT_S)
         chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -72,7 +72,7 @@ class Page:
         self.wait(lambda: self.all(shows), shows)
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
-        end_s = time.monotonic() + PATIENCE_S
+        end_s = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 if condition():

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class Cluster(NamedTuple):
@@ -45,7 +45,7 @@ def cluster(
             command = [python, "-m", f"distributed.cli.{program}", "--no-dashboard", *options]
             with (folder / f"{program}.log").open("ab") as log:
                 process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=surroundings)
-            stack.callback(process.wait, PATIENCE_S)
+            stack.callback(process.wait, TIMEOUT_S)
             stack.callback(process.terminate)
             return process
 

@@ -24,7 +24,7 @@ from evaluation.live.cleanup_process import ENDS_BY_ITSELF
 if TYPE_CHECKING:
     import pytest
 
-PATIENCE_S = 15.0
+TIMEOUT_S = 15.0
 """Time for processes that restore the machine's state; they end by themselves once their labs are killed."""
 
 
@@ -57,7 +57,7 @@ def carrying(run: str) -> Iterator[tuple[int, bool]]:
 
 def sweep(run: str) -> None:
     """Kill all processes of a run; give those that end by themselves some time first."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while left := list(carrying(run)):
         for pid, ends_by_itself in left:
             if not ends_by_itself or time.monotonic() > deadline:

@@ -21,12 +21,12 @@ from reserved_port import ReservedPort
 CONTROLLER_PORT = 6633
 """The port at which the boards of a live lab connect to their controller."""
 LOKO = str(Path(sys.executable).with_name("loko"))
-PATIENCE_S = 150.0
+TIMEOUT_S = 150.0
 """Programs take seconds to load, and much longer on a busy machine."""
 
 
 def wait_for(condition: Callable[[], object], what: str, log: Callable[[], str] = str) -> None:
-    end_s = time.monotonic() + PATIENCE_S
+    end_s = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < end_s, f"waited in vain for {what}: {log()[-2000:]}"
         time.sleep(0.05)
@@ -55,7 +55,7 @@ class ServedLab:
         self.rest, openflow = (port.number for port in self._ports)
         self.address = f"http://127.0.0.1:{self.rest}"
         self.openflow = CONTROLLER_PORT if "--live" in options else openflow
-        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_S)
+        self.client = httpx.Client(base_url=self.address, timeout=TIMEOUT_S)
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
@@ -144,7 +144,7 @@ class ServedLab:
     def end(self) -> int:
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(timeout=PATIENCE_S)
+        return self.process.wait(timeout=TIMEOUT_S)
 
     def is_healthy(self) -> bool:
         try:

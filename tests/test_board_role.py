@@ -204,7 +204,7 @@ def test_another_firmware_and_wrong_values_are_refused(board):
 def test_a_program_that_does_not_read_holds_nothing_up(board):
     with serial.Serial(str(board.console)) as port:
         port.write(b"\r" + b"help\r" * 50)
-        wait_for(lambda: "nobody reads the console" in board.log(), "a line about it", patience_s=30)
+        wait_for(lambda: "nobody reads the console" in board.log(), "a line about it", timeout_s=30)
     assert b"0.84" in say(board, b"show version\r", until=b"0.84")
 
 
@@ -216,7 +216,7 @@ def test_the_terminal_goes_away_with_a_restart_and_comes_back(board):
         with pytest.raises(serial.SerialException):
             port.read_until(b"never printed")
         assert not board.console.exists()
-    wait_for(board.console.exists, "the console", patience_s=10)
+    wait_for(board.console.exists, "the console", timeout_s=10)
     assert b"help" in say(board, b"\r")
     assert board.console.readlink().parent == device.parent
 

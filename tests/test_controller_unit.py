@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 from reserved_port import ReservedPort
-from served_lab import LOKO, PATIENCE_S, wait_for
+from served_lab import LOKO, TIMEOUT_S, wait_for
 
 from loko.user_error import NOT_NOW, WRONG_INPUT
 
@@ -126,7 +126,7 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
     """The socket at which systemd would receive notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(PATIENCE_S)
+        listening.settimeout(TIMEOUT_S)
         yield listening
 
 
@@ -149,11 +149,11 @@ def test_the_service_tells_systemd_that_it_is_ready_lives_and_ends(
         with pytest.raises(TimeoutError):
             receive_forever(manager)
         psutil.Process(process.pid).resume()
-        manager.settimeout(PATIENCE_S)
+        manager.settimeout(TIMEOUT_S)
         assert manager.recv(100) == b"WATCHDOG=1"
         process.terminate()
         wait_for(lambda: manager.recv(100) == b"STOPPING=1", "the end to be told")
-        assert process.wait(timeout=PATIENCE_S) == 0
+        assert process.wait(timeout=TIMEOUT_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from live_harness import needs_namespaces
-from served_lab import LOKO, PATIENCE_S, ServedLab, wait_for
+from served_lab import LOKO, TIMEOUT_S, ServedLab, wait_for
 
 from loko.user_error import NOT_NOW, WRONG_INPUT
 
@@ -76,7 +76,7 @@ def test_a_start_without_a_disk_says_so_with_its_status(
     command = [LOKO, "serve", "two-switch", "--store", str(tmp_path / "flows.sqlite")]
     command += ["--rest", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
     done = subprocess.run(
-        [*within(tmp_path, then), *command], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [*within(tmp_path, then), *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert done.returncode == status, done.stderr
     [line] = done.stderr.splitlines()

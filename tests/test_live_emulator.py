@@ -17,8 +17,8 @@ from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
-    PATIENCE_S,
     ROOT,
+    TIMEOUT_S,
     UNHURRIED,
     BenchmarkController,
     BenchmarkTap,
@@ -172,7 +172,7 @@ class TestForwarding:
         install_entries(controller)
         for number in range(32):
             sender.send(udp_frame(number))
-        received = receiver.seen(outgoing=False, count=32, patience_s=1.0)
+        received = receiver.seen(outgoing=False, count=32, timeout_s=1.0)
         passed = [sequence_of(seen.data) for seen in received]
         assert passed == sorted(set(passed))
         assert 0 < len(passed) < 32
@@ -224,7 +224,7 @@ class TestForwarding:
             return emulator.ask_for_report()["boards"]["s1"]["counters"]["forwarded"]
 
         wait_for(lambda: forwarded() == 1, "the frame to be forwarded")
-        assert receiver.seen(outgoing=False, count=1, patience_s=0.2) == []
+        assert receiver.seen(outgoing=False, count=1, timeout_s=0.2) == []
 
 
 def udp_checksum_holds(frame):
@@ -241,8 +241,8 @@ def udp_checksum_holds(frame):
 @pytest.mark.waits
 class TestControlConnection:
     def test_hello_says_version_four(self, emulator, controller):
-        assert controller.accept_connection(PATIENCE_S)
-        [hello] = controller.messages(PATIENCE_S)
+        assert controller.accept_connection(TIMEOUT_S)
+        [hello] = controller.messages(TIMEOUT_S)
         assert (hello[0], hello[1]) == (4, of.OFPT_HELLO)
 
     @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
@@ -296,7 +296,7 @@ class TestControlConnection:
         controller.write(message(of.OFPT_FLOW_MOD, 100, body))
         controller.confirm()
         sender.send(udp_frame(1))
-        assert receiver.seen(outgoing=False, count=1, patience_s=0.2) == []
+        assert receiver.seen(outgoing=False, count=1, timeout_s=0.2) == []
         emulator.end()
         assert "longer than a segment of 536 bytes" in emulator.log()
 

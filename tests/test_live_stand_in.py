@@ -79,7 +79,7 @@ def burst(sender: BenchmarkTap, receiver: BenchmarkTap, first: int, count: int) 
     for frame in frames:
         sender.send(frame)
     took_s = time.monotonic() - begin
-    passed = receiver.seen(outgoing=False, count=count, patience_s=0.1)
+    passed = receiver.seen(outgoing=False, count=count, timeout_s=0.1)
     return [sequence_of(frame.data) for frame in passed], took_s
 
 
@@ -177,7 +177,7 @@ def overload_rate_bps(sender: BenchmarkTap, receiver: BenchmarkTap) -> float:
             sender.send(udp_frame(sent))
             sent += 1
         time.sleep(0.0005)
-    stamps = [frame.at_ns for frame in receiver.seen(outgoing=False, count=sent, patience_s=1.0)]
+    stamps = [frame.at_ns for frame in receiver.seen(outgoing=False, count=sent, timeout_s=1.0)]
     shortest = min(later - earlier for earlier, later in zip(stamps, stamps[window:], strict=False))
     return window * FRAME_BYTES * 8e9 / shortest
 

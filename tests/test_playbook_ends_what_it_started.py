@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 TIED = Path(__file__).parents[1] / "playbooks/roles/evaluation/files/tied.sh"
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def ansible(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
         if condition():
             return True
@@ -66,7 +66,7 @@ def test_a_termination_of_the_wrapper_ends_the_command(tmp_path: Path) -> None:
     with subprocess.Popen([TIED, "bash", "-c", f"echo $$ >{pid}; exec sleep 1000"]) as wrapper:
         assert eventually(lambda: pid.exists() and pid.read_text().endswith("\n"))
         wrapper.terminate()
-        assert wrapper.wait(timeout=PATIENCE_S) == 130
+        assert wrapper.wait(timeout=TIMEOUT_S) == 130
     assert eventually(lambda: not psutil.pid_exists(int(pid.read_text())))
 
 
@@ -83,7 +83,7 @@ def test_a_killed_wrapper_takes_the_command_and_its_children_with_it(tmp_path: P
 
 def test_a_command_that_ends_leaves_nothing_that_waits(tmp_path: Path) -> None:
     mark = f"mark-{tmp_path.name}"
-    done = subprocess.run([TIED, "true", mark], check=False, capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run([TIED, "true", mark], check=False, capture_output=True, timeout=TIMEOUT_S)
     assert done.returncode == 0
 
     def waiting() -> list[int]:

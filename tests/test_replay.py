@@ -20,7 +20,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dask_cluster import PATIENCE_S, Cluster, Relay, cluster
+from dask_cluster import TIMEOUT_S, Cluster, Relay, cluster
 from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner, records
 
@@ -90,7 +90,7 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, compute
     killed = threading.Event()
 
     def kill() -> None:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while len(list(out.glob(".points/fig3c-*.parquet"))) < 3 and time.monotonic() < until:
             time.sleep(0.005)
         computers.workers[0].send_signal(signal.SIGKILL)
@@ -101,7 +101,7 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, compute
     result = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
     killer.join()
     assert killed.is_set()
-    assert computers.workers[0].wait(PATIENCE_S) == -signal.SIGKILL
+    assert computers.workers[0].wait(TIMEOUT_S) == -signal.SIGKILL
     assert result == replayed(tmp_path / "here", "fig3c", runs=60)
 
 

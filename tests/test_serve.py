@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from served_lab import LOKO, PATIENCE_S, ServedLab, flow, survives_kills, wait_for
+from served_lab import LOKO, TIMEOUT_S, ServedLab, flow, survives_kills, wait_for
 
 from benchmarks.one_board import BUILD
 from evaluation import cli
@@ -404,7 +404,7 @@ def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(tmp_path: Pa
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             env={**os.environ, **given},
         )
         assert done.returncode == 2
@@ -415,7 +415,7 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
     with ServedLab(tmp_path) as lab:
         command = [LOKO, "serve", "two-switch", "--store", str(tmp_path / "s")]
         command += ["--listen", "127.0.0.1:0", "--rest", f"127.0.0.1:{lab.rest}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
         assert done.returncode == 2
         assert "Address already in use" in done.stderr
         assert lab.end() == 0
@@ -466,7 +466,7 @@ def test_sizes_between_named_hosts_are_served_and_survive_a_restart(tmp_path: Pa
         lab.options = ("--frame-bytes", "306")
         lab.start()
         assert lab.process is not None
-        assert lab.process.wait(timeout=PATIENCE_S) == 2
+        assert lab.process.wait(timeout=TIMEOUT_S) == 2
         [error] = [line for line in lab.log().splitlines() if line.startswith("error: ")]
         assert "frame-bytes 306,790@H3+H4, not 306" in error
         assert "add --migrate" in error

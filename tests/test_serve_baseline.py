@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browser import Page, browser
 from prometheus_client.parser import text_string_to_metric_families
-from served_lab import LOKO, PATIENCE_S, ServedLab, flow
+from served_lab import LOKO, TIMEOUT_S, ServedLab, flow
 
 from loko.schemes import conditions_of, variant_named
 
@@ -27,7 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 def refused(*words: str) -> str:
     """Run the service with an address that it refuses last, and return what it says."""
     command = [LOKO, "serve", "two-switch", *words, "--rest", "127.0.0.1:x"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     return result.stderr

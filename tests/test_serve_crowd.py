@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from served_lab import PATIENCE_S, ServedLab, flow, wait_for
+from served_lab import TIMEOUT_S, ServedLab, flow, wait_for
 
 FILES = 1024
 DATA_BYTES = 1 << 30
@@ -35,7 +35,7 @@ def connection(served: ServedLab) -> socket.socket:
     """Return a connection to the service whose receive buffer is as small as the system allows."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    client.settimeout(PATIENCE_S)
+    client.settimeout(TIMEOUT_S)
     client.connect(("127.0.0.1", served.rest))
     return client
 
@@ -56,7 +56,7 @@ def crowd(served: ServedLab, count: int, said: bytes = b"") -> Iterator[list[soc
 def is_served(served: ServedLab) -> None:
     """Check that a new client is served: health, a view, an admission, a release."""
     served.client.close()
-    served.client = type(served.client)(base_url=served.address, timeout=PATIENCE_S)
+    served.client = type(served.client)(base_url=served.address, timeout=TIMEOUT_S)
     assert served.is_healthy()
     assert served.flows() == []
     assert served.post(1).status_code == 201

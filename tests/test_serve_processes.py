@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from served_lab import PATIENCE_S, ServedLab, flow, wait_for
+from served_lab import TIMEOUT_S, ServedLab, flow, wait_for
 
 ADDRESSES = ("127.0.0.1", "127.0.0.2")
 """Clients have their share of requests by address."""
@@ -44,7 +44,7 @@ def test_a_load_of_requests_never_keeps_sessions_waiting(tmp_path: Path) -> None
         clients = [
             open_.enter_context(
                 socket.create_connection(
-                    ("127.0.0.1", lab.rest), PATIENCE_S, (ADDRESSES[number % len(ADDRESSES)], 0)
+                    ("127.0.0.1", lab.rest), TIMEOUT_S, (ADDRESSES[number % len(ADDRESSES)], 0)
                 )
             )
             for number in range(CLIENTS)
@@ -80,7 +80,7 @@ def test_rest_that_dies_is_started_again_and_loses_nothing(lab: ServedLab) -> No
     assert lab.process is not None
     assert lab.boards is not None
     pid = lab.process.pid
-    events = httpx.stream("GET", f"{lab.address}/v1/events", timeout=PATIENCE_S)
+    events = httpx.stream("GET", f"{lab.address}/v1/events", timeout=TIMEOUT_S)
     with events as stream, ThreadPoolExecutor(1) as clients:
         news = stream.iter_bytes()
         next(news)  # so that it is the process to be killed that sends them

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from served_lab import LOKO, PATIENCE_S, ServedLab, made, slotted, survives_kills, wait_for
+from served_lab import LOKO, TIMEOUT_S, ServedLab, made, slotted, survives_kills, wait_for
 
 from loko.document import LABS
 from loko.serve import shapes
@@ -222,7 +222,7 @@ def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     granted, created, told, ok, *gone = (line for line in done.stdout.splitlines() if line)
     assert (created, ok, gone) == ("201", "200", ["204"])

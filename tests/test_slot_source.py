@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from live_harness import needs_namespaces
-from served_lab import LOKO, PATIENCE_S
+from served_lab import LOKO, TIMEOUT_S
 
 from evaluation.live.programs import emulator
 from loko.frame import frame_of
@@ -42,7 +42,7 @@ def sent_by(script: str, folder: Path) -> tuple[dict[str, Any], int]:
         env={**os.environ, "PATH": f"{emulator().parent}:{Path(LOKO).parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import typer
 
 from evaluation.fleet.bisect_command import bisect_check
 from evaluation.fleet.check import ControllerCheck
-from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
+from evaluation.fleet.exercise import MOST_REQUESTS, Exercise, measure
 from evaluation.fleet.results import FleetResult, LatencyStats
 from loko.commands.for_programs import print_csv, print_json, refuse_both
 from loko.document import InputError
@@ -91,10 +91,10 @@ def bench_controller(
     if connect is None:
         raise InputError("--connect: say where the controller listens, such as tcp:127.0.0.1:6633")
     boards = boards or 32
-    if one_by_one + at_once > MOST_ASKED:
+    if one_by_one + at_once > MOST_REQUESTS:
         raise InputError(
-            f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
-            " that a board's table takes in a round; ask for fewer, and more --rounds"
+            f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_REQUESTS}"
+            " entries that a board's table takes in a round; ask for fewer, and more --rounds"
         )
     exercise = Exercise(
         controller=_address(connect),
@@ -176,14 +176,14 @@ def table(result: FleetResult) -> list[str]:
         ("restart until the first entry", result.recovery),
     ):
         lines.append(f"{name:42}{_times(measured)}")
-    lost = 100 * result.lost / result.asked if result.asked else 0.0
+    lost = 100 * result.lost / result.requests if result.requests else 0.0
     lines += [
         "",
         f"control sessions up together              {result.sessions} of {result.boards}",
-        f"left out, no answer to a broadcast        {result.untaught}",
+        f"left out, no answer to a broadcast        {result.left_out}",
         f"session setups                            {_rate(result.setups_per_s)}",
         f"message processing rate                   {_rate(result.processed_per_s)}",
-        f"lost                                      {result.lost} of {result.asked} ({lost:.2f} %)",
+        f"lost                                      {result.lost} of {result.requests} ({lost:.2f} %)",
         f"not back after a restart                  {result.not_recovered}",
         f"sessions ended by the controller          {result.closed_by_controller}",
     ]

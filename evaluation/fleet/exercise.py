@@ -20,7 +20,7 @@ from evaluation.fleet.results import FleetResult, rate_per_s, times
 from evaluation.runner import RunError
 
 _STEP_S: Final = 0.0005
-MOST_ASKED: Final = 100
+MOST_REQUESTS: Final = 100
 """A board's table holds 128 entries; a full one refuses what the controller sends, and measures no more."""
 _MOST_OF_A_PAUSE_S: Final = 0.05
 """The most that a pause of this program counts towards a timeout: it cannot see an answer meanwhile."""
@@ -82,7 +82,7 @@ async def measure(exercise: Exercise, result: FleetResult) -> None:
                 setup_rates.append(rate)
             result.setup, result.setups_per_s = times(setups), _mean(setup_rates)
             taught = await _teach(ready, exercise)
-            result.untaught += len(ready) - len(taught)
+            result.left_out += len(ready) - len(taught)
             if not taught:
                 raise RunError(
                     f"{_text(exercise.controller)}: no PACKET_OUT for a broadcast of any board;"
@@ -239,7 +239,7 @@ def _answers_no_more(done: list[UnmatchedFrame]) -> bool:
 
 
 def _count(result: FleetResult, asked: list[UnmatchedFrame]) -> None:
-    result.asked += len(asked)
+    result.requests += len(asked)
     result.lost += sum(frame.is_lost for frame in asked)
 
 

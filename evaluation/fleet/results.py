@@ -55,7 +55,7 @@ class FleetResult:
     is_complete: bool = False
     sessions: int = 0
     """Control sessions that were up together: control session capacity, as far as there were boards."""
-    untaught: int = 0
+    left_out: int = 0
     """Boards of all rounds that were left out: no PACKET_OUT came for the broadcast of a host."""
     setup: LatencyStats | None = None
     """From the begin of the TCP connection until the board has sent its features."""
@@ -68,9 +68,9 @@ class FleetResult:
     """Asynchronous message processing rate: FLOW_MODs a second under load."""
     loaded: LatencyStats | None = None
     """From PACKET_IN to its FLOW_MOD, under load."""
-    asked: int = 0
+    requests: int = 0
     lost: int = 0
-    """PACKET_INs that had no FLOW_MOD in time, of those asked."""
+    """PACKET_INs that had no FLOW_MOD in time, of all requests."""
     recovery: LatencyStats | None = None
     """From the restart of a board until its first FLOW_MOD, half of the fleet at once."""
     not_recovered: int = 0

@@ -109,10 +109,10 @@ class PacketTap:
                 f" {os.strerror(error.errno or 0).lower()}"
             ) from None
 
-    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
-        """Return new frames; wait up to `patience_s` for the first. Raises `RunError` if any were missed."""
+    def read(self, *, timeout_s: float = 0.0) -> list[TappedFrame]:
+        """Return new frames; wait up to `timeout_s` for the first. Raises `RunError` if any were missed."""
         frames: list[TappedFrame] = []
-        if patience_s and not select.select([self._socket], [], [], patience_s)[0]:
+        if timeout_s and not select.select([self._socket], [], [], timeout_s)[0]:
             return frames
         receive = self._socket.recvmsg
         while True:

@@ -113,7 +113,7 @@ class Bench:
 
     def handshake(self) -> Message:
         """Wait until the handshake is complete; return the board's FEATURES_REPLY."""
-        [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, patience_s=30.0)
+        [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, timeout_s=30.0)
         time.sleep(SETTLE_S)
         return features
 

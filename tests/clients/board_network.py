@@ -158,7 +158,7 @@ class BoardNetwork:
                 sent += 1
                 if gap_s:
                     time.sleep(gap_s)  # a board buffers eight frames at most
-            seen = far.seen(outgoing=False, count=sent, patience_s=0.5)
+            seen = far.seen(outgoing=False, count=sent, timeout_s=0.5)
         return len(seen)
 
     def __enter__(self) -> Self:

@@ -27,7 +27,7 @@ SUITE = INSTALLED / "faucet-suite"
 MODES = ("firmware", "spec")
 PASSES, FAILS = "passes", "fails"
 BEGIN, END = "<!-- faucet: begin -->\n", "<!-- faucet: end -->\n"
-PATIENCE_S = 280
+TIMEOUT_S = 280
 _TRIES = 3
 """On a busy machine a test may fail by chance; a failure caused by the board occurs every time."""
 _NAMESPACES = ["unshare", "--net", "--mount", "--fork", "--kill-child"]
@@ -80,10 +80,10 @@ def attempt(name: str, mode: str, emulator: Path) -> list[str]:
     command = [*_NAMESPACES, "sh", "-c", _PLACE, "sh", str(python), "-W", "ignore", *script]
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return [f"no result within {PATIENCE_S} s"]
+        return [f"no result within {TIMEOUT_S} s"]
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"test"')]
     return [said for result in results for said in result["said"]] if results else [done.stderr[-2000:]]
 

@@ -19,7 +19,7 @@ from programs import INSTALLED
 from benchmarks.one_board import EmulatorProcess, Namespace
 
 HOME = INSTALLED / "oftest"
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 PASSES, FAILS, SKIPPED = "passes", "fails", "skipped"
 
 _PROGRAM, _PYTHON, _LIBRARIES = HOME / "source" / "oft", HOME / "python", HOME / "libraries"
@@ -101,7 +101,7 @@ def attempt(
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         (folder / "output").write_text(done.stdout + done.stderr)

@@ -24,7 +24,7 @@ FOLDERS: Final = {"1.0": "of10", "1.3": "of13"}
 PORTS: Final = (1, 2, 3)
 TARGET_MAC, TESTER_MAC = "00:00:00:00:00:01", "00:00:00:00:00:02"
 CONTROLLER_PORT = 6633
-PATIENCE_S = 3600.0
+TIMEOUT_S = 3600.0
 _WIRE_VERSIONS = {"1.0": 1, "1.3": 4}
 _PYTHON = INSTALLED / "python" / "bin" / "python"
 _FILE = re.compile(r"^(?P<file>\w+(?:/\w+)+)$")
@@ -111,7 +111,7 @@ def _run(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
     (folder / "tester.log").write_text(done.stdout)

@@ -13,7 +13,7 @@ from live_harness import needs_namespaces
 from ofctl_outcomes import Command
 from ofctl_proxy import OfctlProxy
 
-from benchmarks.one_board import PATIENCE_S, UNHURRIED, BenchmarkBoards, Namespace, board_table
+from benchmarks.one_board import TIMEOUT_S, UNHURRIED, BenchmarkBoards, Namespace, board_table
 
 OFCTL = shutil.which("ovs-ofctl")
 OPENFLOW_13 = 4
@@ -21,10 +21,10 @@ REPLY_S, NO_REPLY_S = 20, 2
 """How long a command may wait for its reply; shorter for commands that never get one."""
 
 
-def carry_out(typed: Command, inside: Namespace, port: int, patience_s: int) -> str:
+def carry_out(typed: Command, inside: Namespace, port: int, timeout_s: int) -> str:
     """Run a command and return its output."""
     verb, *arguments = typed.command.split()
-    options = ["-O", "OpenFlow13", "-t", str(patience_s)]
+    options = ["-O", "OpenFlow13", "-t", str(timeout_s)]
     command = inside.command(str(OFCTL), *options, verb, f"tcp:127.0.0.1:{port}", *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
@@ -41,7 +41,7 @@ def test_commands(mode: str, program: Path, tmp_path: Path) -> None:
             proxy = open_.enter_context(OfctlProxy(OPENFLOW_13))
         board = board_table("s1", f"127.0.0.1:{proxy.board_port}", {}, settings=f'quirks = "{mode}"\n')
         boards = open_.enter_context(BenchmarkBoards(program, inside, tmp_path, board, process=UNHURRIED))
-        assert proxy.ready.wait(PATIENCE_S), boards.log()
+        assert proxy.ready.wait(TIMEOUT_S), boards.log()
         for command in ofctl_outcomes.load():
             answers = command.works(mode) or command.command != "queue-stats"
             shown = carry_out(command, inside, proxy.command_port, REPLY_S if answers else NO_REPLY_S)

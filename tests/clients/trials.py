@@ -43,7 +43,7 @@ def vlan_with_acl(bench: Bench) -> Iterator[tuple[str, bool]]:
     """A controller that fills several tables when the board connects, and then learns hosts."""
     features = bench.handshake()
     yield "handshake", int.from_bytes(features.body[:8], "big") == DATAPATH_ID
-    bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=COLD_START, patience_s=30.0)
+    bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=COLD_START, timeout_s=30.0)
     time.sleep(COLD_START_S)
     yield "cold start", not bench.tap.from_board(Kind.ERROR)
     yield "ARP and ping", bench.network.ping(1, 2, count=3) >= 1
@@ -117,7 +117,7 @@ def prepared_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 def newer_version(bench: Bench) -> Iterator[tuple[str, bool]]:
     """A controller that prefers or requires a newer version of OpenFlow."""
-    bench.tap.wait(Kind.HELLO, from_board=False, patience_s=30.0)
+    bench.tap.wait(Kind.HELLO, from_board=False, timeout_s=30.0)
     deadline = time.monotonic() + NO_SESSION_PATIENCE_S
     while time.monotonic() < deadline and not bench.tap.from_board(Kind.FEATURES_REPLY):
         time.sleep(0.1)
@@ -184,7 +184,7 @@ def asking_controller(bench: Bench) -> Iterator[tuple[str, bool]]:
     """A controller that sends echo requests from the start of the session."""
     bench.handshake()
     requests = {request.xid for request in bench.tap.wait(Kind.ECHO_REQUEST, from_board=False)}
-    replies = {reply.xid for reply in bench.tap.wait(Kind.ECHO_REPLY, from_board=True, patience_s=20.0)}
+    replies = {reply.xid for reply in bench.tap.wait(Kind.ECHO_REPLY, from_board=True, timeout_s=20.0)}
     yield "echo, asked by the controller", bool(replies) and replies <= requests
 
 
@@ -220,6 +220,6 @@ def reconnection(bench: Bench) -> Iterator[tuple[str, bool]]:
         bench.end_controller()
         sessions = len(bench.tap.from_board(Kind.FEATURES_REPLY))
         bench.start_controller()
-        bench.tap.wait(Kind.FEATURES_REPLY, from_board=True, count=sessions + 1, patience_s=30.0)
+        bench.tap.wait(Kind.FEATURES_REPLY, from_board=True, count=sessions + 1, timeout_s=30.0)
         time.sleep(0.2)
         yield "reconnection", bench.network.ping(1, 2, count=3) == 3

@@ -108,17 +108,15 @@ class Wiretap:
         """Return the messages of a type that the controller has sent."""
         return [message for message in self.messages if not message.from_board and message.kind == kind]
 
-    def wait(
-        self, kind: Kind, *, from_board: bool, count: int = 1, patience_s: float = 10.0
-    ) -> list[Message]:
+    def wait(self, kind: Kind, *, from_board: bool, count: int = 1, timeout_s: float = 10.0) -> list[Message]:
         """Wait until this many messages of a type have been seen."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         while True:
             messages = self.from_board(kind) if from_board else self.from_controller(kind)
             if len(messages) >= count:
                 return messages
             left_s = deadline - time.monotonic()
-            assert left_s > 0, f"{len(messages)} of {count} {kind.name} within {patience_s} s: {self.kinds()}"
+            assert left_s > 0, f"{len(messages)} of {count} {kind.name} within {timeout_s} s: {self.kinds()}"
             select.select([self._socket], [], [], left_s)
 
     def _take(self, frame: bytes) -> None:

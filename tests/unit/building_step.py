@@ -34,7 +34,7 @@ STAND_INS = {
         esac
     """,
 }
-PATIENCE_S = 120
+TIMEOUT_S = 120
 PYTHON = 'test -e "$WORK/.venv/module"'
 """Stand-in for the interpreter: it succeeds if the module can be imported."""
 
@@ -93,7 +93,7 @@ class Step:
     def run(self) -> str:
         """Run the step to completion and return its output."""
         running = self.begin()
-        output, errors = running.communicate(timeout=PATIENCE_S)
+        output, errors = running.communicate(timeout=TIMEOUT_S)
         assert running.returncode == 0, output + errors
         return output + errors
 
@@ -102,7 +102,7 @@ class Step:
         (self.folder / "slow").touch()
         (self.folder / "building").unlink(missing_ok=True)
         running = self.begin()
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not (self.folder / "building").exists():
             assert running.poll() is None, "ended before the build"
             assert time.monotonic() < deadline, "does not get to the build"

@@ -22,8 +22,8 @@ class Listener:
         self.closed = False
         Listener.opened.append(self)
 
-    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
-        del patience_s
+    def read(self, *, timeout_s: float = 0.0) -> list[TappedFrame]:
+        del timeout_s
         frames, self.frames = self.frames, []
         return frames
 

@@ -14,7 +14,7 @@ from evaluation.bench.captures.analysis import Stamp, analyse, taps_of
 from evaluation.bench.captures.erf import looks_like_erf
 from evaluation.bench.captures.files import read_capture
 from evaluation.bench.captures.fingerprint import fingerprint
-from evaluation.bench.captures.pairing import PATIENCE_NS, Pairing, Sighting
+from evaluation.bench.captures.pairing import TIMEOUT_NS, Pairing, Sighting
 from evaluation.bench.captures.record import CapturedFrame
 from evaluation.bench.device import MISSING
 from evaluation.bench.equations import LinkTiming
@@ -358,9 +358,9 @@ def test_frames_of_equal_content_are_paired_in_order_and_strangers_are_counted(t
 
 def test_what_was_not_seen_again_is_forgotten_after_a_while() -> None:
     pairing = Pairing()
-    early, late = (Sighting(at, False, SIZE, bytes([at % 7])) for at in (5, PATIENCE_NS + 6))
+    early, late = (Sighting(at, False, SIZE, bytes([at % 7])) for at in (5, TIMEOUT_NS + 6))
     assert list(pairing.enter(early, 30)) == []
-    (fate,) = pairing.enter(late, PATIENCE_NS + 40)
+    (fate,) = pairing.enter(late, TIMEOUT_NS + 40)
     assert (fate.entered_ns, fate.left_ns, fate.backlog_frames) == (5, MISSING, 0)
     assert pairing.end() == ([], 1)
 
@@ -428,7 +428,7 @@ def test_which_of_several_equal_frames_was_lost_is_not_guessed(tmp_path: Path) -
     assert analysis.times[0].samples == 3
     assert analysis.times[0].max_ns == 104_000 - (8 + SIZE) * 80
     assert analysis.as_json()["undecided"] == 16
-    later = [(at + PATIENCE_NS, frame(SIZE, 100 + n)) for n, (at, _) in enumerate(entered)]
+    later = [(at + TIMEOUT_NS, frame(SIZE, 100 + n)) for n, (at, _) in enumerate(entered)]
     files = [
         written(tmp_path, pcap([*entered, *later]), "in"),
         written(tmp_path, pcap([*left, *((at + 104_000, data) for at, data in later)]), "out"),

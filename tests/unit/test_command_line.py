@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.cli import COMMANDS, app, load
-from loko.commands.telling import broken
+from loko.commands.telling import wrap
 from loko.document import LABS
 
 
@@ -109,7 +109,7 @@ def test_an_error_is_broken_at_words_on_a_terminal(tmp_path: Path) -> None:
 
 def test_a_word_longer_than_a_line_stays_whole() -> None:
     path = "/a/very" * 20
-    assert broken(f"error: {path}: no such file", 80).split() == ["error:", f"{path}:", "no", "such", "file"]
+    assert wrap(f"error: {path}: no such file", 80).split() == ["error:", f"{path}:", "no", "such", "file"]
 
 
 def test_quiet_leaves_only_errors_of_any_command(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from scripted_board import ScriptedBoard
 from served_lab import ServedLab
-from test_controller_app import DATAPATHS, FLOWS, PATIENCE_S, Controller, wait_for
+from test_controller_app import DATAPATHS, FLOWS, TIMEOUT_S, Controller, wait_for
 
 from loko.controller.access import AccessList, Peer, SwitchAccess
 from loko.controller.lab_access import access_list
@@ -73,7 +73,7 @@ def answered(board: ScriptedBoard) -> int:
 def test_an_impostor_from_elsewhere_does_not_take_a_switch_over(running: Controller) -> None:
     boards = set_up(running)
     impostor = ScriptedBoard(running.address, DATAPATHS[0], source=ELSEWHERE)
-    assert impostor.closed.wait(PATIENCE_S)
+    assert impostor.closed.wait(TIMEOUT_S)
     assert impostor.table == []
     before = answered(boards[0])
     wait_for(lambda: answered(boards[0]) > before, "another heartbeat")
@@ -85,7 +85,7 @@ def test_an_impostor_from_elsewhere_does_not_take_a_switch_over(running: Control
 def test_a_newcomer_from_the_same_address_is_refused_while_the_session_answers(running: Controller) -> None:
     boards = set_up(running)
     newcomer = ScriptedBoard(running.address, DATAPATHS[0])
-    assert newcomer.closed.wait(PATIENCE_S)
+    assert newcomer.closed.wait(TIMEOUT_S)
     assert newcomer.table == []
     assert not boards[0].closed.is_set()
     told = f"refused {BOARD} as s1: its session goes on"
@@ -100,7 +100,7 @@ def test_a_newcomer_from_the_same_address_replaces_a_session_that_answers_no_mor
     boards[0].answers = False
     again = ScriptedBoard(running.address, DATAPATHS[0])
     wait_for(lambda: len(again.table) == 17, "the new table")
-    assert boards[0].closed.wait(PATIENCE_S)
+    assert boards[0].closed.wait(TIMEOUT_S)
     wait_for(running.ready.exists, "the ready file again")
     assert not again.closed.is_set()
 
@@ -110,7 +110,7 @@ def test_a_switch_that_may_not_connect_from_there_gets_no_session(tmp_path: Path
     with started(tmp_path, "--lab", str(lab)) as controller:
         controller.board(DATAPATHS[1])
         impostor = ScriptedBoard(controller.address, DATAPATHS[0], source=ELSEWHERE)
-        assert impostor.closed.wait(PATIENCE_S)
+        assert impostor.closed.wait(TIMEOUT_S)
         assert impostor.table == []
         wait_for(lambda: "s1 may" in controller.log.read_text(), "the line")
         assert "as datapath 0x000070b3d56c0001: s1 may not connect from there" in controller.log.read_text()
@@ -130,7 +130,7 @@ def test_a_board_that_the_cabling_calls_real_is_taken_from_its_configured_addres
     with started(tmp_path, *options, flows=FLOWS[:1]) as controller:
         controller.board(DATAPATHS[1])
         impostor = ScriptedBoard(controller.address, DATAPATHS[0], source=ELSEWHERE)
-        assert impostor.closed.wait(PATIENCE_S)
+        assert impostor.closed.wait(TIMEOUT_S)
         board = ScriptedBoard(controller.address, DATAPATHS[0], source="127.0.0.9")
         wait_for(lambda: len(board.table) == 17, "its table")
         assert impostor.table == []
@@ -141,7 +141,7 @@ def test_an_address_of_no_switch_gets_not_even_a_handshake(tmp_path: Path) -> No
     with started(tmp_path, "--lab", str(lab_with(tmp_path, addresses, addresses))) as controller:
         set_up(controller)
         stranger = ScriptedBoard(controller.address, DATAPATHS[0], source=ELSEWHERE)
-        assert stranger.closed.wait(PATIENCE_S)
+        assert stranger.closed.wait(TIMEOUT_S)
         assert stranger.messages == []
         wait_for(lambda: f"refused {ELSEWHERE}: no switch" in controller.log.read_text(), "the line")
 
@@ -176,7 +176,7 @@ def test_garbage_ends_one_connection_in_one_line(running: Controller) -> None:
     boards = set_up(running)
     with socket.create_connection(running.address, source_address=(ELSEWHERE, 0)) as connection:
         connection.sendall(bytes.fromhex("010600080000000101050008") + b"\xff" * 64)
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)
         with contextlib.suppress(ConnectionError):
             while connection.recv(4096):
                 pass
@@ -203,7 +203,7 @@ def notes(lab: ServedLab) -> list[str]:
 def test_an_impostor_takes_no_switch_over(served: ServedLab, source: str) -> None:
     assert served.post(1).status_code == 201
     impostor = ScriptedBoard(("127.0.0.1", served.openflow), DATAPATHS[0], source=source)
-    assert impostor.closed.wait(PATIENCE_S)
+    assert impostor.closed.wait(TIMEOUT_S)
     assert impostor.table == []
     wait_for(lambda: any(f"refused {source}" in text for text in notes(served)), "the note")
     assert f"refused {source}" in served.log()
@@ -216,7 +216,7 @@ def test_nobody_else_is_a_switch_while_that_is_away(served: ServedLab) -> None:
     served.switch_off()
     wait_for(lambda: not served.is_healthy(), "the boards to be missed")
     impostor = ScriptedBoard(("127.0.0.1", served.openflow), DATAPATHS[0], source=ELSEWHERE)
-    assert impostor.closed.wait(PATIENCE_S)
+    assert impostor.closed.wait(TIMEOUT_S)
     assert impostor.messages == []  # not even a handshake
     served.switch_on()
     served.wait_healthy()
@@ -334,7 +334,7 @@ def test_who_does_not_introduce_himself_is_overdue() -> None:
 def test_a_silent_connection_is_closed(running: Controller) -> None:
     set_up(running)
     with socket.create_connection(running.address) as connection:
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)
         since = time.monotonic()
         while connection.recv(4096):
             pass

@@ -40,12 +40,12 @@ FLOWS = [
 ]
 
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 """Loading the program takes a second, and much longer on a busy machine."""
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.02)
@@ -83,7 +83,7 @@ class Controller:
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE_S)
+        return self.process.wait(timeout=TIMEOUT_S)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def controller(tmp_path: Path) -> Iterator[Controller]:
     running.process.wait()
     running.port.release()
     for board in running.boards:
-        assert board.closed.wait(PATIENCE_S)
+        assert board.closed.wait(TIMEOUT_S)
 
 
 def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
@@ -144,13 +144,13 @@ def test_silent_switch_is_closed(controller: Controller) -> None:
     board = controller.board(DATAPATHS[0])
     wait_for(lambda: len(board.table) == 17, "17 entries")
     board.answers = False
-    assert board.closed.wait(PATIENCE_S)
+    assert board.closed.wait(TIMEOUT_S)
     assert "did not answer" in controller.log.read_text()
 
 
 def test_unknown_datapath_is_refused_with_a_line(controller: Controller) -> None:
     board = controller.board(0x42)
-    assert board.closed.wait(PATIENCE_S)
+    assert board.closed.wait(TIMEOUT_S)
     told = "as datapath 0x0000000000000042: no switch of the lab has this id"
     wait_for(lambda: told in controller.log.read_text(), "the line that says why")
     assert board.table == []
@@ -176,7 +176,7 @@ def one_line(tmp_path: Path, *arguments: str) -> tuple[int, str]:
         [sys.executable, "-m", "loko.controller", *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     return done.returncode, done.stderr

@@ -119,7 +119,7 @@ def test_a_controller_that_answers_all_loses_nothing(cost: list[str]) -> None:
     values = json.loads(done.stdout)
     assert (values["is_complete"], values["rounds"], values["sessions"]) == (True, 1, 3)
     assert values["control_cost"] == (not cost)
-    assert (values["asked"], values["lost"]) == (3 * (2 + 8), 0)
+    assert (values["requests"], values["lost"]) == (3 * (2 + 8), 0)
     assert values["processing"]["count"] == 3 * 2
     assert values["loaded"]["count"] == 3 * 8
     assert values["recovery"]["count"] == 1, "half of the fleet"
@@ -146,7 +146,7 @@ def test_a_host_repeats_its_broadcast_until_the_controller_answers() -> None:
         done = CliRunner().invoke(bench_app, ["controller", "--connect", where, *SMALL, "--json"])
     assert done.exit_code == 0, done.output
     values = json.loads(done.stdout)
-    assert (values["untaught"], values["asked"], values["lost"]) == (0, 3 * (2 + 8), 0)
+    assert (values["left_out"], values["requests"], values["lost"]) == (0, 3 * (2 + 8), 0)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_controller_that_stops_under_load_is_not_waited_for_frame_by_frame() -
         words += ["--at-once", "90", "--outstanding", "1", "--timeout-s", "0.5", "--json"]
         done = CliRunner().invoke(bench_app, words)
     values = json.loads(done.stdout)
-    assert (values["asked"], values["lost"], values["not_recovered"]) == (3 * (2 + 5), 3 * 5, 1)
+    assert (values["requests"], values["lost"], values["not_recovered"]) == (3 * (2 + 5), 3 * 5, 1)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ FRAME = 306
 MS = 1_000_000
 
 
-def timed(number, pair, frame_bytes=FRAME, period_ns=None, asked_ns=None) -> TimedFlow:
-    return TimedFlow(f"f{number}", *pair, 1000 + number, 5000, frame_bytes, period_ns, asked_ns)
+def timed(number, pair, frame_bytes=FRAME, period_ns=None, requested_ns=None) -> TimedFlow:
+    return TimedFlow(f"f{number}", *pair, 1000 + number, 5000, frame_bytes, period_ns, requested_ns)
 
 
 def flows(count=4, **options) -> tuple[TimedFlow, ...]:
@@ -116,9 +116,9 @@ def test_a_flow_uses_its_slot_in_every_period_of_its_own() -> None:
 
 
 def test_rates_become_periods_that_are_not_longer() -> None:
-    asked = timed(0, PAIRS[0], asked_ns=25.5 * MS)
+    asked = timed(0, PAIRS[0], requested_ns=25.5 * MS)
     assert asked.every(10 * MS) == 20 * MS
-    slow = scheduled((timed(0, PAIRS[0], asked_ns=5 * MS),), base_period_ns=10 * MS)
+    slow = scheduled((timed(0, PAIRS[0], requested_ns=5 * MS),), base_period_ns=10 * MS)
     assert [slower.timed.id for slower in slow.rate_limited_flows] == ["f0"]
     assert not scheduled((asked,), base_period_ns=10 * MS).rate_limited_flows
 
@@ -246,7 +246,7 @@ def test_a_schedule_is_printed_as_promised(tmp_path) -> None:
 def test_a_list_for_plan_is_taken_as_it_is(tmp_path) -> None:
     path = written(tmp_path, f"- {{{FLOW}, rate_bps: 100000, burst_bytes: 306}}\n")
     (flow,) = load_timed_flows(path)
-    assert flow.asked_ns == pytest.approx(306 * 8e9 / 100_000)
+    assert flow.requested_ns == pytest.approx(306 * 8e9 / 100_000)
 
 
 def test_slots_are_long_enough_for_the_version_of_the_sessions() -> None:

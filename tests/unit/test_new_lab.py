@@ -19,8 +19,8 @@ from evaluation.worst_case.commands import replay_twice
 from loko.device import load_device
 from loko.document import LABS, InputError
 from loko.lab import load_lab
-from loko.new_lab.containerlab import expanded
-from loko.new_lab.imported import imported
+from loko.new_lab.containerlab import expand
+from loko.new_lab.imported import import_network
 from loko.notebook_api import plan
 from loko.schemas import SCHEMAS, schema_of
 
@@ -188,7 +188,7 @@ def test_cables_of_a_routing_protocol_and_loops():
     ],
 )
 def test_variables_are_replaced_as_in_containerlab(written, read):
-    assert expanded(written, {"A": "1", "E": ""}) == read
+    assert expand(written, {"A": "1", "E": ""}) == read
 
 
 def test_a_group_hands_down_what_its_kind_does_not():
@@ -560,7 +560,7 @@ def test_the_reference_page_names_every_key():
 
 def test_a_file_that_is_not_there_is_told_of():
     with pytest.raises(InputError, match="no such file"):
-        imported(Path("none.graphml"), name="x", environment={})
+        import_network(Path("none.graphml"), name="x", environment={})
 
 
 def _as_json(path):

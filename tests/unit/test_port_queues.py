@@ -19,7 +19,7 @@ from loko.calculus import (
     UnsettledError,
     backlog_of_port_bytes,
     delay_of_port_ns,
-    left_by,
+    leftover_service,
 )
 from loko.device import load_device
 from loko.document import PROFILES, InputError
@@ -103,10 +103,10 @@ def test_a_cable_is_no_faster_than_its_line():
 
 def test_strict_priority_leaves_the_rest():
     """Le Boudec and Thiran, section 1.3.2: R' = 750 Mbit/s, T' = (b + l) / R' = 3000 x 8 / 0.75 ns."""
-    left = left_by(GBIT, bucket(250, 2000), blocking_bytes=1000)
+    left = leftover_service(GBIT, bucket(250, 2000), blocking_bytes=1000)
     assert left.rate_bps == 750e6
     assert left.latency_ns == pytest.approx(32_000)
-    assert left_by(GBIT, bucket(1000, 0), blocking_bytes=0).rate_bps == 0
+    assert leftover_service(GBIT, bucket(1000, 0), blocking_bytes=0).rate_bps == 0
 
 
 def test_a_tandem_grows_the_burst():

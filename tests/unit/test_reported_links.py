@@ -23,7 +23,7 @@ from loko.lab import load_lab
 from loko.scenario import OpenFlow
 
 LAB = load_lab("two-switch")
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Heard:
@@ -50,7 +50,7 @@ class Heard:
 
 
 async def until(condition: Callable[[], bool], take: Callable[[], object], heard: Heard) -> None:
-    end_s = time.monotonic() + PATIENCE_S
+    end_s = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < end_s, heard.events
         take()

@@ -10,7 +10,7 @@ import os
 import signal
 
 import pytest
-from building_step import PATIENCE_S, Step
+from building_step import TIMEOUT_S, Step
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def test_of_two_at_once_the_second_waits_says_for_whom_and_finds_nothing_to_do(s
     assert second.poll() is None
 
     step.go_on()
-    said, _ = first.communicate(timeout=PATIENCE_S)
+    said, _ = first.communicate(timeout=TIMEOUT_S)
     assert (first.returncode, said) == (0, "setup: building the emulator (Rust, release)\n")
-    said, _ = second.communicate(timeout=PATIENCE_S)
+    said, _ = second.communicate(timeout=TIMEOUT_S)
     assert (second.returncode, said) == (0, ""), "nothing was left to be built"
     assert step.builds() == 1
 
@@ -81,7 +81,7 @@ def test_the_children_of_a_killed_set_up_are_waited_for_and_what_they_left_does_
     assert "programs/cargo" in waiting
 
     step.go_on()
-    said, _ = second.communicate(timeout=PATIENCE_S)
+    said, _ = second.communicate(timeout=TIMEOUT_S)
     assert (second.returncode, said) == (0, "setup: building the emulator (Rust, release)\n")
     assert step.builds() == 2
     assert step.program.read_text() == "first\n"
@@ -90,7 +90,7 @@ def test_the_children_of_a_killed_set_up_are_waited_for_and_what_they_left_does_
 def test_who_waits_for_too_long_is_told_whom_to_end(step):
     first = step.begin_building()
     second = step.begin(LOKO_SETUP_WAIT_S="0")
-    said, errors = second.communicate(timeout=PATIENCE_S)
+    said, errors = second.communicate(timeout=TIMEOUT_S)
     assert (second.returncode, said) == (1, "")
     assert errors.splitlines()[-1] == (
         "setup: another set-up of this folder is still at work after 0 s: "
@@ -107,7 +107,7 @@ def test_the_lock_ends_with_the_set_up_and_not_with_its_file(step):
 def test_ctrl_c_during_a_build_is_one_line_and_the_next_set_up_builds(step):
     running = step.begin_building()
     os.killpg(running.pid, signal.SIGINT)
-    said, errors = running.communicate(timeout=PATIENCE_S)
+    said, errors = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 130
     assert said == "setup: building the emulator (Rust, release)\n"
     assert errors == "setup: interrupted: repeat it to go on; what is done is kept\n"

@@ -25,7 +25,7 @@ from loko.scenario import OpenFlow
 from loko.serve.program import read_tls
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
-PATIENCE_S = 120
+TIMEOUT_S = 120
 ACCESS = AccessList(
     {
         1: SwitchAccess(name="s1", networks=None, certificate="s1.example"),
@@ -122,7 +122,7 @@ def carry_out(authority: Authority, framework: str, scenario: Scenario) -> None:
 
 
 async def wait_for(condition: Callable[[], object], what: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not condition():
             await asyncio.sleep(0.02)
     assert condition(), what
@@ -162,7 +162,7 @@ def test_without_its_certificate_nobody_is_the_switch(authority: Authority, fram
             "its certificate is not that of s1": await connect(tls, 1, authority.client("s2.example")),
         }
         for says, impostor in told.items():
-            assert await asyncio.to_thread(impostor.closed.wait, PATIENCE_S)
+            assert await asyncio.to_thread(impostor.closed.wait, TIMEOUT_S)
             await wait_for(lambda says=says: any(says in line for line in switches.refused), says)
         for client in (
             authority.client(None),
@@ -170,7 +170,7 @@ def test_without_its_certificate_nobody_is_the_switch(authority: Authority, fram
         ):
             switches.refused.clear()
             impostor = await connect(tls, 1, client)
-            assert await asyncio.to_thread(impostor.closed.wait, PATIENCE_S)
+            assert await asyncio.to_thread(impostor.closed.wait, TIMEOUT_S)
             assert impostor.messages == []
         assert switches.connected == []
         await connect(tls, 1, authority.client("s1.example"))
@@ -182,7 +182,7 @@ def test_without_its_certificate_nobody_is_the_switch(authority: Authority, fram
 def test_who_does_not_speak_tls_gets_no_session(authority: Authority) -> None:
     async def scenario(board, switches, plain, tls):
         impostor = await connect(tls, 2, None)
-        assert await asyncio.to_thread(impostor.closed.wait, PATIENCE_S)
+        assert await asyncio.to_thread(impostor.closed.wait, TIMEOUT_S)
         await wait_for(lambda: switches.refused, "the line")
         assert switches.refused == ["refused 127.0.0.1: it failed in the TLS handshake (SSLError)"]
         assert switches.connected == []

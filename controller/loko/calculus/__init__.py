@@ -1,6 +1,12 @@
 """Deterministic network calculus: token buckets and one server, servers of ports, and networks of them."""
 
-from loko.calculus.ports import Arriving, backlog_of_port_bytes, delay_of_port_ns, left_by, longest_busy_ns
+from loko.calculus.ports import (
+    Arriving,
+    backlog_of_port_bytes,
+    delay_of_port_ns,
+    leftover_service,
+    longest_busy_ns,
+)
 from loko.calculus.token_buckets import (
     NOTHING,
     RateLatency,
@@ -29,7 +35,7 @@ __all__ = [
     "bytes_in",
     "delay_bound_ns",
     "delay_of_port_ns",
-    "left_by",
+    "leftover_service",
     "longest_busy_ns",
     "output_curve",
     "time_ns",

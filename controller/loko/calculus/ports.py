@@ -85,7 +85,7 @@ def longest_busy_ns(arriving: Sequence[Arriving], service: RateLatency, *, delay
     return time_ns(size_bytes=there_bytes + bucket.burst_bytes, rate_bps=max(0.0, left_bps))
 
 
-def left_by(service: RateLatency, above: TokenBucket, *, blocking_bytes: float) -> RateLatency:
+def leftover_service(service: RateLatency, above: TokenBucket, *, blocking_bytes: float) -> RateLatency:
     """Return what strict priority leaves to a class: R' = R - r, T' = (R T + b + l)/R'.
 
     r and b are of all higher classes. A frame on the wire is not interrupted, so a class waits for one of a

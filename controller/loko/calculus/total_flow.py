@@ -17,7 +17,7 @@ from loko.calculus.ports import (
     Arriving,
     backlog_of_port_bytes,
     delay_of_port_ns,
-    left_by,
+    leftover_service,
     longest_busy_ns,
 )
 from loko.calculus.token_buckets import RateLatency, TokenBucket, aggregate, bytes_in
@@ -184,7 +184,7 @@ class TotalFlow:
         if not spec.above and not spec.blocking_bytes:
             return spec.service
         higher = aggregate(flow.bucket for name in spec.above for flow in self.arriving(name, bounds))
-        return left_by(spec.service, higher, blocking_bytes=spec.blocking_bytes)
+        return leftover_service(spec.service, higher, blocking_bytes=spec.blocking_bytes)
 
     def arriving(self, server: str, bounds: Mapping[str, float]) -> list[Arriving]:
         """Return what comes to a server's queue by each cable, if these bounds hold."""

@@ -18,7 +18,7 @@ from loko.commands.telling import tell
 from loko.device import load_device
 from loko.document import InputError
 from loko.generic_switch import GenericSwitch
-from loko.new_lab.imported import imported
+from loko.new_lab.imported import import_network
 from loko.new_lab.lab_files import (
     lab_text,
     profile_in,
@@ -27,7 +27,7 @@ from loko.new_lab.lab_files import (
     simple_device,
     write_lab,
 )
-from loko.new_lab.network import Drawing, Shape, drawn, refuse_hosts, with_hosts
+from loko.new_lab.network import Drawing, Shape, draw, refuse_hosts, with_hosts
 
 _ZODIAC: Final = "zodiac-fx"
 _DEVICE_FILE: Final = "device.toml"
@@ -158,7 +158,7 @@ def _drawing(
     if hosts is not None:
         refuse_hosts(hosts)
     if source is None:
-        shaped = drawn(
+        shaped = draw(
             shape or Shape.RING,
             name=name,
             switches=4 if switches is None else switches,
@@ -168,7 +168,7 @@ def _drawing(
         return shaped, []
     if switches is not None:
         raise InputError("--switches: the file says how many there are; leave it out")
-    drawing, renamed, notes = imported(source, name=name, environment=os.environ)
+    drawing, renamed, notes = import_network(source, name=name, environment=os.environ)
     told = [f"{source}: {note}" for note in notes]
     if renamed:
         width = max(len(name) for name in renamed.values())

@@ -16,7 +16,7 @@ _INDENT: Final = "    "
 def tell(sentence: str, *, err: bool = False) -> None:
     """Print a sentence, on standard error if `err`."""
     is_seen = (sys.stderr if err else sys.stdout).isatty()
-    typer.echo(broken(sentence, shutil.get_terminal_size().columns) if is_seen else sentence, err=err)
+    typer.echo(wrap(sentence, shutil.get_terminal_size().columns) if is_seen else sentence, err=err)
 
 
 def tell_error(error: Exception) -> None:
@@ -25,7 +25,7 @@ def tell_error(error: Exception) -> None:
         tell(f"error: {' '.join(line.split())}", err=True)
 
 
-def broken(sentence: str, columns: int) -> str:
+def wrap(sentence: str, columns: int) -> str:
     """Break a sentence at its spaces; a word that is longer than a line, such as a path, stays whole."""
     return textwrap.fill(
         sentence, columns, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False

@@ -112,7 +112,7 @@ def read_containerlab(path: Path, environment: Mapping[str, str]) -> ParsedNetwo
 
     Variables such as ``${IMAGE:=alpine}`` are replaced from the environment.
     """
-    topology = read(path, _TopologyFile, edit=lambda text: expanded(text, environment)).topology
+    topology = read(path, _TopologyFile, edit=lambda text: expand(text, environment)).topology
     outside = _OUTSIDE | {name for name in topology.nodes if topology.kind(name) == "host"}
     cables: list[tuple[str, str]] = []
     interfaces: list[tuple[str, str]] = []
@@ -138,7 +138,7 @@ def read_containerlab(path: Path, environment: Mapping[str, str]) -> ParsedNetwo
     return ParsedNetwork(nodes=nodes, cables=cables, interfaces=interfaces, notes=tuple(notes))
 
 
-def expanded(text: str, environment: Mapping[str, str]) -> str:
+def expand(text: str, environment: Mapping[str, str]) -> str:
     """Replace variables as containerlab does: ``$V``, ``${V:-word}``, ``${V:=word}``, ``${V:+word}``, ``$$``.
 
     A variable that is not set and has no default stays as it is.
@@ -150,9 +150,9 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
         known, rule = environment.get(found["bare"] or found["name"]), found["rule"] or ""
         is_given = bool(known) if rule.startswith(":") else known is not None
         if rule.endswith("+"):
-            return expanded(found["word"], environment) if is_given else ""
+            return expand(found["word"], environment) if is_given else ""
         if is_given:
             return known or ""
-        return expanded(found["word"], environment) if rule else found[0]
+        return expand(found["word"], environment) if rule else found[0]
 
     return _VARIABLE.sub(value, text)

@@ -31,7 +31,7 @@ class Imported(NamedTuple):
     """Lines that say what was left out."""
 
 
-def imported(path: Path, *, name: str, environment: Mapping[str, str]) -> Imported:
+def import_network(path: Path, *, name: str, environment: Mapping[str, str]) -> Imported:
     """Read a file's network. Raises `InputError` in one line."""
     if not path.is_file():
         raise InputError(f"--from {path}: no such file")

@@ -59,7 +59,7 @@ class Drawing:
             raise InputError(f"{self.title}: {min(lost)} cannot be reached from {start}; connect the network")
 
 
-def drawn(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> Drawing:
+def draw(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> Drawing:
     """A line, ring or tree of switches s1, s2, … with hosts: at all of them, of a tree at its leaves only.
 
     Raises `InputError` if there are too few or too many of anything.

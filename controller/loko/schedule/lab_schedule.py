@@ -145,7 +145,7 @@ class LabSchedule:
         return tuple(
             flow
             for flow in self.scheduled
-            if flow.timed.asked_ns is not None and flow.every_ns > flow.timed.asked_ns
+            if flow.timed.requested_ns is not None and flow.every_ns > flow.timed.requested_ns
         )
 
 

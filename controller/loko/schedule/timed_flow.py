@@ -25,8 +25,8 @@ class TimedFlow(NamedTuple):
     udp_destination: int
     frame_bytes: int
     period_ns: int | None
-    """As stated: a whole multiple of the base period. None: every base period, or as `asked_ns` allows."""
-    asked_ns: float | None
+    """As stated: a multiple of the base period. None: every base period, or as `requested_ns` allows."""
+    requested_ns: float | None
     """How often it wants to send a frame at least, by the rate that it states; None if it states none."""
 
     def every(self, base_period_ns: int) -> int:
@@ -38,9 +38,9 @@ class TimedFlow(NamedTuple):
                     f" period of {base_period_ns / 1e3:g} us; change one of them"
                 )
             return self.period_ns
-        if self.asked_ns is None:
+        if self.requested_ns is None:
             return base_period_ns
-        return base_period_ns * max(1, int(self.asked_ns // base_period_ns))
+        return base_period_ns * max(1, int(self.requested_ns // base_period_ns))
 
     def sent(self, base_period_ns: int) -> Flow:
         """The flow on the wire."""
@@ -67,7 +67,7 @@ def timed_flows_of(documents: Sequence[RequestDocument], name: str) -> tuple[Tim
             udp_destination=document.udp_destination,
             frame_bytes=document.size_bytes,
             period_ns=document.period_ns,
-            asked_ns=None
+            requested_ns=None
             if document.rate_of_bits is None
             else document.size_bytes * 8e9 / document.rate_of_bits,
         )

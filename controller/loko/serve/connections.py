@@ -139,8 +139,8 @@ class ConnectionSlot:
         """Return whether the client has kept the service waiting for too long."""
         if self.stuck_s is not None:
             return now_s - self.stuck_s >= READING_S
-        patience_s = CLIENT_TIMEOUT_S.get(self.phase)
-        return patience_s is not None and now_s - self.since_s >= patience_s
+        timeout_s = CLIENT_TIMEOUT_S.get(self.phase)
+        return timeout_s is not None and now_s - self.since_s >= timeout_s
 
 
 class ConnectionLimiter:

@@ -61,7 +61,7 @@ _PADDING_MARK: Final = 1 << 47
 """The bit of a cookie that marks a padding entry, which belongs to no flow."""
 _VISIT: Final = 32
 """Bits of the flow's number in a cookie. Above them is the number of the visit to the switch."""
-PATIENCE_NS: Final = 30_000_000_000
+TIMEOUT_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow, after which it is taken back."""
 _NEXT_TRY_NS: Final = 200_000_000
 """Time until a path for a lost flow is looked for again."""
@@ -364,7 +364,7 @@ class FlowManager:
         for switch in self.drivers:
             self._process(now_ns, switch, self.drivers[switch].poll(now_ns))
         for managed in list(self._flows.values()):
-            late = managed.on_disk is not None and now_ns - managed.since_ns > PATIENCE_NS
+            late = managed.on_disk is not None and now_ns - managed.since_ns > TIMEOUT_NS
             if managed.state is FlowState.ACCEPTED and late and managed.unconfirmed_switches:
                 silent = min(managed.unconfirmed_switches)
                 reason = "no confirmation in time"

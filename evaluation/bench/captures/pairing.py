@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from evaluation.bench.device import MISSING
 
-PATIENCE_NS: Final = 1_000_000_000
+TIMEOUT_NS: Final = 1_000_000_000
 """A frame that has not come out after this long, by the capture's own time, counts as lost."""
 
 _MOST_TENTATIVE: Final = 1_000_000
@@ -85,7 +85,7 @@ class Pairing:
         self._waiting[frame.number] = frame
         self._by_content.setdefault(seen.fingerprint, _SameContent()).waiting.append(frame.number)
         self._arriving.append((arrived_ns, frame))
-        yield from self._give_up(seen.at_ns - PATIENCE_NS)
+        yield from self._give_up(seen.at_ns - TIMEOUT_NS)
 
     def leave(self, seen: Sighting) -> Iterator[FrameFate]:
         """Take a frame that starts at the exit. Yields the fate of the one that entered with this content."""

@@ -31,9 +31,9 @@ class ArrivalTap:
         self.close()
         self._open()
 
-    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
+    def read(self, *, timeout_s: float = 0.0) -> list[TappedFrame]:
         """See `PacketTap.read`. The stamps are the instants of the switch's own turn."""
-        behind = self._second.read(patience_s=patience_s)
+        behind = self._second.read(timeout_s=timeout_s)
         self._ahead += self._first.read()
         return [self._of_switch(sighting) for sighting in behind]
 

@@ -27,11 +27,11 @@ def switch_openflow(inventory: Hardware, endpoint: ControllerEndpoint, *, on: bo
             f"{inventory.name}: type 'openflow' and '{word}' at the board's serial console; waiting"
             " (or give the console in the inventory)\n"
         )
-        patience_s = _PEOPLE_S
+        timeout_s = _PEOPLE_S
     else:
         _type(inventory.console, [b"exit\r", b"openflow\r", word.encode() + b"\r", b"exit\r"])
-        patience_s = _CONSOLE_S
-    done = endpoint.accept(patience_s) is not None if on else endpoint.wait_closed(patience_s)
+        timeout_s = _CONSOLE_S
+    done = endpoint.accept(timeout_s) is not None if on else endpoint.wait_closed(timeout_s)
     if not done:
         where = inventory.console or "the board's serial console"
         shown = "does not connect" if on else "keeps its connection"

@@ -207,7 +207,7 @@ class LiveDevice:
         left = np.full(len(frames), MISSING, dtype=np.int64)
         until_s = time.monotonic() + _LONGEST_S
         while time.monotonic() < until_s and (left == MISSING).any():
-            seen = self._with.out_tap.read(patience_s=_QUIET_S)
+            seen = self._with.out_tap.read(timeout_s=_QUIET_S)
             if not seen:
                 break
             more = _stamps(seen, frames, outgoing=False)
@@ -286,9 +286,9 @@ class LiveDevice:
         seen: list[ControlFrame] = []
         until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
-            seen += self._openflow(patience_s=_CONTROL_QUIET_S)
+            seen += self._openflow(timeout_s=_CONTROL_QUIET_S)
             if any(sighting.from_switch for sighting in seen) and len(seen) > len(segments):
-                while more := self._openflow(patience_s=_CONTROL_QUIET_S):
+                while more := self._openflow(timeout_s=_CONTROL_QUIET_S):
                     seen += more
                 break
         bench.controller.messages()
@@ -323,13 +323,13 @@ class LiveDevice:
         bench = self._with
         return [bench.control_tap] if bench.request_tap is None else [bench.control_tap, bench.request_tap]
 
-    def _openflow(self, *, patience_s: float) -> list[ControlFrame]:
+    def _openflow(self, *, timeout_s: float) -> list[ControlFrame]:
         """Read the OpenFlow frames that have come, each from the tap where it arrives."""
         bench = self._with
         loopback = bench.control_tap.interface == "lo"  # which shows every frame twice
         sightings = []
         for tap in self._control_taps():
-            for sighting in tap.read(patience_s=patience_s if tap is bench.control_tap else 0):
+            for sighting in tap.read(timeout_s=timeout_s if tap is bench.control_tap else 0):
                 if loopback and not sighting.outgoing:
                     continue
                 frame = control_frame(sighting, bench.controller.port)

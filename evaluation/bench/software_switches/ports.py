@@ -157,7 +157,7 @@ class SwitchPorts:
             quiet_s = 0.0
             for _ in range(_MOST_ROUNDS):
                 news = sum(
-                    frames.note(port, seen) for port, tap in taps.items() for seen in tap.read(patience_s=0)
+                    frames.note(port, seen) for port, tap in taps.items() for seen in tap.read(timeout_s=0)
                 )
                 quiet_s = 0.0 if news else quiet_s + _ROUND_S
                 if frames.all_left or quiet_s > min(drain_ns / NS_PER_S, _MOST_QUIET_S):

@@ -18,7 +18,7 @@ PROMPT = re.compile(
 LONGEST_LINE = 63
 DELETE = b"\x7f"
 CANCEL = b"\x18"
-PATIENCE_S = 4.0
+TIMEOUT_S = 4.0
 """A board that waits for a firmware upload does not answer; one that saves does, later."""
 
 MUTE = (
@@ -114,11 +114,11 @@ class Console:
         The line is taken back character by character: Enter alone would carry it out.
         """
         line = DELETE * LONGEST_LINE + b"\r"
-        for keys, patience_s in ((line, min(PATIENCE_S, self._timeout_s)), (CANCEL + line, self._timeout_s)):
+        for keys, timeout_s in ((line, min(TIMEOUT_S, self._timeout_s)), (CANCEL + line, self._timeout_s)):
             with contextlib.suppress(serial.SerialException):
                 self._port.reset_input_buffer()
             self._write(keys)
-            seen = self._until_quiet(patience_s)
+            seen = self._until_quiet(timeout_s)
             if self._see_prompt(seen, quiet=True):
                 break
         else:
@@ -126,9 +126,9 @@ class Console:
             raise self._wrong(FOREIGN.format(seen[-60:]) if seen else MUTE.format(self._timeout_s))
         self._enter("")
 
-    def _until_quiet(self, patience_s: float) -> str:
+    def _until_quiet(self, timeout_s: float) -> str:
         """Read until the board stays silent behind a prompt, or for the whole time without one."""
-        end = time.monotonic() + patience_s
+        end = time.monotonic() + timeout_s
         seen = ""
         while time.monotonic() < end:
             piece = self._read()
