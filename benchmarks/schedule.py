@@ -248,11 +248,11 @@ def _start_s(solver: Solver) -> float:
 def _adding() -> Sequence[float]:
     """Return the time in s to add each of 3,000 flows."""
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
-    standing = IncrementalSchedule(graph, 200, SchedulingScheme.PATH_SETS)
+    incremental = IncrementalSchedule(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
     for demand in demands(graph, 3000, seed=_SEED):
         begin_ns = time.monotonic_ns()
-        standing.add(demand)
+        incremental.add(demand)
         taken.append((time.monotonic_ns() - begin_ns) / 1e9)
     return taken
 

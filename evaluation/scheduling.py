@@ -143,7 +143,7 @@ def schedule(
         timed = timed_flows_of(documents, flows)
         extended: ExtendedSchedule | None = None
         if keep is None:
-            wishes = SchedulingOptions(
+            options = SchedulingOptions(
                 scheme=scheme or SchedulingScheme.UNCONSTRAINED,
                 slots=slots,
                 base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
@@ -155,7 +155,7 @@ def schedule(
                 seed=seed,
                 openflow=openflow or OpenFlow.V1_0,
             )
-            result = _in_memory(lambda: make_schedule(network, timed, wishes, solve, clock), len(timed))
+            result = _in_memory(lambda: make_schedule(network, timed, options, solve, clock), len(timed))
         else:
             _refuse_beside_keep(
                 scheme=scheme,

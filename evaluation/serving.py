@@ -429,7 +429,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         "scheme": slots.scheme,
         "schedule": slots.digest,
         "entries": str(served.table_entries),
-        "frame-bytes": ",".join(map(str, slots.standing.sizes)),
+        "frame-bytes": ",".join(map(str, slots.incremental.sizes)),
         "changes-per-s": f"{served.changes_per_s:g}",
         "openflow": openflow.value,
     }

@@ -127,7 +127,7 @@ def purge_runs(figure: str, options: Options) -> None:
         (options.out / POINTS).rmdir()
 
 
-class Tally:
+class PointAccumulator:
     """Accumulates the runs of a point."""
 
     def __init__(self, guarantees_ns: Mapping[int, float]) -> None:

@@ -19,11 +19,11 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
     """Return everything that is wrong with a schedule, one line each; empty if nothing is."""
     wanted = {flow.id: flow for flow in flows}
     refutations = [*_completeness(wanted, schedule), *_cycle(schedule)]
-    for allotted in schedule.scheduled:
-        if allotted.id not in wanted:
+    for assigned in schedule.scheduled:
+        if assigned.id not in wanted:
             continue
-        flow = wanted[allotted.id]
-        refutations += of_flow(lab, flow, allotted, schedule, with_entries=True)
+        flow = wanted[assigned.id]
+        refutations += of_flow(lab, flow, assigned, schedule, with_entries=True)
     refutations += _collisions(schedule, wanted)
     refutations += _foreign_entries(lab, wanted, schedule)
     return refutations

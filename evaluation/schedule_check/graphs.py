@@ -30,7 +30,7 @@ class GraphSchedule:
     slots: int
     bound: int
     """The claimed upper bound on the number of flows with a slot."""
-    allotted: Mapping[str, tuple[int, tuple[str, ...]]]
+    assigned: Mapping[str, tuple[int, tuple[str, ...]]]
     """By flow, its slot, and the nodes from its source to its destination."""
 
 
@@ -41,9 +41,9 @@ def graph_refutations(schedule: GraphSchedule) -> list[str]:
 
 
 def _counts(schedule: GraphSchedule) -> Iterator[str]:
-    if len(schedule.allotted) > schedule.bound:
-        yield f"{len(schedule.allotted)} flows are scheduled, above the bound {schedule.bound}"
-    for flow, (slot, _) in schedule.allotted.items():
+    if len(schedule.assigned) > schedule.bound:
+        yield f"{len(schedule.assigned)} flows are scheduled, above the bound {schedule.bound}"
+    for flow, (slot, _) in schedule.assigned.items():
         if flow not in schedule.flows:
             yield f"{flow}: nobody asked for it"
         if not 0 <= slot < schedule.slots:
@@ -56,7 +56,7 @@ def _paths(schedule: GraphSchedule) -> Iterator[str]:
     for tail, head in links:
         onward.setdefault(tail, []).append(head)
     fewest: dict[str, dict[str, int]] = {}
-    for flow, (_, path) in schedule.allotted.items():
+    for flow, (_, path) in schedule.assigned.items():
         if flow not in schedule.flows:
             continue
         source, destination = schedule.flows[flow]
@@ -95,7 +95,7 @@ def _distances(source: str, onward: Mapping[str, Sequence[str]], hosts: Collecti
 
 def _collisions(schedule: GraphSchedule) -> Iterator[str]:
     used = Counter(
-        (slot, tail, head) for slot, path in schedule.allotted.values() for tail, head in pairwise(path)
+        (slot, tail, head) for slot, path in schedule.assigned.values() for tail, head in pairwise(path)
     )
     for (slot, tail, head), count in used.items():
         if count > 1:
@@ -107,10 +107,10 @@ def _replayed(schedule: GraphSchedule) -> Iterator[str]:
 
     Tables forward the frames, and a link sends one at a time.
     """
-    tables = {flow: dict(pairwise(path)) for flow, (_, path) in schedule.allotted.items()}
+    tables = {flow: dict(pairwise(path)) for flow, (_, path) in schedule.assigned.items()}
     links = set(schedule.links)
     together: dict[int, list[str]] = {}
-    for flow, (slot, _) in schedule.allotted.items():
+    for flow, (slot, _) in schedule.assigned.items():
         if flow in schedule.flows:
             together.setdefault(slot, []).append(flow)
     for slot, flows in together.items():

@@ -37,8 +37,8 @@ def served_schedule(
 ) -> ServedSchedule:
     """Return what `loko schedule --json` prints for these flows, each with one frame per base period."""
     wanted = [TimedFlow(*flow[:5], flow.frame_bytes, None, None) for flow in flows]
-    wishes = SchedulingOptions(scheme=scheme, slots=slots, guard_ns=2000, changes_per_s=changes_per_s)
-    result = schedule(lab, wanted, wishes, solver_named(Solver.HIGHS), clock())
+    options = SchedulingOptions(scheme=scheme, slots=slots, guard_ns=2000, changes_per_s=changes_per_s)
+    result = schedule(lab, wanted, options, solver_named(Solver.HIGHS), clock())
     return ServedSchedule.model_validate_json(json.dumps(values_of(result, 0.0)))
 
 

@@ -1,4 +1,4 @@
-"""The driver in OpenFlow 1.0 against the emulated board: every hazard of 1.0 that docs/driver.md names."""
+"""The driver in OpenFlow 1.0 against the emulated board: each unsafe sequence that docs/driver.md names."""
 
 from __future__ import annotations
 

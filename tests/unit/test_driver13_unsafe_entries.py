@@ -1,4 +1,4 @@
-"""The driver in OpenFlow 1.3 against the emulated board: every hazard of 1.3 that docs/driver.md names.
+"""The driver in OpenFlow 1.3 against the emulated board: each unsafe sequence that docs/driver.md names.
 
 The board has the firmware's quirks. Tests with a parameter `quirks` also use one that follows the standard.
 """

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from benchmarks.evidence.models import CASES, IN_USE, check_case
-from benchmarks.evidence.models.boards import NO_DEBT, PacketRule, ShareRule
+from benchmarks.evidence.models.boards import NO_BACKLOG, PacketRule, ShareRule
 from benchmarks.evidence.models.explorer import explore
 from benchmarks.evidence.models.network import ModelFlow
 from benchmarks.evidence.models.ports import PortRule
@@ -52,7 +52,7 @@ def test_a_search_finds_the_fewest_steps_or_visits_every_state() -> None:
 
 @pytest.mark.parametrize("rule_type", [ShareRule, PacketRule])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_board_has_the_debts_of_its_model(
+def test_a_board_has_the_backlogs_of_its_model(
     seed: int, rule_type: type[ShareRule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The board forwards a frame per tick, of a nanosecond. Rates are powers of two, so sums are exact."""
@@ -86,10 +86,12 @@ def test_a_board_has_the_debts_of_its_model(
         elif (further := rule.admit(state, number)) is not None:
             state = further
             counted.append(kept)
-        assert state.debts[0] == (NO_DEBT if real.amount == residual_backlog.NONE else Fraction(real.amount))
-        seen.add(NO_DEBT if state.debts[0] == NO_DEBT else state.debts[0] > 0)
+        assert state.backlogs[0] == (
+            NO_BACKLOG if real.amount == residual_backlog.NONE else Fraction(real.amount)
+        )
+        seen.add(NO_BACKLOG if state.backlogs[0] == NO_BACKLOG else state.backlogs[0] > 0)
         state = rule.tick(state)
-    assert {NO_DEBT, True} <= seen
+    assert {NO_BACKLOG, True} <= seen
 
 
 FRAME_BYTES, TICK_NS = 1_000, 1_000

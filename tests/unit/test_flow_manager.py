@@ -120,7 +120,9 @@ def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards)
     assert served.boards["s2"].packet_ins == 0
 
 
-def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(served: ServedBoards) -> None:
+def test_a_released_flow_counts_until_it_is_gone_and_its_backlog_survives_a_kill(
+    served: ServedBoards,
+) -> None:
     """Nearly all of the rate is in use, so the backlog of the brief flows drains slowly."""
     admission = served.admission
     assert isinstance(admission, LokoAdmission)

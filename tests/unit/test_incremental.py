@@ -30,38 +30,38 @@ HIGHS = solver_named(Solver.HIGHS)
     st.data(),
 )
 def test_nobody_is_moved_and_the_cost_is_within_its_bound(problem, scheme, data) -> None:
-    standing = IncrementalSchedule(problem.graph, problem.slots, scheme)
+    incremental = IncrementalSchedule(problem.graph, problem.slots, scheme)
     there: list[SlotDemand] = []
     for demand in problem.demands:
-        before = standing.assignments
-        assignment = standing.add(demand)
+        before = incremental.assignments
+        assignment = incremental.add(demand)
         there.append(demand)
-        assert standing.assignments == before | ({} if assignment is None else {demand.id: assignment})
+        assert incremental.assignments == before | ({} if assignment is None else {demand.id: assignment})
     for demand in data.draw(st.lists(st.sampled_from(problem.demands), unique=True)):
-        before = standing.assignments
-        standing.remove(demand.id)
+        before = incremental.assignments
+        incremental.remove(demand.id)
         there.remove(demand)
         before.pop(demand.id, None)
-        assert standing.assignments == before
+        assert incremental.assignments == before
     left = SchedulingProblem(problem.graph, tuple(there), problem.slots)
-    assignments = standing.assignments
+    assignments = incremental.assignments
     assert refuted(left, ScheduleSolution(assignments=assignments, bound=len(there), why="")) is None
     best = pack(
         left, None if scheme is SchedulingScheme.UNCONSTRAINED else candidate_paths(left), HIGHS, clock()
     )
-    assert 0 <= len(best.assignments) - len(assignments) <= standing.optimality_gap
+    assert 0 <= len(best.assignments) - len(assignments) <= incremental.optimality_gap
 
 
 @pytest.mark.parametrize("scheme", SchedulingScheme)
 def test_a_flow_gets_the_slot_that_another_left(scheme) -> None:
-    standing = IncrementalSchedule(benchmark_topology(), 2, scheme)
+    incremental = IncrementalSchedule(benchmark_topology(), 2, scheme)
     flows = [SlotDemand(f"F{n}", f"A{n}", f"B{n}") for n in (1, 2, 3)]
-    assert [standing.add(flow) is None for flow in flows] == [False, False, True]
-    assert standing.optimality_gap == 1, "no cable of a host is full: a bound that knows no more"
-    freed = standing.assignments["F1"].slot
-    standing.remove("F1")
-    standing.remove("F3")
-    assignment = standing.add(flows[2])
+    assert [incremental.add(flow) is None for flow in flows] == [False, False, True]
+    assert incremental.optimality_gap == 1, "no cable of a host is full: a bound that knows no more"
+    freed = incremental.assignments["F1"].slot
+    incremental.remove("F1")
+    incremental.remove("F3")
+    assignment = incremental.add(flows[2])
     assert assignment is not None
     assert assignment.slot == freed
 
@@ -69,13 +69,13 @@ def test_a_flow_gets_the_slot_that_another_left(scheme) -> None:
 def test_what_stands_already_is_kept_or_refused() -> None:
     graph = benchmark_topology()
     (path,), (other,) = graph.shortest_paths("A1", "B1"), graph.shortest_paths("A2", "B2")
-    standing = IncrementalSchedule(graph, 2, SchedulingScheme.PATH_SETS)
-    standing.restore(SlotDemand("F1", "A1", "B1"), Assignment(slot=1, path=path))
+    incremental = IncrementalSchedule(graph, 2, SchedulingScheme.PATH_SETS)
+    incremental.restore(SlotDemand("F1", "A1", "B1"), Assignment(slot=1, path=path))
     with pytest.raises(InputError, match="flow 'F2': 'F1' has one of its links in slot 1"):
-        standing.restore(SlotDemand("F2", "A2", "B2"), Assignment(slot=1, path=other))
+        incremental.restore(SlotDemand("F2", "A2", "B2"), Assignment(slot=1, path=other))
     with pytest.raises(InputError, match="there is no slot 2 of 2"):
-        standing.restore(SlotDemand("F3", "A3", "B3"), Assignment(slot=2, path=path))
+        incremental.restore(SlotDemand("F3", "A3", "B3"), Assignment(slot=2, path=path))
     with pytest.raises(InputError, match="flow 'F1': exists already"):
-        standing.add(SlotDemand("F1", "A1", "B1"))
+        incremental.add(SlotDemand("F1", "A1", "B1"))
     with pytest.raises(InputError, match="flow 'F9': is not there"):
-        standing.remove("F9")
+        incremental.remove("F9")

@@ -48,21 +48,21 @@ def scheduled(wanted, **wishes):
 def test_no_two_flows_have_what_is_exclusive_in_one_slot(scheme, exclusive) -> None:
     result = scheduled(flows(8), scheme=scheme, slots=4, exclusive=exclusive)
     used = set()
-    for allotted in result.scheduled:
-        hops = [(hop.switch, hop.output_port if exclusive is Exclusive.LINKS else 0) for hop in allotted.path]
-        for taken in [*hops, (allotted.timed.source, 1)]:
-            assert (allotted.slot, taken) not in used
-            used.add((allotted.slot, taken))
+    for assigned in result.scheduled:
+        hops = [(hop.switch, hop.output_port if exclusive is Exclusive.LINKS else 0) for hop in assigned.path]
+        for taken in [*hops, (assigned.timed.source, 1)]:
+            assert (assigned.slot, taken) not in used
+            used.add((assigned.slot, taken))
     assert len(result.scheduled) == result.solution.bound == (8 if exclusive is Exclusive.LINKS else 4)
     assert {flow.id for flow in result.unscheduled} == {f"f{n}" for n in range(8)} - {
-        allotted.timed.id for allotted in result.scheduled
+        assigned.timed.id for assigned in result.scheduled
     }
 
 
 @pytest.mark.parametrize("guard_ns", [0, 50_000])
 def test_a_slot_holds_the_slowest_frame_and_both_guards(guard_ns) -> None:
     result = scheduled(flows(), slots=2, guard_ns=guard_ns)
-    longest_ns = max(allotted.bound_ns for allotted in result.scheduled)
+    longest_ns = max(assigned.bound_ns for assigned in result.scheduled)
     assert longest_ns + 2 * guard_ns <= result.timing.slot_ns < longest_ns + 2 * guard_ns + 1
     assert result.timing.base_period_ns == 2 * result.timing.slot_ns
 
@@ -86,12 +86,12 @@ def test_large_frames_have_the_switches_for_themselves() -> None:
 
 def test_entries_lead_along_the_path() -> None:
     result = scheduled(flows(), slots=4)
-    for allotted in result.scheduled:
-        for hop in allotted.path:
-            (entry,) = [e for e in result.entries[hop.switch] if e.match.tp_src == allotted.timed.udp_source]
+    for assigned in result.scheduled:
+        for hop in assigned.path:
+            (entry,) = [e for e in result.entries[hop.switch] if e.match.tp_src == assigned.timed.udp_source]
             assert entry.output_port == hop.output_port
-            assert entry.match.nw_src == LAB.hosts[allotted.timed.source].ip.ip
-    assert sum(map(len, result.entries.values())) == sum(len(allotted.path) for allotted in result.scheduled)
+            assert entry.match.nw_src == LAB.hosts[assigned.timed.source].ip.ip
+    assert sum(map(len, result.entries.values())) == sum(len(assigned.path) for assigned in result.scheduled)
 
 
 @pytest.mark.parametrize("exclusive", Exclusive)
@@ -111,7 +111,7 @@ def test_a_flow_uses_its_slot_in_every_period_of_its_own() -> None:
     """Section 3.1: a flow with twice the base period uses its slot in alternate cycles."""
     wanted = (timed(0, PAIRS[0], period_ns=10 * MS), timed(1, PAIRS[1], period_ns=20 * MS))
     result = scheduled(wanted)
-    assert [allotted.every_ns for allotted in result.scheduled] == [10 * MS, 20 * MS]
+    assert [assigned.every_ns for assigned in result.scheduled] == [10 * MS, 20 * MS]
     assert result.timing.base_period_ns == 10 * MS
 
 

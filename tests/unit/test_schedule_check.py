@@ -46,8 +46,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schedule")
     path = folder / "flows.json"
     path.write_text(json.dumps(FLOWS))
-    wishes = SchedulingOptions(base_period_ns=10_000_000, slots=3, guard_ns=2_000)
-    result = schedule(LAB, load_timed_flows(path), wishes, solver_named(Solver.HIGHS), clock())
+    options = SchedulingOptions(base_period_ns=10_000_000, slots=3, guard_ns=2_000)
+    result = schedule(LAB, load_timed_flows(path), options, solver_named(Solver.HIGHS), clock())
     (folder / "schedule.json").write_text(json.dumps(values_of(result, 0.0)))
     return folder
 

@@ -82,8 +82,8 @@ def test_a_network_that_cannot_be_is_told(model, parameter, told) -> None:
 
 def two_in_one_slot(solution: ScheduleSolution) -> ScheduleSolution:
     """Put all flows into slot 0, like a scheduler that forgets which slots are in use."""
-    allotted = {name: assignment._replace(slot=0) for name, assignment in solution.assignments.items()}
-    return replace(solution, assignments=allotted)
+    assigned = {name: assignment._replace(slot=0) for name, assignment in solution.assignments.items()}
+    return replace(solution, assignments=assigned)
 
 
 @pytest.mark.parametrize("way", ["run_scenario", "ours", "time_indexed"])
@@ -128,7 +128,7 @@ def a_schedule(**changes: object) -> GraphSchedule:
         is_shortest=True,
         slots=2,
         bound=3,
-        allotted={
+        assigned={
             "f": (0, ("a", "A", "B", "b")),
             "g": (1, ("a2", "A", "B", "b")),
             "h": (0, ("b", "B", "C", "c")),
@@ -138,7 +138,7 @@ def a_schedule(**changes: object) -> GraphSchedule:
 
 
 def with_path(*nodes: str, **changes: object) -> GraphSchedule:
-    return a_schedule(allotted={"f": (0, nodes)}, **changes)
+    return a_schedule(assigned={"f": (0, nodes)}, **changes)
 
 
 WRONG: dict[str, Callable[[], GraphSchedule]] = {
@@ -146,10 +146,10 @@ WRONG: dict[str, Callable[[], GraphSchedule]] = {
     "slot 1 is not in 0 to 0": lambda: a_schedule(slots=1),
     "g: nobody asked for it": lambda: a_schedule(flows={"f": ("a", "b"), "h": ("b", "c")}),
     "2 flows are on the link from A to B": lambda: a_schedule(
-        allotted=a_schedule().allotted | {"g": (0, ("a2", "A", "B", "b"))}
+        assigned=a_schedule().assigned | {"g": (0, ("a2", "A", "B", "b"))}
     ),
     "waits at A for that of another flow": lambda: a_schedule(
-        allotted=a_schedule().allotted | {"g": (0, ("a2", "A", "B", "b"))}
+        assigned=a_schedule().assigned | {"g": (0, ("a2", "A", "B", "b"))}
     ),
     "does not lead from a to b": lambda: with_path("a", "A", "C", "c"),
     "has a loop": lambda: with_path("a", "A", "C", "A", "B", "b"),

@@ -165,11 +165,11 @@ def test_what_a_refused_flow_is_told(scheme: SchedulingScheme) -> None:
     """On a ring of five, the other direction may help; no schedule helps if a table is full."""
     ring = load_lab("labs/ring/five.yml")
     kept = served_schedule(ring, [flow(1, "h1", "h3")], slots=1, scheme=scheme)
-    standing = IncrementalLabSchedule(ring, kept, frame_bytes=[64])
-    assert not isinstance(standing.add(timed(flow(1, "h1", "h2"))), NoFreeSlot)
-    refused = standing.add(timed(flow(2, "h1", "h3")))
+    incremental = IncrementalLabSchedule(ring, kept, frame_bytes=[64])
+    assert not isinstance(incremental.add(timed(flow(1, "h1", "h2"))), NoFreeSlot)
+    refused = incremental.add(timed(flow(2, "h1", "h3")))
     assert refused == NoFreeSlot(switch="s1", quantity="slots", allowed=1, optimality_gap=0)
-    assert not isinstance(standing.add(timed(flow(2, "h3", "h4"))), NoFreeSlot), "nothing of it was left"
+    assert not isinstance(incremental.add(timed(flow(2, "h3", "h4"))), NoFreeSlot), "nothing of it was left"
     small = IncrementalLabSchedule(ring, kept.model_copy(update={"table_entries": 1}), frame_bytes=[64])
     assert not isinstance(small.add(timed(flow(1, "h1", "h2"))), NoFreeSlot)
     assert small.add(timed(flow(2, "h2", "h1"))) == NoFreeSlot(switch="s2", quantity="entries", allowed=1)
@@ -205,8 +205,8 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
         slots.restore_flow(stored)
     right = IncrementalLabSchedule.add
 
-    def hasty(standing: IncrementalLabSchedule, wanted: TimedFlow) -> ScheduledFlow | NoFreeSlot:
-        scheduled = right(standing, wanted)
+    def hasty(incremental: IncrementalLabSchedule, wanted: TimedFlow) -> ScheduledFlow | NoFreeSlot:
+        scheduled = right(incremental, wanted)
         assert isinstance(scheduled, ScheduledFlow)
         return replace(scheduled, bound_ns=scheduled.bound_ns / 10)
 

@@ -28,8 +28,8 @@ C = TimedFlow("c", "H2", "H4", 1003, 5003, 306, 20 * MS, None)
 
 
 def scheduled(*flows: TimedFlow) -> LabSchedule:
-    wishes = SchedulingOptions(scheme=SchedulingScheme.PATH_SETS)
-    return schedule(LAB, flows, wishes, solver_named(Solver.HIGHS), clock())
+    options = SchedulingOptions(scheme=SchedulingScheme.PATH_SETS)
+    return schedule(LAB, flows, options, solver_named(Solver.HIGHS), clock())
 
 
 def test_each_host_is_told_its_frames_and_when_each_leaves(tmp_path: Path) -> None:

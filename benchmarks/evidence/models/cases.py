@@ -95,7 +95,7 @@ _JOIN: Final = (
 """Two flows leave that others hold up on their way to the switch at which they meet."""
 
 _AT_ONCE: Final = "forgets a released flow at once"
-_NO_DEBT: Final = "leaves no debt"
+_NO_BACKLOG: Final = "leaves no backlog"
 _NOTHING_ON_ITS_WAY: Final = "takes no frame to be on its way"
 _NETWORKS: Final = (
     _Network(
@@ -115,10 +115,10 @@ _NETWORKS: Final = (
         _FULL,
         (3, 5),
         ShareRule,
-        {_NO_DEBT: ForgetfulBoards, "lowers the debt at the full rate": FallsAtFullRate},
+        {_NO_BACKLOG: ForgetfulBoards, "lowers the backlog at the full rate": FallsAtFullRate},
     ),
     _Network("full-rate", "two that join", _JOIN, (6, 6, 4), ShareRule, {_NOTHING_ON_ITS_WAY: GoneAtRelease}),
-    _Network("packet-granular", "two switches", _FULL, (3, 5), PacketRule, {_NO_DEBT: ForgetfulPackets}),
+    _Network("packet-granular", "two switches", _FULL, (3, 5), PacketRule, {_NO_BACKLOG: ForgetfulPackets}),
     _Network(
         "packet-granular",
         "two that join",

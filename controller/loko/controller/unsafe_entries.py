@@ -38,16 +38,16 @@ def refuse_unsafe_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[
             f"{switch.name}: the port to its CPU removes VLAN tags (cpu_port_tags in profile"
             f" '{switch.profile.name}'), so no entry matches one; forward without tags"
         )
-    hazards = _hazards_of_all(entries) if openflow is OpenFlow.V1_0 else _hazards_of_all_13(entries)
+    unsafe = _unsafe_together(entries) if openflow is OpenFlow.V1_0 else _unsafe_together_13(entries)
     for entry in entries:
-        for hazard in _hazards(entry) if openflow is OpenFlow.V1_0 else _hazards_13(entry):
-            raise InputError(f"{switch.name}: {hazard}")
-    for hazard in hazards:
-        raise InputError(f"{switch.name}: {hazard}")
+        for reason in _unsafe_alone(entry) if openflow is OpenFlow.V1_0 else _unsafe_alone_13(entry):
+            raise InputError(f"{switch.name}: {reason}")
+    for reason in unsafe:
+        raise InputError(f"{switch.name}: {reason}")
 
 
-def _hazards(entry: FlowEntry) -> Iterator[str]:
-    yield from _hazards_of_both(entry)
+def _unsafe_alone(entry: FlowEntry) -> Iterator[str]:
+    yield from _unsafe_in_both(entry)
     if entry.match.dl_vlan is not None:
         yield "in OpenFlow 1.0 it takes each VLAN tag for any other (quirk 62); ask for 1.3"
     if entry.match.dl_vlan_pcp is not None or entry.match.nw_tos is not None:
@@ -58,7 +58,7 @@ def _hazards(entry: FlowEntry) -> Iterator[str]:
         yield f"an entry has {len(entry.actions)} actions, of which it keeps {_MOST_ACTIONS}; leave some out"
 
 
-def _hazards_of_all(entries: Sequence[FlowEntry]) -> Iterator[str]:
+def _unsafe_together(entries: Sequence[FlowEntry]) -> Iterator[str]:
     counts = sorted({len(entry.actions) for entry in entries})
     if len(counts) > 1:
         yield (
@@ -67,8 +67,8 @@ def _hazards_of_all(entries: Sequence[FlowEntry]) -> Iterator[str]:
         )
 
 
-def _hazards_13(entry: FlowEntry) -> Iterator[str]:
-    yield from _hazards_of_both(entry)
+def _unsafe_alone_13(entry: FlowEntry) -> Iterator[str]:
+    yield from _unsafe_in_both(entry)
     sent = wire13.entry_of(entry, cookie=0)
     longest = max(len(sent.match), len(sent.actions))
     if longest > _MOST_BYTES_13:
@@ -78,7 +78,7 @@ def _hazards_13(entry: FlowEntry) -> Iterator[str]:
         )
 
 
-def _hazards_of_all_13(entries: Sequence[FlowEntry]) -> Iterator[str]:
+def _unsafe_together_13(entries: Sequence[FlowEntry]) -> Iterator[str]:
     """Yield entries whose match others begin with: sorted, it comes just before the first of these."""
     sent = sorted((entry.priority, wire13.entry_of(entry, cookie=0).match) for entry in entries)
     for (priority, match), (other, longer) in itertools.pairwise(sent):
@@ -89,7 +89,7 @@ def _hazards_of_all_13(entries: Sequence[FlowEntry]) -> Iterator[str]:
             )
 
 
-def _hazards_of_both(entry: FlowEntry) -> Iterator[str]:
+def _unsafe_in_both(entry: FlowEntry) -> Iterator[str]:
     if any(isinstance(action, Enqueue) for action in entry.actions):
         yield "it has no queues, and takes no notice of enqueue (quirks 57 and 158); use output"
     vids = [action.vid for action in entry.actions if isinstance(action, PushVlan | SetVlan)]

@@ -307,12 +307,12 @@ def refuse_overload(
 
 
 def _timing(
-    flows: Sequence[TimedFlow], wishes: SchedulingOptions, shortest_slot_ns: int
+    flows: Sequence[TimedFlow], options: SchedulingOptions, shortest_slot_ns: int
 ) -> tuple[CycleTiming, int]:
     """The cycle, and its slots. Raises `InputError` if the base period does not hold them."""
     stated = [flow.period_ns for flow in flows if flow.period_ns is not None]
-    base_ns = wishes.base_period_ns or (min(stated) if stated else None)
-    slots = wishes.slots
+    base_ns = options.base_period_ns or (min(stated) if stated else None)
+    slots = options.slots
     if base_ns is None:
         if slots is None:
             raise InputError("how many slots? Give --slots, --base-period-us, or flows with a period_us")
@@ -327,7 +327,7 @@ def _timing(
             f"a base period of {base_ns / 1e3:g} us holds {held} slots of {shortest_slot_ns / 1e3:g} us, not"
             f" {max(slots, 1)}; lengthen it with --base-period-us, or take fewer slots"
         )
-    return CycleTiming(base_period_ns=base_ns, slot_ns=base_ns // slots, guard_ns=wishes.guard_ns), slots
+    return CycleTiming(base_period_ns=base_ns, slot_ns=base_ns // slots, guard_ns=options.guard_ns), slots
 
 
 def scheduled_flow(

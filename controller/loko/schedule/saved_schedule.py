@@ -166,14 +166,14 @@ def extend(
         ]
         if saved.scheme is SchedulingScheme.FIXED:
             paths = random_paths(paths, list(draws.values()))
-    standing = IncrementalSchedule(graph, saved.slots, saved.scheme)
+    incremental = IncrementalSchedule(graph, saved.slots, saved.scheme)
     for demand in demands:
         if demand.id in had:
-            standing.restore(demand, had[demand.id])
+            incremental.restore(demand, had[demand.id])
     for demand in demands:
         if demand.id not in had:
-            standing.add(demand, draws[demand.id])
-    assignments = standing.assignments
+            incremental.add(demand, draws[demand.id])
+    assignments = incremental.assignments
     bound, why = len(flows), "every flow has a slot"
     if len(assignments) < bound:
         bound, why = most_flows(problem, paths, solve, clock)

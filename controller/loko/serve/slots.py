@@ -151,7 +151,7 @@ class SlotAdmitter:
         """Begin with all slots free. Raises `InputError` if the slots are too short for what is served."""
         self.lab, self._checker = lab, checker
         sizes = {flow.frame_bytes for flow in schedule.scheduled}
-        self.standing = IncrementalLabSchedule(lab, schedule, frame_bytes=sizes, openflow=openflow)
+        self.incremental = IncrementalLabSchedule(lab, schedule, frame_bytes=sizes, openflow=openflow)
         self.digest = schedule.digest
         self._first = tuple(schedule.scheduled)
         self._granted: dict[str, SlottedFlow] = {}
@@ -166,7 +166,7 @@ class SlotAdmitter:
         stored = [
             StoredFlow(
                 number=number,
-                flow=flow.timed.sent(self.standing.timing.base_period_ns),
+                flow=flow.timed.sent(self.incremental.timing.base_period_ns),
                 path=tuple(
                     Hop(switch=name, output_port=port)
                     for name, port in zip(flow.path, flow.ports, strict=False)
@@ -189,10 +189,10 @@ class SlotAdmitter:
     def on_the_wire(self, flow: TimedFlow) -> Flow:
         """Return what a flow sends. Raises `InputError` for hosts or a period that the schedule lacks."""
         refuse_ends(self.lab, flow.source, flow.destination)
-        return flow.sent(self.standing.timing.base_period_ns)
+        return flow.sent(self.incremental.timing.base_period_ns)
 
     def _decide(self, flow: TimedFlow) -> AdmittedFlow | Refusal:
-        answer = self.standing.add(flow)
+        answer = self.incremental.add(flow)
         if isinstance(answer, NoFreeSlot):
             return self._refusal(flow, answer)
         granted = self._note(answer)
@@ -209,7 +209,7 @@ class SlotAdmitter:
         name = scheduled.timed.id
         told = [] if self._checker is None else self._checker.refutations(flow_values(scheduled))
         if told:
-            self.standing.remove(name)
+            self.incremental.remove(name)
             raise _refuted(scheduled, told)
         granted = self._granted[name] = SlottedFlow(scheduled)
         return granted
@@ -243,7 +243,7 @@ class SlotAdmitter:
     @property
     def scheme(self) -> str:
         """See `Admitter`, as for all methods below."""
-        return self.standing.scheme.value
+        return self.incremental.scheme.value
 
     def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Give the flow its stored slot and path again.
@@ -253,7 +253,7 @@ class SlotAdmitter:
         if stored.send_slot is None:
             raise InputError("it was admitted, and has no slot")
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.send_slot.period_ns, None)
-        return self._note(self.standing.restore(timed, stored.send_slot.slot, stored.path))
+        return self._note(self.incremental.restore(timed, stored.send_slot.slot, stored.path))
 
     def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:  # noqa: ARG002 - as others
         """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""
@@ -274,7 +274,7 @@ class SlotAdmitter:
         return {
             "offset_ns": send_slot["offset_ns"],
             "period_ns": send_slot["period_ns"],
-            "guard_ns": self.standing.timing.guard_ns,
+            "guard_ns": self.incremental.timing.guard_ns,
         }
 
     def values(self, grant: AdmittedFlow) -> dict[str, Any]:
@@ -286,7 +286,7 @@ class SlotAdmitter:
                 "delay_ns": delay_ns,
                 "burst_bytes": grant.flow.burst_bytes,
             }
-            for hop, delay_ns in zip(grant.path, self.standing.delays_ns(grant.path), strict=True)
+            for hop, delay_ns in zip(grant.path, self.incremental.delays_ns(grant.path), strict=True)
         ]
         return {"guarantee_ns": grant.guarantee_ns, "path": path, "send_slot": self.sends(grant)}
 
@@ -299,7 +299,7 @@ class SlotAdmitter:
     def cancel(self, flow_id: str) -> None:
         """Free the flow's slot."""
         del self._granted[flow_id]
-        self.standing.remove(flow_id)
+        self.incremental.remove(flow_id)
         if self._checker is not None:
             self._checker.remove(flow_id)
 
@@ -309,7 +309,7 @@ class SlotAdmitter:
 
     def drain_time_ns(self, _flow_id: str) -> int:
         """Return the length of a slot: it covers the slowest frame and how far a host's clock may be off."""
-        return self.standing.timing.slot_ns
+        return self.incremental.timing.slot_ns
 
     def servers(self, _grant: AdmittedFlow) -> tuple[str, ...]:
         """Return none: flows with slots leave no residual backlogs."""
@@ -326,13 +326,13 @@ class SlotAdmitter:
 
     def usage(self, switch: str) -> Usage:
         """Return the slots in use on the fullest link of a switch, and the entries in its table."""
-        standing = self.standing
+        incremental = self.incremental
         return Usage(
             shares=(
-                ResourceShare("slots", standing.busy_slots(switch), standing.slots, "slots"),
-                ResourceShare("entries", standing.entries(switch), standing.table_entries, "entries"),
+                ResourceShare("slots", incremental.busy_slots(switch), incremental.slots, "slots"),
+                ResourceShare("entries", incremental.entries(switch), incremental.table_entries, "entries"),
             ),
-            delay_ns=standing.delay_ns(switch),
+            delay_ns=incremental.delay_ns(switch),
         )
 
 

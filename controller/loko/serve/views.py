@@ -97,24 +97,24 @@ def health_values(manager: FlowManager) -> dict[str, Any]:
 
 def schedule_values(manager: FlowManager, slots: SlotAdmitter) -> dict[str, Any]:
     """The cycle of all hosts, and how full it is, as plain values."""
-    standing = slots.standing
-    timing = standing.timing
+    incremental = slots.incremental
+    timing = incremental.timing
     return {
         "scheme": slots.scheme,
-        "exclusive": standing.exclusive.value,
-        "slots": standing.slots,
+        "exclusive": incremental.exclusive.value,
+        "slots": incremental.slots,
         "base_period_ns": timing.base_period_ns,
         "slot_ns": timing.slot_ns,
         "guard_ns": timing.guard_ns,
-        "frame_bytes": list(standing.sizes),
+        "frame_bytes": list(incremental.sizes),
         "flows": len(manager.flows),
-        "optimality_gap": standing.optimality_gap,
+        "optimality_gap": incremental.optimality_gap,
     }
 
 
 def sends_values(manager: FlowManager, slots: SlotAdmitter, host: str) -> dict[str, Any]:
     """Return the schedule of a host as plain values: its flows that are in place."""
-    timing = slots.standing.timing
+    timing = slots.incremental.timing
     return {
         "host": host,
         "base_period_ns": timing.base_period_ns,
@@ -136,7 +136,7 @@ def source_text(manager: FlowManager, slots: SlotAdmitter, host: str) -> str:
     for managed in _of_host(manager, host):
         send_slot = slots.sends(managed.grant)
         sends.append(ScheduledSend(managed.flow, send_slot["offset_ns"], send_slot["period_ns"]))
-    return source_document(manager.lab, host, slots.standing.timing.base_period_ns, sends)
+    return source_document(manager.lab, host, slots.incremental.timing.base_period_ns, sends)
 
 
 def _of_host(manager: FlowManager, host: str) -> list[ManagedFlow]:

@@ -135,7 +135,7 @@ def schedule_of(
     Raises `NoSlotError` if they send too often.
     """
     timed = timed_flows(wanted)
-    wishes = SchedulingOptions(
+    options = SchedulingOptions(
         scheme=SchedulingScheme.PATH_SETS,
         base_period_ns=int(min(map(_period_ns, wanted))),
         exclusive=Exclusive(compared.exclusive),
@@ -143,7 +143,7 @@ def schedule_of(
         entries=figure.entries,
         is_thorough=False,
     )
-    return schedule(lab, timed, wishes, solver_named(Solver.HIGHS), _NEVER)
+    return schedule(lab, timed, options, solver_named(Solver.HIGHS), _NEVER)
 
 
 def _refuse_refuted(

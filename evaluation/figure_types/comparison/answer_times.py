@@ -47,10 +47,10 @@ def _added_s(figure: ComparisonFigure, compared: SlotSystem, lab: Lab, wanted: S
     """Return the time in s to add the last flow to a schedule of the others."""
     before = schedule_of(figure, compared, lab, wanted[:-1])
     kept = SavedSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
-    standing = IncrementalLabSchedule(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
+    incremental = IncrementalLabSchedule(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
     for scheduled in before.scheduled:
-        standing.restore(scheduled.timed, scheduled.slot, scheduled.path)
+        incremental.restore(scheduled.timed, scheduled.slot, scheduled.path)
     last = timed_flows(wanted)[-1]
     begin_ns = time.monotonic_ns()
-    standing.add(last)
+    incremental.add(last)
     return (time.monotonic_ns() - begin_ns) / 1e9

@@ -18,7 +18,7 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import Tally, purge_runs, replay_in_order
+from evaluation.replay.campaign import PointAccumulator, purge_runs, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, seed_of, transmission_options
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
@@ -54,7 +54,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     ]
     rows: list[pa.Table] = []
     distributions = [Distribution(deployed.guarantee_ns, deployed.shown) for deployed in systems]
-    metrics = [Tally(point.guarantees_ns) for point in points]
+    metrics = [PointAccumulator(point.guarantees_ns) for point in points]
     kept = [0] * len(points)
     left_out = 0
     with closing(replay_in_order(points, options, progress)) as replayed:
@@ -108,10 +108,12 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=merge_counters([tally.boards for tally in metrics]),
-        host=HostResult.worst([tally.host for tally in metrics]),
+        boards=merge_counters([accumulator.boards for accumulator in metrics]),
+        host=HostResult.worst([accumulator.host for accumulator in metrics]),
         backend=options.switched_by(systems[0].lab),
-        real_boards={name: board for tally in metrics for name, board in tally.real_boards.items()},
+        real_boards={
+            name: board for accumulator in metrics for name, board in accumulator.real_boards.items()
+        },
     )
     return outcome, pa.concat_tables(rows)
 
@@ -122,19 +124,23 @@ def _chosen(figure: Deployment, options: Options) -> Sequence[DeployedSystem]:
     return admitted if admitted and options.points == "admitted" else figure.systems
 
 
-def _series(figure: Deployment, systems: Sequence[Deployed], metrics: Sequence[Tally]) -> list[Series]:
+def _series(
+    figure: Deployment, systems: Sequence[Deployed], metrics: Sequence[PointAccumulator]
+) -> list[Series]:
     """Return the observed flows with a box for each system. Only Loko's guarantee is ours to keep."""
     return [
         Series(
             label=ends.label,
             flow=flow,
             points=[
-                tally.boxes[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
-                for place, (deployed, tally) in enumerate(zip(systems, metrics, strict=True))
+                accumulator.boxes[flow].point(
+                    float(place), guaranteed=isinstance(deployed.system, LokoSystem)
+                )
+                for place, (deployed, accumulator) in enumerate(zip(systems, metrics, strict=True))
             ],
         )
         for flow, ends in enumerate(figure.flows)
-        if ends.label in figure.observed and all(flow in tally.boxes for tally in metrics)
+        if ends.label in figure.observed and all(flow in accumulator.boxes for accumulator in metrics)
     ]
 
 

@@ -17,7 +17,7 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import Tally, purge_runs, records_of, replay
+from evaluation.replay.campaign import PointAccumulator, purge_runs, records_of, replay
 from evaluation.replay.duration import live_s
 from evaluation.replay.point import Point, seed_of, transmission_options
 from evaluation.result import AxisLabel, PointResult, Series, runs_of
@@ -53,17 +53,17 @@ def compute(figure: PathsFigure, options: Options, progress: Progress) -> tuple[
         guarantees_ns={number: admitted.guarantee_ns(length) for number, length in enumerate(admitted.hops)},
     )
     by_hops = {admitted.hops[number]: each for number, each in point.guarantees_ns.items()}
-    tally = Tally(dict(sorted(by_hops.items())))
-    worst = dict.fromkeys(tally.boxes, 0.0)
+    accumulator = PointAccumulator(dict(sorted(by_hops.items())))
+    worst = dict.fromkeys(accumulator.boxes, 0.0)
     replay([point], options, progress)
     for run, records in enumerate(records_of(point, options)):
         rows.append(rows_of(records, run=run, point=point.x))
         by_length = replace(records, flow=hops[records.flow])
-        tally.add(by_length)
+        accumulator.add(by_length)
         for length in worst:
             worst[length] = max(worst[length], _worst(by_length, length, by_hops[length]))
     purge_runs(figure.name, options)
-    points = [box.point(float(length), guaranteed=True) for length, box in tally.boxes.items()]
+    points = [box.point(float(length), guaranteed=True) for length, box in accumulator.boxes.items()]
     profile = next(iter(admitted.lab.switches.values())).profile.name
     series = [
         Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
@@ -79,10 +79,10 @@ def compute(figure: PathsFigure, options: Options, progress: Progress) -> tuple[
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=tally.boards,
-        host=tally.host,
+        boards=accumulator.boards,
+        host=accumulator.host,
         backend=options.switched_by(admitted.lab),
-        real_boards=tally.real_boards,
+        real_boards=accumulator.real_boards,
     )
     return outcome, pa.concat_tables(rows)
 

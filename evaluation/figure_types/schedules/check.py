@@ -25,7 +25,7 @@ def refuse_refuted(
             is_shortest=scheme is not SchedulingScheme.UNCONSTRAINED,
             slots=problem.slots,
             bound=solution.bound,
-            allotted={
+            assigned={
                 flow: (allotment.slot, _nodes(graph, allotment.path))
                 for flow, allotment in solution.assignments.items()
             },

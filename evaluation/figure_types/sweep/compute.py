@@ -24,7 +24,7 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
-from evaluation.replay.campaign import Tally, purge_runs, replay_in_order
+from evaluation.replay.campaign import PointAccumulator, purge_runs, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, seed_of
 from evaluation.result import (
@@ -102,7 +102,7 @@ class ChosenSweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TalliedPoint:
+class AccumulatedPoint:
     """The result of one point: a box for each observed flow by its number, and counters of the boards."""
 
     points: dict[int, PointResult]
@@ -111,7 +111,7 @@ class TalliedPoint:
     real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-_POINT_RESULT = TypeAdapter(TalliedPoint)
+_POINT_RESULT = TypeAdapter(AccumulatedPoint)
 
 
 class ReplayedRun(NamedTuple):
@@ -156,14 +156,14 @@ def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
     )
 
 
-def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
+def _kept(plan: ChosenSweep) -> dict[float, AccumulatedPoint]:
     """Return the results kept in a figure's records if they match the plan; else empty."""
     if not plan.records.exists():
         return {}
     entries = summary(plan.records).get("points")
     if not isinstance(entries, list) or len(entries) != len(plan.values):
         return {}
-    points: dict[float, TalliedPoint] = {}
+    points: dict[float, AccumulatedPoint] = {}
     for x, entry in zip(plan.values, entries, strict=True):
         if not isinstance(entry, dict):
             return {}
@@ -176,48 +176,50 @@ def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
     return points
 
 
-def _recorded(plan: ChosenSweep, runs: Iterable[ReplayedRun]) -> dict[float, TalliedPoint]:
+def _recorded(plan: ChosenSweep, runs: Iterable[ReplayedRun]) -> dict[float, AccumulatedPoint]:
     """Count the packets of a figure's runs and write them to its file; return its points.
 
     The runs come in order, and are no longer kept afterwards.
     """
-    tallied: dict[float, TalliedPoint] = {}
+    accumulated: dict[float, AccumulatedPoint] = {}
     with atomic_replacement(plan.records) as part, RecordWriter(part) as writer:
         for point, of_point in groupby(runs, key=attrgetter("point")):
-            tally = Tally(point.guarantees_ns)
+            accumulator = PointAccumulator(point.guarantees_ns)
             for run in of_point:
-                tally.add(run.records)
+                accumulator.add(run.records)
                 writer.add(run.records, run=run.number, point=point.x)
-            tallied[point.x] = _judged(plan, point, tally)
+            accumulated[point.x] = _judged(plan, point, accumulator)
         described = [
             {
                 "fingerprint": plan.fingerprint(x),
-                "result": _POINT_RESULT.dump_python(tallied[x], mode="json"),
+                "result": _POINT_RESULT.dump_python(accumulated[x], mode="json"),
             }
             for x in plan.values
         ]
         writer.describe({"points": described})
     purge_runs(plan.sweep.name, plan.options)
-    return tallied
+    return accumulated
 
 
-def _judged(plan: ChosenSweep, point: Point, tally: Tally) -> TalliedPoint:
+def _judged(plan: ChosenSweep, point: Point, accumulator: PointAccumulator) -> AccumulatedPoint:
     """Return the boxes of a point.
 
     Raises `RunError` if a flow sent nothing, because its guarantee would be kept trivially.
     """
     guaranteed = point.x in plan.sweep.guaranteed
-    points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in tally.boxes.items()}
+    points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in accumulator.boxes.items()}
     for flow, of_flow in points.items():
         if of_flow.packets == 0:
             raise RunError(
                 f"{point.label}: {plan.sweep.flows[flow].label} sent nothing in"
                 f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
             )
-    return TalliedPoint(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
+    return AccumulatedPoint(
+        points=points, boards=accumulator.boards, host=accumulator.host, real_boards=accumulator.real_boards
+    )
 
 
-def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureResult:
+def _result(plan: ChosenSweep, points: Mapping[float, AccumulatedPoint]) -> FigureResult:
     sweep, setting, options = plan.sweep, plan.setting, plan.options
     labels = {flow.label: number for number, flow in enumerate(sweep.flows)}
     series = [
