@@ -13,7 +13,7 @@ const VLAN_TAG_BYTES: usize = 4;
 const RETURN_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
-struct InFlightFrame {
+struct OutstandingFrame {
     data: Vec<u8>,
     leaves_at: Instant,
     /// Ports by which it came back, as bits.
@@ -23,7 +23,7 @@ struct InFlightFrame {
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    entries: VecDeque<InFlightFrame>,
+    entries: VecDeque<OutstandingFrame>,
 }
 
 /// Similarity of a frame that comes back to one that went in.
@@ -37,7 +37,7 @@ enum Similarity {
 impl InFlight {
     /// A frame goes in, in order of arrival.
     pub(super) fn add(&mut self, data: Vec<u8>, leaves_at: Instant) {
-        self.entries.push_back(InFlightFrame {
+        self.entries.push_back(OutstandingFrame {
             data,
             leaves_at,
             left: 0,
@@ -72,7 +72,7 @@ impl InFlight {
 
     /// Forgets what will not come back any more.
     pub(super) fn expire(&mut self, now: Instant) {
-        let is_over = |entry: &InFlightFrame| entry.leaves_at + RETURN_TIMEOUT < now;
+        let is_over = |entry: &OutstandingFrame| entry.leaves_at + RETURN_TIMEOUT < now;
         while self.entries.front().is_some_and(is_over) {
             self.entries.pop_front();
         }
