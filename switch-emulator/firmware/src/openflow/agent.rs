@@ -10,7 +10,7 @@ use super::ports::AgentPorts;
 use super::rx_buffer::RxBuffer;
 use super::session::Session;
 use super::tables::Tables;
-use super::wire::{message, MessageBuilder};
+use super::wire::{message, MessageBuilder, VERSION_1_0, VERSION_1_3};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
@@ -25,10 +25,6 @@ use crate::quirks::Quirk;
 use crate::table::{Flow, FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
-/// OpenFlow 1.0 on the wire.
-pub(super) const VERSION_1_0: u8 = 1;
-/// OpenFlow 1.3.
-pub(super) const VERSION_1_3: u8 = 4;
 /// Highest version and type that the firmware takes for a header.
 const MAX_VERSION: u8 = 6;
 const MAX_TYPE: u8 = 30;

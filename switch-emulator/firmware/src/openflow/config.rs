@@ -1,6 +1,6 @@
 //! Settings of the agent: those of the board, and those of the controller's session.
 
-use super::spec13::Session13;
+use super::session13::Session13;
 use crate::config::{Config, ControlCarrier, FailState, MacAddress};
 use crate::port::{PortMask, PortNumber};
 use crate::profile::{CpuPortTags, Profile};

@@ -3,8 +3,8 @@
 //! Each message is carried out, refused, or has a cause here. The cause is read off the message and the tables before the
 //! message is carried out, and is reported only if the message has caused no other event.
 
-use super::agent::{Agent, VERSION_1_0};
-use super::wire::{message, message13, PACKET_OUT_13_BYTES, PACKET_OUT_BYTES};
+use super::agent::Agent;
+use super::wire::{message, message13, PACKET_OUT_13_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
 use crate::actions::{ports, tail_tag};
 use crate::bytes::{be16, be32};
 use crate::event::{Cause, Event};

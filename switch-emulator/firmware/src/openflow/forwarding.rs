@@ -1,9 +1,9 @@
 //! Forwarding of frames by the agent: table lookup, actions, `PACKET_IN`, `PACKET_OUT`.
 
-use super::agent::{Agent, VERSION_1_0};
+use super::agent::Agent;
 use super::flow_cache::{CacheSlot, CachedAction, FlowKey, TableKind};
 use super::spec::port_config;
-use super::wire::{message, HEADER_BYTES, PACKET_OUT_BYTES};
+use super::wire::{message, HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;

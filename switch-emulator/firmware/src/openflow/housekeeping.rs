@@ -1,8 +1,8 @@
 //! The housekeeping tick: port counters, link status and flow timeouts in turn, then the connection.
 
-use super::agent::{Agent, VERSION_1_3};
+use super::agent::Agent;
 use super::connection::CloseReason;
-use super::wire::{message, MessageBuilder};
+use super::wire::{message, MessageBuilder, VERSION_1_3};
 use crate::event::Event;
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;

@@ -16,6 +16,7 @@ mod housekeeping;
 mod ports;
 mod rx_buffer;
 mod session;
+mod session13;
 mod spec;
 mod spec13;
 mod statistics;

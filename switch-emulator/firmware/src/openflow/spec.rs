@@ -1,7 +1,9 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
-use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
-use super::wire::{message, MessageBuilder, HEADER_BYTES, PACKET_OUT_BYTES};
+use super::agent::Agent;
+use super::wire::{
+    message, MessageBuilder, HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0, VERSION_1_3,
+};
 use crate::actions::{Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::loop_iteration::LoopIteration;

@@ -1,11 +1,14 @@
 //! OpenFlow 1.3.4 in the agent of a board with `quirks = "spec"`: messages, frames and notices. What the tables do is
 //! [`crate::openflow13::spec`]'s; framing and HELLO are those of `spec`.
 
-use super::agent::{Agent, VERSION_1_3};
+use super::agent::Agent;
 use super::config::FIRST_SWITCH_CONFIG;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
+use super::session13::{role, AsyncMessage, Session13};
 use super::spec::port_config;
-use super::wire::{message, message13, MessageBuilder, HEADER_BYTES, PACKET_OUT_13_BYTES};
+use super::wire::{
+    message, message13, MessageBuilder, HEADER_BYTES, PACKET_OUT_13_BYTES, VERSION_1_3,
+};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
@@ -31,46 +34,6 @@ const TABLES: u8 = 10;
 const CAPABILITIES: u32 = 0x0f;
 /// Speed of a port.
 const SPEED_KBPS: u32 = 100_000;
-
-/// Roles of a controller.
-mod role {
-    pub(super) const NO_CHANGE: u32 = 0;
-    pub(super) const EQUAL: u32 = 1;
-    pub(super) const MASTER: u32 = 2;
-    pub(super) const SLAVE: u32 = 3;
-}
-
-/// Settings of a session by its controller.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Session13 {
-    role: u32,
-    /// Reasons for which each message is sent: of `PACKET_IN`, `PORT_STATUS` and `FLOW_REMOVED`, to a controller that may change
-    /// things, and to one that may not.
-    wanted: [u32; 6],
-}
-
-/// Messages that the controller may want for some reasons only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AsyncMessage {
-    PacketIn = 0,
-    PortStatus = 2,
-    FlowRemoved = 4,
-}
-
-impl Session13 {
-    pub(super) const fn new() -> Self {
-        Self {
-            role: role::EQUAL,
-            wanted: [0b11, 0, 0b111, 0b111, 0b1111, 0],
-        }
-    }
-
-    /// Returns whether the controller wants such a message for this reason.
-    fn wants(&self, message: AsyncMessage, reason: u8) -> bool {
-        let mask = self.wanted[message as usize + usize::from(self.role == role::SLAVE)];
-        mask >> reason & 1 == 1
-    }
-}
 
 impl Agent {
     /// Both sides have agreed on a version: entries of the other one go.

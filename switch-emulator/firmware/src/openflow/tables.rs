@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::agent::VERSION_1_3;
 use super::clock::Timekeeping;
 use super::flow_cache::TableKind;
+use super::wire::VERSION_1_3;
 use crate::config::Config;
 use crate::cost::Costs;
 use crate::matched_entries::MatchedEntries;

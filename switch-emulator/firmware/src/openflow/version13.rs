@@ -1,11 +1,11 @@
 //! OpenFlow 1.3 in the agent: messages, frames and notices. Tables, groups, meters and multipart replies are
 //! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
 
-use super::agent::{Agent, VERSION_1_3};
+use super::agent::Agent;
 use super::config::AgentConfig;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::ports::AgentPorts;
-use super::wire::{message, message13, MessageBuilder, PACKET_OUT_13_BYTES};
+use super::wire::{message, message13, MessageBuilder, PACKET_OUT_13_BYTES, VERSION_1_3};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;

@@ -1,5 +1,9 @@
 //! Messages on the wire: of OpenFlow 1.0, and what 1.3 has otherwise.
 
+/// OpenFlow 1.0 in a message's header.
+pub(super) const VERSION_1_0: u8 = 1;
+/// OpenFlow 1.3.
+pub(super) const VERSION_1_3: u8 = 4;
 /// Length of a message's header.
 pub(super) const HEADER_BYTES: usize = 8;
 /// Stands for memory that the firmware sends without having written it.

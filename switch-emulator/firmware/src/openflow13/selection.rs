@@ -1,8 +1,6 @@
 //! Which entries a DELETE means (quirks 129 to 131).
 
 use super::matching::{field, fields, Oxm, OXM_HEADER_BYTES};
-use super::pool::Pool;
-use super::table::Entry13;
 
 /// Network protocol that a field implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +61,12 @@ fn contradict(oxms: &[Oxm]) -> bool {
     differ(oxms.iter().filter_map(network)) || differ(oxms.iter().filter_map(transport))
 }
 
-/// Returns whether a DELETE with the fields `wanted` means this entry.
-pub(super) fn selects(wanted: &[u8], entry: &Entry13, pool: &Pool) -> bool {
+/// Returns whether a DELETE with the fields `wanted` means an entry with the fields `held` and the memory `behind` them.
+pub(super) fn selects(wanted: &[u8], held: &[u8], behind: &[u8]) -> bool {
     if wanted.is_empty() {
         return true;
     }
-    let ((wanted, wanted_whole), (held, held_whole)) = (fields(wanted), fields(&entry.oxms));
+    let ((wanted, wanted_whole), (held, held_whole)) = (fields(wanted), fields(held));
     if !wanted_whole || !held_whole || contradict(&wanted) || contradict(&held) {
         return false;
     }
@@ -77,8 +75,7 @@ pub(super) fn selects(wanted: &[u8], entry: &Entry13, pool: &Pool) -> bool {
         match found {
             Some(held) => value_is_equal(wanted, held.body),
             // The bytes behind the entry's fields count, whatever they are (quirk 131).
-            None => entry
-                .memory_behind(pool)
+            None => behind
                 .split_first_chunk::<OXM_HEADER_BYTES>()
                 .filter(|(header, _)| **header == wanted.header)
                 .and_then(|(_, body)| body.get(..wanted.body.len()))

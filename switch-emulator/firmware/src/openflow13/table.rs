@@ -371,7 +371,8 @@ impl Entries {
                 strictly_selected(entry, message, costs)
             } else {
                 (
-                    is_meant(entry, message) && selects(message.oxms(), entry, pool),
+                    is_meant(entry, message)
+                        && selects(message.oxms(), &entry.oxms, entry.memory_behind(pool)),
                     if message.oxms().is_empty() {
                         0
                     } else {
@@ -535,7 +536,7 @@ pub(super) fn is_deleted(entry: &Entry13, message: FlowMod13, strict: bool, pool
         && if strict {
             entry.priority == message.priority() && begins_with(entry, message)
         } else {
-            selects(message.oxms(), entry, pool)
+            selects(message.oxms(), &entry.oxms, entry.memory_behind(pool))
         }
 }
 

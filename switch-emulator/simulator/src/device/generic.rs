@@ -41,7 +41,6 @@ use asks::Asks;
 use buffer_pool::BufferPool;
 use lookup::Lookup;
 use pipeline::{Entering, Pipeline};
-use profile::Forwarding;
 pub use profile::GenericSwitchProfile;
 use server::Server;
 use software::Software;

@@ -1,7 +1,6 @@
 //! Fields of matches (OpenFlow 1.3.4, section 7.2.3): lengths, masks, what each takes for granted, and matches as values.
 
 use super::super::matching::{field, fields as split, Oxm};
-use super::packet::ParsedPacket;
 use super::{error, SpecRefusal};
 use crate::bytes::be16;
 
@@ -156,15 +155,6 @@ pub(super) struct Wanted {
     pub(super) number: u8,
     pub(super) value: u128,
     pub(super) mask: u128,
-}
-
-impl Wanted {
-    /// Returns whether a packet has the field, with this value under the mask.
-    pub(super) fn holds(&self, packet: &ParsedPacket) -> bool {
-        packet
-            .get(self.number)
-            .is_some_and(|value| value & self.mask == self.value)
-    }
 }
 
 /// A match: every field at most once, in the order in which they were sent.

@@ -547,7 +547,7 @@ fn examine(fields: &OxmMatch, packet: &ParsedPacket, costs: &OpenFlow13Costs) ->
     let mut cost_ps = 0;
     for wanted in &fields.wanted {
         let field = field_cost(wanted, costs);
-        if !wanted.holds(packet) {
+        if !packet.matches(wanted) {
             return (false, cost_ps + field.fails_ps);
         }
         cost_ps += field.passes_ps;

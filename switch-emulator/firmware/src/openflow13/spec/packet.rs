@@ -2,7 +2,7 @@
 
 use super::super::matching::field;
 use super::fields::{
-    ARP, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, PBB, SCTP, TCP, UDP, VLAN, VLAN_PRESENT,
+    Wanted, ARP, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, PBB, SCTP, TCP, UDP, VLAN, VLAN_PRESENT,
 };
 use crate::actions::adjust_checksum;
 use crate::bytes::{be16, be32};
@@ -97,6 +97,12 @@ pub(super) struct ParsedPacket {
 }
 
 impl ParsedPacket {
+    /// Returns whether the packet has a field with the wanted value under its mask.
+    pub(super) fn matches(&self, wanted: &Wanted) -> bool {
+        self.get(wanted.number)
+            .is_some_and(|value| value & wanted.mask == wanted.value)
+    }
+
     pub(super) fn new(frame: Vec<u8>, in_port: u32) -> Self {
         let layout = PacketLayout::of(&frame);
         Self {

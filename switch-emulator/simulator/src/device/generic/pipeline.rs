@@ -7,11 +7,19 @@
 use serde::Deserialize;
 use zodiac_firmware::number;
 
-use super::Forwarding;
 use crate::random::Stream;
 
 /// Frames that a port gets in 100 slots if it is full.
 const FULL_PERCENT: u64 = 100;
+
+/// The delay of a pipeline in which all frames take equally long.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarding {
+    /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
+    #[serde(deserialize_with = "number")]
+    pub latency_ns: u64,
+}
 
 /// The numbers of a pipeline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

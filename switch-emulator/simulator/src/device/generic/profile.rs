@@ -5,7 +5,7 @@ use zodiac_firmware::{number, ProfileError};
 
 use super::buffer_pool::BufferProfile;
 use super::lookup::LookupProfile;
-use super::pipeline::PipelineProfile;
+use super::pipeline::{Forwarding, PipelineProfile};
 use super::server::ServerProfile;
 use super::software::SoftwareProfile;
 use crate::device::openflow::agent::AgentProfile;
@@ -110,15 +110,6 @@ pub struct Priorities {
     /// Time between two choices of the queue to send from; 0: it is chosen for every frame.
     #[serde(deserialize_with = "number")]
     pub check_ns: u64,
-}
-
-/// Cost of forwarding.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Forwarding {
-    /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
-    #[serde(deserialize_with = "number")]
-    pub latency_ns: u64,
 }
 
 impl CutThrough {
