@@ -124,8 +124,10 @@ pub enum Event {
     },
     /// Quirk 52: an entry was added while the count was -1. The board writes outside of its tables.
     AddAfterUnderflow,
-    /// Quirks 18 and 29: a request of a kind that the firmware does not know gets no reply.
+    /// Quirks 18, 29 and 93: a request of a kind that the firmware does not know gets no reply.
     RequestIgnored {
+        /// Version of the session.
+        version: u8,
         /// Type byte of the message.
         message_type: u8,
         /// Kind of statistics, if it asked for some.
@@ -231,9 +233,10 @@ impl Event {
                     f,
                     "message of type {message_type} refused with error {error_type}/{error_code}"
                 )?;
-                let by_firmware = refusal::of_firmware(version, error_type, error_code);
-                match by_firmware.filter(|_| quirks == Quirks::Firmware) {
-                    Some(why) => write!(f, ": {why}"),
+                let error = (error_type, error_code);
+                let by_firmware = refusal::of_firmware(version, message_type, error);
+                match by_firmware.filter(|(quirk, _)| quirks.has(*quirk)) {
+                    Some((_, why)) => write!(f, ": {why}"),
                     None => match refusal::name(version, error_type, error_code) {
                         Some((kind, code)) => write!(f, ", {kind}, {code}"),
                         None => Ok(()),
@@ -316,9 +319,10 @@ impl fmt::Display for Event {
                     "and as it was the only one all frames are dropped from now on"
                 }
             ),
-            Self::RequestIgnored { message_type, statistics: None } => write!(
+            Self::RequestIgnored { version, message_type, statistics: None } => write!(
                 f,
-                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk 18; in OpenFlow 1.3 quirk 93)"
+                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk {})",
+                if version == 4 { 93 } else { 18 }
             ),
             Self::RequestIgnored { statistics: Some(kind), .. } => write!(
                 f,

@@ -1,6 +1,7 @@
 //! Each message is carried out, refused, or has a cause: every type of message, every field of each at its limits, and random
 //! sequences of both, on a board with the firmware's behaviour and on one that follows the specification. Where the two
-//! differ, and where the message is refused, the firmware's board must tell exactly one cause.
+//! differ, and where the message is refused, the firmware's board must tell exactly one cause. Boards with all deviations
+//! but one, or with one alone, too: a cause that the board has.
 
 mod testbed;
 
@@ -11,7 +12,9 @@ use testbed::{
     everything, fields, output, quiet_config, quiet_profile, udp, Departure, Fields, FlowMod,
     Testbed,
 };
-use zodiac_firmware::{Cause, Config, Event, Flow as Flow10, Flow13, Profile, Quirks};
+use zodiac_firmware::{
+    Cause, Config, Event, Flow as Flow10, Flow13, Profile, Quirk, QuirkSet, Quirks,
+};
 
 /// Most bytes of a segment to the board.
 const SEGMENT_BYTES: usize = 536;
@@ -366,34 +369,38 @@ fn all_flows_10() -> Vec<u8> {
 /// Two boards that get the same messages.
 struct Pair {
     is_13: bool,
-    firmware: Testbed,
+    quirks: Quirks,
+    /// The board with these deviations.
+    deviating: Testbed,
     /// Powered up when it is needed.
     specification: Option<Testbed>,
 }
 
 impl Pair {
-    fn new(is_13: bool) -> Self {
+    fn new(quirks: Quirks, is_13: bool) -> Self {
         Self {
             is_13,
-            firmware: board(Quirks::Firmware, is_13),
+            quirks,
+            deviating: board(quirks, is_13),
             specification: None,
         }
     }
 
-    /// Sends so many messages in one segment to both. Returns whether the firmware's board has told a cause, so that the two
+    /// Sends so many messages in one segment to both. Returns whether the deviating board has told a cause, so that the two
     /// may differ from here on.
     ///
     /// # Errors
     ///
     /// How they break the rule.
     fn send(&mut self, sent: &[u8], messages: usize) -> Result<bool, String> {
-        let answered = send(&mut self.firmware, sent);
+        let answered = send(&mut self.deviating, sent);
         let events = &answered.events;
         if events.len() > messages || events.is_empty() && answered.is_refused() {
             return Err(format!("{} replies, {events:?}", answered.replies.len()));
         }
         if !events.is_empty() || answered.replies_lost && messages > 1 {
-            return events.iter().try_for_each(told).map(|()| true);
+            let told = events.iter().try_for_each(|event| told(event, self.quirks));
+            return told.map(|()| true);
         }
         let is_13 = self.is_13;
         let specification = self
@@ -406,9 +413,9 @@ impl Pair {
         if is_ambiguous(specification) {
             return Ok(true);
         }
-        let firmware = seen(&mut self.firmware, is_13, sent, answered);
+        let deviating = seen(&mut self.deviating, is_13, sent, answered);
         let specification = seen(specification, is_13, sent, meant);
-        let differences = firmware.differences(&specification);
+        let differences = deviating.differences(&specification);
         if differences.is_empty() {
             Ok(false)
         } else {
@@ -417,25 +424,57 @@ impl Pair {
     }
 }
 
-/// Holds the text of an event to what users expect of it: a quirk that there is in this version.
-fn told(event: &Event) -> Result<(), String> {
+/// Holds the text of an event to what users expect of it: a quirk that there is in this version, and on this board.
+fn told(event: &Event, quirks: Quirks) -> Result<(), String> {
     let text = event.to_string();
-    let names_quirk = text.contains("(quirk") && !text.contains("-)");
-    if matches!(event, Event::MessageMisread { .. }) && !names_quirk {
+    let numbers = text
+        .split("(quirk")
+        .skip(1)
+        .filter_map(|behind| Some(numbers(behind.trim_start_matches('s').split(')').next()?)));
+    let numbers: Vec<u16> = numbers.flatten().collect();
+    let is_misread = matches!(event, Event::MessageMisread { .. });
+    let is_foreign = |number: &u16| {
+        let mut names = NAMES.iter().filter(|(_, its)| its.contains(number));
+        let is_named = names.clone().next().is_some();
+        is_named && !names.any(|(name, _)| quirks.has(*name))
+    };
+    if is_misread && numbers.is_empty() || numbers.iter().any(is_foreign) {
         return Err(text);
     }
     Ok(())
 }
 
-fn check(is_13: bool, all: &[Vec<u8>]) {
-    let wrong: Vec<_> = all
-        .iter()
-        .filter_map(|sent| {
-            let why = Pair::new(is_13).send(sent, 1).err()?;
-            Some(format!("{}: {why}", hex(sent)))
-        })
-        .collect();
-    report(&wrong, all.len());
+/// Numbers of deviations that each name stands for, as the page says.
+static NAMES: LazyLock<Vec<(Quirk, Vec<u16>)>> = LazyLock::new(|| {
+    let page = include_str!("../../../docs/quirks.md");
+    let row = |line: &str| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        Some((name.parse().ok()?, numbers(rest.split(" |").next()?)))
+    };
+    let names: Vec<_> = page.lines().filter_map(row).collect();
+    assert!(names.iter().map(|(name, _)| *name).eq(Quirk::ALL));
+    names
+});
+
+/// Parses numbers such as `1, 3 to 5`.
+fn numbers(text: &str) -> Vec<u16> {
+    let ranges = text.split(',').filter_map(|range| {
+        let (first, last) = range.split_once(" to ").unwrap_or((range, range));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    });
+    ranges.flatten().collect()
+}
+
+/// Sends each message to a board with each of these sets of deviations.
+fn check(sets: &[Quirks], is_13: bool, all: &[Vec<u8>]) {
+    let mut wrong = Vec::new();
+    for quirks in sets {
+        wrong.extend(all.iter().filter_map(|sent| {
+            let why = Pair::new(*quirks, is_13).send(sent, 1).err()?;
+            Some(format!("{quirks:?}: {}: {why}", hex(sent)))
+        }));
+    }
+    report(&wrong, sets.len() * all.len());
 }
 
 fn report(wrong: &[String], tried: usize) {
@@ -615,22 +654,56 @@ fn packet_out_13(in_port: u32, list: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_message_of_1_0_is_carried_out_refused_or_has_one_cause() {
-    check(false, &of_10());
+    check(&[Quirks::Firmware], false, &of_10());
 }
 
 #[test]
 fn every_message_of_1_3_is_carried_out_refused_or_has_one_cause() {
-    check(true, &of_13());
+    check(&[Quirks::Firmware], true, &of_13());
+}
+
+/// The deviations of a version, one by one.
+fn single_quirks(is_13: bool) -> Vec<QuirkSet> {
+    let is_shown = move |quirk: &Quirk| {
+        if is_13 {
+            quirk.is_of_13()
+        } else {
+            quirk.is_of_10()
+        }
+    };
+    let shown = Quirk::ALL.into_iter().filter(is_shown);
+    shown.map(|quirk| QuirkSet::from_iter([quirk])).collect()
+}
+
+/// Boards that lack one deviation, then boards that have one alone, for which some of the messages do.
+fn check_mixed_sets(is_13: bool, all: &[Vec<u8>]) {
+    let single = single_quirks(is_13);
+    let without: Vec<_> = single.iter().copied().map(Quirks::Without).collect();
+    check(&without, is_13, all);
+    let only: Vec<_> = single.into_iter().map(Quirks::Only).collect();
+    let some: Vec<_> = all.iter().step_by(7).cloned().collect();
+    check(&only, is_13, &some);
+}
+
+#[test]
+fn boards_with_some_deviations_name_only_those_in_1_0() {
+    check_mixed_sets(false, &of_10());
+}
+
+#[test]
+fn boards_with_some_deviations_name_only_those_in_1_3() {
+    check_mixed_sets(true, &of_13());
 }
 
 /// Random sequences of usual messages, with one among them that is at its limits or has bytes changed. Until the firmware's
-/// board tells a cause, both must stay alike.
-fn check_sequences(is_13: bool, usual: &[Vec<u8>], odd: &[Vec<u8>]) {
+/// board tells a cause, both must stay alike. Trials take the sets of deviations in turn.
+fn check_sequences(sets: &[Quirks], is_13: bool, usual: &[Vec<u8>], odd: &[Vec<u8>]) {
     let trials = std::env::var("DIAGNOSIS_TRIALS").map_or(1_000, |number| number.parse().unwrap());
     let mut wrong = Vec::new();
     for seed in 0..trials {
         let mut random = Random(seed);
-        let mut pair = Pair::new(is_13);
+        let quirks = sets[seed as usize % sets.len()];
+        let mut pair = Pair::new(quirks, is_13);
         let mut sequence = Vec::new();
         let (odd_at, length) = (random.below(8), 10);
         while sequence.len() < length {
@@ -659,7 +732,10 @@ fn check_sequences(is_13: bool, usual: &[Vec<u8>], odd: &[Vec<u8>]) {
                 Ok(false) => {}
                 Ok(true) => break,
                 Err(why) => {
-                    wrong.push(format!("trial {seed}: {why}\n{}", sequence.join("\n")));
+                    wrong.push(format!(
+                        "trial {seed}, {quirks:?}: {why}\n{}",
+                        sequence.join("\n")
+                    ));
                     break;
                 }
             }
@@ -779,12 +855,23 @@ fn packet_out_10(buffer: u32, list: &[u8]) -> Vec<u8> {
 
 #[test]
 fn random_sequences_of_1_0_have_causes() {
-    check_sequences(false, &usual_10(), &of_10());
+    check_sequences(&[Quirks::Firmware], false, &usual_10(), &of_10());
 }
 
 #[test]
 fn random_sequences_of_1_3_have_causes() {
-    check_sequences(true, &usual_13(), &of_13());
+    check_sequences(&[Quirks::Firmware], true, &usual_13(), &of_13());
+}
+
+#[test]
+fn random_sequences_have_causes_on_boards_with_some_deviations() {
+    for (is_13, usual, odd) in [(false, usual_10(), of_10()), (true, usual_13(), of_13())] {
+        let sets = single_quirks(is_13).into_iter();
+        let sets: Vec<_> = sets
+            .flat_map(|set| [Quirks::Without(set), Quirks::Only(set)])
+            .collect();
+        check_sequences(&sets, is_13, &usual, &odd);
+    }
 }
 
 /// Returns the only event of a board about one message.
@@ -943,6 +1030,141 @@ fn messages_that_are_misread_name_their_cause() {
         ),
     ] {
         assert_eq!(cause_of(true, &sent), Some(cause), "{}", hex(&sent));
+    }
+}
+
+/// Returns a match of these fields: their bits among the wildcards, where they are, and their values.
+fn given(fields: &[(u32, usize, &[u8])]) -> [u8; 40] {
+    let mut given = everything();
+    let open = fields
+        .iter()
+        .fold(0x003f_ffff, |open, (bits, ..)| open & !bits);
+    given[..4].copy_from_slice(&open.to_be_bytes());
+    for (_, at, value) in fields {
+        given[*at..at + value.len()].copy_from_slice(value);
+    }
+    given
+}
+
+#[test]
+fn a_cause_comes_and_goes_with_its_deviations() {
+    use Quirk as Q;
+    let add = |fields| FlowMod::add(fields, 9, output(3)).message();
+    let mut timed = add(everything());
+    timed[59] = 1;
+    let (dl_type, nw_proto, dl_vlan) = (1 << 4, 1 << 5, 1 << 1);
+    let arp = add(given(&[(dl_type, 22, &[8, 6]), (nw_proto, 25, &[1])]));
+    let vlan = add(given(&[(dl_vlan, 18, &[0, 5])]));
+    let present = FlowMod::add(fields(Fields::FiveTuple, 0), 5, output(3));
+    let type_of_service = [&[0, 8, 0, 8, 0xff, 0, 0, 0], &output(3)[..]].concat();
+    let mut flood = packet_out_10(u32::MAX, &output(0xfffb));
+    flood[12..14].copy_from_slice(&257_u16.to_be_bytes());
+    let outputs = packet_out_10(u32::MAX, &output(3).repeat(2));
+    let to_table = [
+        packet_out_10(u32::MAX, &output(0xfff9)),
+        testbed::message(18, &[]),
+    ]
+    .concat();
+    for (quirks, sent, cause) in [
+        (&[Q::NoReassembly][..], outputs, Cause::OneOutput),
+        (
+            &[Q::NoReassembly],
+            testbed::message(2, &[1]),
+            Cause::EchoPayload,
+        ),
+        (
+            &[Q::NoReassembly, Q::ActionsByFirstTag],
+            flood,
+            Cause::IngressByLowByte,
+        ),
+        (
+            &[Q::ActionsByFirstTag],
+            packet_out_10(u32::MAX, &type_of_service),
+            Cause::ActionsByFirstTag,
+        ),
+        (&[Q::TimeoutsByAddress], timed, Cause::TimeoutsIgnored),
+        (&[Q::ArpFieldsUnmatched], arp, Cause::ArpFieldsOpen),
+        (&[Q::LimitedMatching], vlan, Cause::MatchDiffers),
+        (&[Q::BrokenFlowMods], present.message(), Cause::Shadowed),
+        (
+            &[Q::BrokenFlowMods],
+            present.command(1).message(),
+            Cause::ModifyAppends,
+        ),
+        (
+            &[Q::InsertedTagOverwrites],
+            to_table,
+            Cause::NextOverwritten,
+        ),
+    ] {
+        let cause_on = |quirks| {
+            let mut bed = board(quirks, false);
+            let tags = FlowMod::add(
+                fields(Fields::FiveTuple, 0),
+                6,
+                [&[0, 2, 0, 8, 5, 0, 0, 0], &output(2)[..]].concat(),
+            );
+            bed.exchange(&tags.message());
+            bed.events.clear();
+            misread(&send(&mut bed, &sent).events)
+        };
+        for quirk in quirks {
+            let only = Quirks::Only(QuirkSet::from_iter([*quirk]));
+            assert_eq!(cause_on(only), Some(cause), "{quirk}: {}", hex(&sent));
+        }
+        let without = Quirks::Without(quirks.iter().copied().collect());
+        assert_ne!(cause_on(without), Some(cause), "{quirks:?}: {}", hex(&sent));
+    }
+}
+
+#[test]
+fn flooding_beyond_the_ports_of_openflow_is_told() {
+    for (quirk, cause) in [
+        (Quirk::FloodIsAll, Some(Cause::FloodElsewhere)),
+        (Quirk::ActionsByFirstTag, None),
+    ] {
+        let config = Config {
+            quirks: Quirks::Only(QuirkSet::from_iter([quirk])),
+            openflow_version: 1,
+            openflow_ports: vec![testbed::port(1), testbed::port(2)],
+            ..quiet_config()
+        };
+        let mut bed = Testbed::new(&PROFILE, config);
+        bed.board.connected(bed.now);
+        bed.exchange(&testbed::message(0, &[]));
+        let flood = packet_out_10(u32::MAX, &output(0xfffb));
+        let answered = send(&mut bed, &flood);
+        assert_eq!(misread(&answered.events), cause, "{quirk}");
+        let ports = by_port(answered.frames).into_iter().map(|(port, _)| port);
+        let meant = if cause.is_some() { vec![2, 3] } else { vec![2] };
+        assert!(ports.eq(meant), "{quirk}");
+    }
+}
+
+/// Returns the first cause that the events name, if there is one.
+fn misread(events: &[Event]) -> Option<Cause> {
+    events.iter().find_map(|event| match event {
+        Event::MessageMisread { cause, .. } => Some(*cause),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_full_table_names_a_deviation_only_if_the_board_has_it() {
+    for quirk in [Quirk::NoReassembly, Quirk::BrokenFlowMods] {
+        let quirks = Quirks::Without(QuirkSet::from_iter([quirk]));
+        let mut bed = board(quirks, false);
+        let mut number = 2;
+        let text = loop {
+            let entry = FlowMod::add(fields(Fields::FiveTuple, number), 5, output(2));
+            if let [refused] = send(&mut bed, &entry.message()).events[..] {
+                break refused.to_string();
+            }
+            number += 1;
+        };
+        assert_eq!(number, 128);
+        let names = quirk != Quirk::BrokenFlowMods;
+        assert_eq!(text.contains("quirk 47"), names, "{text}");
     }
 }
 

@@ -23,7 +23,7 @@ macro_rules! causes {
 
 causes! {
     /// No version has been agreed on.
-    NoVersion "6" "6" "lost: the session has no version that the board speaks; let the controller send HELLO first",
+    NoVersion "2" "2" "lost: the session has no version that the board speaks; let the controller send HELLO first",
     /// A later HELLO changes the version.
     VersionChanged "3" "3" "changes the version in the middle of the session; send one HELLO",
     /// The message has another version than the session.
@@ -39,7 +39,7 @@ causes! {
     /// A role other than MASTER, or a request of another length than 24.
     RoleIgnored "-" "96" "answered as a request for MASTER in 24 bytes, whatever it asks; ask for MASTER",
     /// There are no packet buffers.
-    BufferIgnored "22, 80" "137" "names a packet buffer, and the board has none: that packet is not sent (a PACKET_OUT sends its own data, or zeros); send the packet in the message, and OFP_NO_BUFFER",
+    BufferIgnored "22" "137" "names a packet buffer, and the board has none: that packet is not sent (a PACKET_OUT sends its own data, or zeros); send the packet in the message, and OFP_NO_BUFFER",
     /// A list of actions that reaches beyond its message.
     ActionsBeyond "197" "181" "lost: its list of actions is longer than the message; send whole messages",
     /// `PACKET_OUT` without actions.
@@ -51,7 +51,11 @@ causes! {
     /// `PACKET_OUT` to the ingress port.
     ToIngress "72" "72" "its frame leaves by its own in_port, where OpenFlow drops it; for that port say IN_PORT to other switches",
     /// `PACKET_OUT` with FLOOD reaches other ports.
-    FloodElsewhere "71, 199" "183" "FLOOD means other ports than those of OpenFlow here; name the ports one by one",
+    FloodElsewhere "71" "183" "FLOOD means other ports than those of OpenFlow here; name the ports one by one",
+    /// `PACKET_OUT` from a port whose number has the low byte of another.
+    IngressByLowByte "199" "-" "its frame does not leave by the port with the low byte of its in_port; give the number of a port, or NONE",
+    /// `PACKET_OUT` with actions that go by the frame's first tag.
+    ActionsByFirstTag "74 to 77" "-" "its actions change the frame in another way than they say: they go by the tag that it came with, and by fixed places; send the frame as it is to leave",
     /// `PACKET_OUT` without a frame.
     NoData "80" "184" "carries no frame: 60 zero bytes leave; send the frame in the message",
     /// A tag inserted by `PACKET_OUT` to TABLE.
@@ -70,8 +74,10 @@ causes! {
     StaleActions "55, 190, 193" "-" "the entry has further actions, which the memory held before; delete all flows and let the board start again, or give every entry as many actions",
     /// Timeouts.
     TimeoutsIgnored "51" "-" "its timeouts are not kept: the entry stays for 8 minutes to 18 hours; delete it",
+    /// Operation and addresses of ARP.
+    ArpFieldsOpen "66" "-" "the entry matches other frames than it says: operation and addresses of ARP are not compared",
     /// A match field that the firmware takes in another way.
-    MatchDiffers "62 to 66" "142 to 148" "the entry matches other frames than it says: of its fields some are taken in another way",
+    MatchDiffers "62 to 65" "142 to 148" "the entry matches other frames than it says: of its fields some are taken in another way",
     /// A match that no frame fulfils.
     MatchNever "61, 68" "140, 141" "the entry never matches: no frame of its kind is looked for in the table",
     /// Fields and instructions that the firmware does not check.

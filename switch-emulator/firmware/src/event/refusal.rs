@@ -1,5 +1,7 @@
 //! Names and meaning of OpenFlow's error messages.
 
+use crate::quirks::Quirk;
+
 /// Returns the name of an error message's type and code in OpenFlow 1.0 or 1.3, as the specification has it.
 pub(super) fn name(
     version: u8,
@@ -86,13 +88,20 @@ pub(super) fn name(
     Some((kind, codes.get(usize::from(error_code))?))
 }
 
-/// Returns why the firmware sends this error where that is not what the error says, and what to do.
+/// Returns why the firmware refuses a message with an error that says something else, and what to do, with the deviation
+/// that this belongs to.
 pub(super) const fn of_firmware(
     version: u8,
-    error_type: u16,
-    error_code: u16,
-) -> Option<&'static str> {
-    Some(match (version, error_type, error_code) {
+    message_type: u8,
+    error: (u16, u16),
+) -> Option<(Quirk, &'static str)> {
+    const FLOW_MOD: u8 = 14;
+    let quirk = match (version, message_type) {
+        (4, _) => Quirk::OpenFlow13,
+        (_, FLOW_MOD) => Quirk::BrokenFlowMods,
+        _ => Quirk::NoReassembly,
+    };
+    let text = match (version, error.0, error.1) {
         (1, 1, 2) => "there is no such port, or it is native; the error has xid 0 and no data (quirk 31)",
         (1, 1, 3) => "the error has no data (quirk 24)",
         (1, 2, 4) => "the firmware has no port NORMAL; name the output port (quirk 56)",
@@ -111,5 +120,6 @@ pub(super) const fn of_firmware(
         (4, 12, 10) => "the board has eight meters; delete one",
         (4, 12, 11) => "a meter has three bands at most, or there is no memory for them (quirk 180)",
         _ => return None,
-    })
+    };
+    Some((quirk, text))
 }

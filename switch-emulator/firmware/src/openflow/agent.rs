@@ -256,7 +256,9 @@ impl Agent {
         while at < end && !self.halted {
             let bytes = &buffer[at..];
             let (version, kind, length) = (bytes[0], be16(bytes, 0) as u8, be16(bytes, 2));
-            let header = (1..=MAX_VERSION).contains(&version) && kind <= MAX_TYPE && length > 0;
+            // A whole message that was put together has a header, whatever its type.
+            let is_known = kind <= MAX_TYPE || !self.config.quirks.has(Quirk::NoReassembly);
+            let header = (1..=MAX_VERSION).contains(&version) && is_known && length > 0;
             if !header {
                 let offset_bytes = at as u16;
                 iteration.out.event(
@@ -348,6 +350,7 @@ impl Agent {
                 return iteration.out.event(
                     iteration.began,
                     Event::RequestIgnored {
+                        version: self.version,
                         message_type,
                         statistics: None,
                     },
@@ -361,17 +364,18 @@ impl Agent {
     /// Carries out a `FLOW_MOD`.
     fn flow_mod(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let message = FlowMod::new(bytes, length);
-        if self.tables.table.is_underflowed() && message.is_add() {
-            iteration
-                .out
-                .event(iteration.began, Event::AddAfterUnderflow);
-        }
+        let was_underflowed = self.tables.table.is_underflowed();
         let Outcome {
             done,
             cost_ps,
             lost_actions,
         } = self.tables.table.flow_mod(message, self.time.now());
         iteration.cost_ps += cost_ps;
+        if was_underflowed && !self.tables.table.is_underflowed() {
+            iteration
+                .out
+                .event(iteration.began, Event::AddAfterUnderflow);
+        }
         if lost_actions > 0 {
             let entries = lost_actions as u16;
             iteration

@@ -1,16 +1,19 @@
 //! Reports messages that were lost, changed or refused: one event each, whatever the firmware says to the controller.
 //!
 //! Each message is carried out, refused, or has a cause here. The cause is read off the message and the tables before the
-//! message is carried out, and is reported only if the message has caused no other event.
+//! message is carried out, and is reported only if the message has caused no other event. A board that lacks some of the
+//! firmware's deviations has no causes that belong to them.
 
 use super::agent::Agent;
 use super::wire::{message, message13, PACKET_OUT_13_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
-use crate::actions::{ports, tail_tag};
+use crate::actions::{ports, tail_tag, Action, Actions, Destination, Rewriter};
+use crate::buffers::pad;
 use crate::bytes::{be16, be32};
 use crate::event::{Cause, Event};
 use crate::loop_iteration::LoopIteration;
 use crate::port::PortMask;
-use crate::table::{field, FlowMod};
+use crate::quirks::Quirk;
+use crate::table::{check_actions, field, FlowMod};
 use crate::wildcards;
 
 /// Length of a statistics request before its body, and with that of flows.
@@ -48,19 +51,51 @@ impl Agent {
         iteration: &mut LoopIteration,
     ) {
         let (before, version) = (iteration.out.events, self.version);
-        let cause = self.predicted_cause(bytes, length);
+        let mut cause = self.predicted_cause(bytes, length);
         self.message(bytes, length, iteration);
+        if bytes[1] == message::HELLO && version != 0 && version != self.version {
+            cause = Some(Cause::VersionChanged);
+        }
+        self.report_misread(bytes, length, left, cause, before, iteration);
+    }
+
+    /// Handles one whole message by the specification, with `left` bytes from its beginning in the stream, and reports why
+    /// it was changed: by deviations that are not of how messages are read.
+    pub(super) fn diagnose_whole_message(
+        &mut self,
+        bytes: &[u8],
+        left: usize,
+        iteration: &mut LoopIteration,
+    ) {
+        let before = iteration.out.events;
+        let cause = match bytes[1] {
+            _ if self.version != VERSION_1_0 || bytes[0] != VERSION_1_0 => None,
+            message::FLOW_MOD => self.flow_mod_cause(bytes, bytes.len()),
+            message::PACKET_OUT => self.performed_cause(bytes),
+            _ => None,
+        };
+        self.spec_message(bytes, iteration);
+        self.report_misread(bytes, bytes.len(), left, cause, before, iteration);
+    }
+
+    /// Reports the cause, or what shows only after the message, unless it has caused events since there were `before`.
+    fn report_misread(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        left: usize,
+        cause: Option<Cause>,
+        before: u64,
+        iteration: &mut LoopIteration,
+    ) {
+        let replies_overwritten = std::mem::take(&mut self.rx.replies_overwritten);
         if self.halted || iteration.out.events != before {
-            self.rx.replies_overwritten = false;
             return;
         }
-        let overwritten = !self.rx.pushed_out.is_empty() && length < left;
-        let cause = if std::mem::take(&mut self.rx.replies_overwritten) {
+        let cause = if replies_overwritten {
             Some(Cause::RepliesOverwritten)
-        } else if overwritten {
+        } else if !self.rx.pushed_out.is_empty() && length < left {
             Some(Cause::NextOverwritten)
-        } else if bytes[1] == message::HELLO {
-            (version != 0 && version != self.version).then_some(Cause::VersionChanged)
         } else {
             cause.or_else(|| self.find_stale_actions(bytes, length))
         };
@@ -74,13 +109,17 @@ impl Agent {
         }
     }
 
-    /// Returns why the firmware will not do what a message asks; `None` if it will.
+    /// Returns why the board will not do what a message asks that it reads from a segment; `None` if it will.
     fn predicted_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
         let kind = bytes[1];
         match kind {
             message::HELLO | message::ERROR | message::ECHO_REPLY => return None,
-            message::ECHO_REQUEST if self.version == 0 => return Some(Cause::EchoWithoutVersion),
+            message::ECHO_REQUEST if self.version == 0 && self.may_speak() => {
+                return Some(Cause::EchoWithoutVersion)
+            }
+            message::ECHO_REQUEST if self.speaks_13() && self.tables.spec13.is_some() => {}
             message::ECHO_REQUEST if length > 8 => return Some(Cause::EchoPayload),
+            message::ECHO_REQUEST if self.version == 0 => return None,
             message::ECHO_REQUEST => {}
             _ if self.version != VERSION_1_0 && !self.speaks_13() => return Some(Cause::NoVersion),
             _ => {}
@@ -92,15 +131,17 @@ impl Agent {
             return self.cause_13(bytes, length);
         }
         match kind {
-            message::FLOW_MOD => self
-                .tables
-                .table
-                .flow_mod_cause(FlowMod::new(bytes, length)),
+            message::FLOW_MOD => self.flow_mod_cause(bytes, length),
             message::PACKET_OUT => self.packet_out_cause(bytes, length),
             message::STATS_REQUEST => self.statistics_cause(bytes, length),
             message::SET_CONFIG => config_cause(bytes, length, 0x8000),
             _ => (length < 8).then_some(Cause::Short),
         }
+    }
+
+    fn flow_mod_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
+        let message = FlowMod::new(bytes, length);
+        self.tables.table.flow_mod_cause(message)
     }
 
     /// Returns the cause that shows only when the message has been carried out, if there is one.
@@ -132,8 +173,11 @@ impl Agent {
                 // The firmware leaves out the port with the low byte of the ingress port's number.
                 let low = in_port.wrapping_sub(1) % 256;
                 let has_number = (1..=4).contains(&in_port) || low >= 4;
-                if !native && (self.config.flooded != self.config.openflow_ports || !has_number) {
+                if !native && self.config.flooded != self.config.openflow_ports {
                     return Some(Cause::FloodElsewhere);
+                }
+                if !native && !has_number {
+                    return Some(Cause::IngressByLowByte);
                 }
                 !native
             }
@@ -141,6 +185,35 @@ impl Agent {
             port => (1..=4).contains(&port),
         };
         (!leaves).then_some(Cause::OutputNowhere)
+    }
+
+    /// Returns why a `PACKET_OUT` whose actions are performed does not do what they say.
+    fn performed_cause(&self, bytes: &[u8]) -> Option<Cause> {
+        let in_port = be16(bytes, 12);
+        let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, 14));
+        let list = bytes.get(PACKET_OUT_BYTES..data_at)?;
+        let data = bytes.get(data_at..).filter(|data| !data.is_empty())?;
+        let actions = Actions::read(&check_actions(list, true).ok()?);
+        let floods = |action| matches!(action, Action::Flood | Action::All);
+        if self.config.quirks.has(Quirk::FloodIsAll)
+            && self.config.flooded != self.config.openflow_ports
+            && actions.iter().any(floods)
+        {
+            return Some(Cause::FloodElsewhere);
+        }
+        if !self.config.quirks.has(Quirk::ActionsByFirstTag) {
+            return None;
+        }
+        let mut frame = data.to_vec();
+        pad(&mut frame);
+        let tagged = self.key(&frame, in_port).tagged;
+        let performed = |by_spec| performed(&actions, frame.clone(), in_port, tagged, by_spec);
+        let ((frames, outputs), (meant_frames, meant_outputs)) =
+            (performed(false), performed(true));
+        if outputs != meant_outputs {
+            return Some(Cause::IngressByLowByte);
+        }
+        (frames != meant_frames).then_some(Cause::ActionsByFirstTag)
     }
 
     fn statistics_cause(&self, bytes: &[u8], length: usize) -> Option<Cause> {
@@ -208,6 +281,23 @@ impl Agent {
         };
         (!leaves).then_some(Cause::OutputNowhere)
     }
+}
+
+/// Performs actions on a frame, as the specification asks or not. Returns the frames that leave, and where they go.
+fn performed(
+    actions: &Actions,
+    mut frame: Vec<u8>,
+    in_port: u16,
+    tagged: bool,
+    by_spec: bool,
+) -> (Vec<Vec<u8>>, Vec<Destination>) {
+    let all = PortMask::all();
+    let mut rewriter = Rewriter::new(&mut frame, in_port, tagged, all, all, by_spec);
+    let outputs = actions.iter().filter_map(|action| {
+        let destination = rewriter.perform(action)?;
+        Some((rewriter.frame.clone(), destination))
+    });
+    outputs.unzip()
 }
 
 /// Lengths in a `PACKET_OUT` of one version.

@@ -211,7 +211,7 @@ impl Agent {
     }
 
     /// Returns what the firmware reads from a frame.
-    fn key(&self, frame: &[u8], in_port: u16) -> Key {
+    pub(super) fn key(&self, frame: &[u8], in_port: u16) -> Key {
         let reads_arp = !self.config.quirks.has(Quirk::ArpFieldsUnmatched);
         Key::parse(frame, in_port, reads_arp)
     }

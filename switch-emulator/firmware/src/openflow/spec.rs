@@ -63,7 +63,8 @@ impl Agent {
                 break;
             }
             let (bytes, behind) = rest.split_at_mut(length);
-            self.spec_message(bytes, iteration);
+            let left = length + behind.len();
+            self.diagnose_whole_message(bytes, left, iteration);
             self.rx.overwrite(behind);
             rest = behind;
         }
@@ -88,7 +89,7 @@ impl Agent {
         self.notify(error, iteration);
     }
 
-    fn spec_message(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+    pub(super) fn spec_message(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let costs = self.costs.control().clone();
         let kind = bytes[1];

@@ -70,6 +70,7 @@ impl Agent {
                 return iteration.out.event(
                     iteration.began,
                     Event::RequestIgnored {
+                        version: self.version,
                         message_type: message::STATS_REQUEST,
                         statistics: Some(kind),
                     },

@@ -113,6 +113,7 @@ impl Agent {
             message_type => iteration.out.event(
                 iteration.began,
                 Event::RequestIgnored {
+                    version: self.version,
                     message_type,
                     statistics: None,
                 },

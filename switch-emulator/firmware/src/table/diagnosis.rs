@@ -7,6 +7,7 @@ use crate::actions::{ports, types};
 use crate::bytes::{be16, be32};
 use crate::event::Cause;
 use crate::matching::Match;
+use crate::quirks::{Quirk, Quirks};
 use crate::wildcards as w;
 
 const IPV4: u16 = 0x0800;
@@ -16,29 +17,39 @@ const NO_VLAN: u16 = 0xffff;
 const SEND_FLOW_REMOVED: u16 = 1;
 
 impl FlowTable {
-    /// Returns why the firmware will not do what this `FLOW_MOD` asks, before it is carried out; `None` if it will.
+    /// Returns why the board will not do what this `FLOW_MOD` asks, before it is carried out; `None` if it will, or refuses
+    /// it.
     pub(crate) fn flow_mod_cause(&self, message: FlowMod) -> Option<Cause> {
-        let head = message.head();
-        match be16(head, field::COMMAND) {
-            _ if message.length < FLOW_MOD_BYTES => Some(Cause::Short),
-            command @ 0..=2 => self.entry_cause(message, command),
+        if message.length < FLOW_MOD_BYTES {
+            return Some(Cause::Short);
+        }
+        let is_broken = self.quirks.has(Quirk::BrokenFlowMods);
+        match be16(message.head(), field::COMMAND) {
+            command @ 0..=2 if is_broken => unchecked_cause(message)
+                .or_else(|| self.entry_cause(message))
+                .or_else(|| self.change_cause(message, command)),
+            // What is there keeps its match and its timeouts.
+            command @ 1..=2 if self.selected_by_spec(message, command == 2).contains(&true) => None,
+            0..=2 => self.entry_cause(message),
             command @ 3..=4 => self.delete_cause(message, command == 4),
-            _ => Some(Cause::CommandUnknown),
+            _ => is_broken.then_some(Cause::CommandUnknown),
         }
     }
 
-    fn entry_cause(&self, message: FlowMod, command: u16) -> Option<Cause> {
+    /// Returns why the entry that a message adds will not match and stay as it says.
+    fn entry_cause(&self, message: FlowMod) -> Option<Cause> {
         let head = message.head();
-        if let Some(cause) = unchecked_cause(message) {
-            return Some(cause);
+        let timed = be16(head, field::IDLE_TIMEOUT) != 0 || be16(head, field::HARD_TIMEOUT) != 0;
+        if timed && self.quirks.has(Quirk::TimeoutsByAddress) {
+            return Some(Cause::TimeoutsIgnored);
         }
+        match_cause(&message.fields(), self.quirks)
+    }
+
+    /// Returns what the firmware does with the entries that are there, where ADD or MODIFY asks for something else.
+    fn change_cause(&self, message: FlowMod, command: u16) -> Option<Cause> {
+        let head = message.head();
         let fields = message.fields().normalised();
-        if let Some(cause) = match_cause(&fields) {
-            return Some(cause);
-        }
-        if examines_more(&message.fields(), &fields) {
-            return Some(Cause::MatchDiffers);
-        }
         let priority = be16(head, field::PRIORITY);
         let mut entries = self.entries.iter().map(|entry| self.head(entry));
         match command {
@@ -78,23 +89,27 @@ impl FlowTable {
             .collect()
     }
 
+    fn selected_by_spec(&self, message: FlowMod, strict: bool) -> Vec<bool> {
+        let wanted = message.fields().normalised();
+        let priority = be16(message.head(), field::PRIORITY);
+        let is_selected = |index| match self.spec_match(index) {
+            (fields, its) if strict => fields == wanted && its == priority,
+            (fields, _) => wanted.covers(&fields),
+        };
+        (0..self.entries.len()).map(is_selected).collect()
+    }
+
     fn delete_cause(&self, message: FlowMod, strict: bool) -> Option<Cause> {
-        let head = message.head();
-        if be16(head, field::OUT_PORT) != ports::NONE {
+        let out_port = be16(message.head(), field::OUT_PORT);
+        let is_broken = self.quirks.has(Quirk::BrokenFlowMods);
+        if is_broken && out_port != ports::NONE {
             return Some(Cause::DeleteByPort);
         }
-        let wanted = message.fields().normalised();
-        let priority = be16(head, field::PRIORITY);
-        let meant: Vec<bool> = (0..self.entries.len())
-            .map(|index| match self.spec_match(index) {
-                (fields, its) if strict => fields == wanted && its == priority,
-                (fields, _) => wanted.covers(&fields),
-            })
-            .collect();
-        let goes: Vec<bool> = if strict {
-            self.deleted_strictly(message)
-        } else {
-            self.selected_by_firmware(message, false)
+        let meant = self.selected_by_spec(message, strict);
+        let goes = match strict {
+            _ if !is_broken => meant.clone(),
+            true => self.deleted_strictly(message),
+            false => self.selected_by_firmware(message, false),
         };
         if meant != goes {
             return Some(Cause::DeletesOthers);
@@ -103,8 +118,10 @@ impl FlowTable {
             be16(self.head(&self.entries[index]), field::FLAGS) & SEND_FLOW_REMOVED != 0
         };
         let told = message.wants_flow_removed();
-        let differs = (0..goes.len()).any(|index| goes[index] && asks(index) != told);
-        differs.then_some(Cause::NoticeLost)
+        let differs =
+            |index| goes[index] && asks(index) != told && self.outputs_to(index, out_port);
+        (self.quirks.has(Quirk::FlowRemovedByDeleteFlag) && (0..goes.len()).any(differs))
+            .then_some(Cause::NoticeLost)
     }
 
     /// Returns the entries that `DELETE_STRICT` of the firmware removes: by cookie, and not those that move into a gap.
@@ -158,8 +175,7 @@ fn unchecked_cause(message: FlowMod) -> Option<Cause> {
         }
         rest = &rest[usize::from(be16(rest, 2))..];
     }
-    let timed = be16(head, field::IDLE_TIMEOUT) != 0 || be16(head, field::HARD_TIMEOUT) != 0;
-    timed.then_some(Cause::TimeoutsIgnored)
+    None
 }
 
 /// Returns whether the firmware examines a field that means nothing, as packets with the other fields do not have it.
@@ -175,8 +191,27 @@ fn examines_more(raw: &Match, normalised: &Match) -> bool {
         || address(w::NW_DST_SHIFT) && raw.nw_dst != 0
 }
 
-/// Returns why an entry with these fields, normalised, does not match the frames that it says.
-fn match_cause(fields: &Match) -> Option<Cause> {
+/// Returns why an entry with these fields does not match the frames that it says.
+fn match_cause(raw: &Match, quirks: Quirks) -> Option<Cause> {
+    let fields = &raw.normalised();
+    let is_limited = quirks.has(Quirk::LimitedMatching);
+    if let Some(cause) = limited_match_cause(fields).filter(|_| is_limited) {
+        return Some(cause);
+    }
+    let address = |shift: u32| fields.wildcards >> shift & 0x3f < 32;
+    let of_arp = fields.wildcards & w::DL_TYPE == 0
+        && fields.dl_type == ARP
+        && (fields.wildcards & w::NW_PROTO == 0
+            || address(w::NW_SRC_SHIFT)
+            || address(w::NW_DST_SHIFT));
+    if of_arp && quirks.has(Quirk::ArpFieldsUnmatched) {
+        return Some(Cause::ArpFieldsOpen);
+    }
+    (is_limited && examines_more(raw, fields)).then_some(Cause::MatchDiffers)
+}
+
+/// Returns why the search of the firmware does not find an entry with these fields, normalised, for the frames that it says.
+fn limited_match_cause(fields: &Match) -> Option<Cause> {
     let given = |bit: u32| fields.wildcards & bit == 0;
     let address = |shift: u32| fields.wildcards >> shift & 0x3f < 32;
     let network = given(w::DL_TYPE) && matches!(fields.dl_type, IPV4 | ARP);
@@ -189,7 +224,6 @@ fn match_cause(fields: &Match) -> Option<Cause> {
     if never {
         return Some(Cause::MatchNever);
     }
-    let arp = network && !ipv4;
     let zero = given(w::IN_PORT) && fields.in_port == 0
         || given(w::DL_TYPE) && fields.dl_type == 0
         || given(w::NW_PROTO) && fields.nw_proto == 0
@@ -197,8 +231,6 @@ fn match_cause(fields: &Match) -> Option<Cause> {
         || address(w::NW_DST_SHIFT) && fields.nw_dst == 0
         || given(w::TP_SRC) && fields.tp_src == 0
         || given(w::TP_DST) && fields.tp_dst == 0;
-    let of_arp =
-        arp && (given(w::NW_PROTO) || address(w::NW_SRC_SHIFT) || address(w::NW_DST_SHIFT));
     let of_vlan = given(w::DL_VLAN) && fields.dl_vlan != NO_VLAN || given(w::DL_VLAN_PCP);
-    (zero || of_arp || of_vlan || given(w::NW_TOS)).then_some(Cause::MatchDiffers)
+    (zero || of_vlan || given(w::NW_TOS)).then_some(Cause::MatchDiffers)
 }

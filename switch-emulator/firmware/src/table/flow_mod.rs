@@ -186,9 +186,7 @@ impl FlowTable {
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
     fn add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
-        if self.underflowed {
-            // The firmware writes in front of its tables; what that destroys is unknown. The count becomes 0.
-            self.underflowed = false;
+        if self.take_underflow() {
             return Ok(());
         }
         if self.entries.len() >= self.capacity {
@@ -214,6 +212,12 @@ impl FlowTable {
             matched: now,
         });
         Ok(())
+    }
+
+    /// Returns whether the count of entries was -1, and sets it to 0: the entry to be added is lost. The firmware writes in
+    /// front of its tables; what that destroys is unknown.
+    pub(super) fn take_underflow(&mut self) -> bool {
+        std::mem::take(&mut self.underflowed)
     }
 
     /// Returns the first selected entry the new actions, and further ones what is left of them; then, if any was

@@ -95,11 +95,6 @@ impl<'a> FlowMod<'a> {
         be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 
-    /// Returns whether it would append an entry.
-    pub(crate) fn is_add(&self) -> bool {
-        self.command() == 0
-    }
-
     /// Returns the byte of the command that the firmware looks at.
     pub(super) const fn command(&self) -> u8 {
         self.head[field::COMMAND + 1]

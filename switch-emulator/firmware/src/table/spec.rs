@@ -148,6 +148,9 @@ impl FlowTable {
             return Err(Refusal::Unsupported);
         }
         let slots_bytes = check_actions(message.actions(), false)?;
+        if self.take_underflow() {
+            return Ok(());
+        }
         let wanted = Match::read(&head[field::MATCH..]).normalised();
         let priority = be16(head, field::PRIORITY);
         let mut replaced = None;

@@ -2,7 +2,7 @@
 
 use super::testbed::{everything, fields, output, udp, Fields, FlowMod};
 use super::*;
-use zodiac_firmware::Event;
+use zodiac_firmware::{Event, Quirk, QuirkSet};
 
 /// With the pool at this address the first entry's idle field lies at 0x2000db02: a threshold of 2 x 256 + 0xdb s.
 const ADDRESS: u32 = 0x2000_dac8;
@@ -100,18 +100,24 @@ fn q52_an_expiry_takes_another_entry_with_it() {
 
 #[test]
 fn q52_a_lone_entry_leaves_a_count_of_minus_1() {
-    let mut bed = watched(FIRMWARE);
-    bed.install([FlowMod::add(everything(), 9, output(3))]);
-    live(&mut bed, IDLE_S + 10);
-    assert_eq!(
-        number(&statistics(&mut bed, 3, &[])[0][56..60]),
-        0xffff_ffff
-    );
-    assert!(bed.frame(1, &udp(306, 0)).is_empty());
-    assert!(bed.replies.is_empty(), "no PACKET_IN");
-    bed.install([FlowMod::add(everything(), 9, output(3))]);
-    assert_eq!(bed.events[1], Event::AddAfterUnderflow);
-    assert_eq!(number(&statistics(&mut bed, 3, &[])[0][56..60]), 0);
+    let without = QuirkSet::from_iter([Quirk::BrokenFlowMods]);
+    for quirks in [FIRMWARE, Quirks::Without(without)] {
+        let mut bed = watched(quirks);
+        bed.install([FlowMod::add(everything(), 9, output(3))]);
+        live(&mut bed, IDLE_S + 10);
+        assert_eq!(
+            number(&statistics(&mut bed, 3, &[])[0][56..60]),
+            0xffff_ffff
+        );
+        assert!(bed.frame(1, &udp(306, 0)).is_empty());
+        assert!(bed.replies.is_empty(), "no PACKET_IN");
+        bed.install([FlowMod::add(everything(), 9, output(3))]);
+        assert_eq!(bed.events[1], Event::AddAfterUnderflow);
+        assert_eq!(number(&statistics(&mut bed, 3, &[])[0][56..60]), 0);
+        bed.install([FlowMod::add(everything(), 9, output(3))]);
+        assert_eq!(bed.frame(1, &udp(306, 0)).len(), 1);
+        assert_eq!(bed.events.len(), 2);
+    }
 }
 
 #[test]
