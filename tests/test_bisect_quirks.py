@@ -1,4 +1,4 @@
-"""`loko bench controller --bisect-quirks`: a check is run against boards with one quirk less each time."""
+"""`loko bench controller --bisect-quirks`: a check is run against boards with fewer quirks each time."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_the_quirk_that_breaks_a_check_is_named(loko) -> None:
     assert [line.partition(" (")[0] for line in lines[:3]] == [
         "1: with all quirks: fails",
         "2: without quirks: passes",
-        f"3: without {NAMES[0]}: fails",
+        f"3: without {', '.join(NAMES[:11])}: passes",
     ]
-    assert len(lines) == 2 + len(NAMES)
+    assert len(lines) < len(NAMES) / 2 + 2
     assert "without long-seconds: passes" in ended.err
 
 
@@ -135,7 +135,8 @@ def test_a_check_that_hangs_fails_and_is_ended(loko) -> None:
 def test_an_interrupted_search_tells_what_it_knows_and_leaves_nothing(tmp_path: Path) -> None:
     started = tmp_path / "started"
     hangs = f"echo $$ > {started}; sleep 600"
-    script = f'case "$LOKO_QUIRKS" in *{NAMES[2]}*) {hangs};; *spec*) ;; *) false;; esac'
+    last = NAMES[-1]
+    script = f"""case "$LOKO_QUIRKS" in *'["{last}"]'*) {hangs};; *{last}*|*spec*) ;; *) false;; esac"""
     with subprocess.Popen(
         [sys.executable, "-c", MAIN, *WORDS, "--json", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
@@ -150,9 +151,9 @@ def test_an_interrupted_search_tells_what_it_knows_and_leaves_nothing(tmp_path: 
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert json.loads(out)["tried"] == NAMES[:2]
+    assert json.loads(out)["tried"] == NAMES[:-1]
     assert json.loads(out)["is_complete"] is False
-    assert "interrupted after 5 runs" in err
+    assert "interrupted after 10 runs" in err
     assert not psutil.pid_exists(int(started.read_text()))
 
 
@@ -182,15 +183,20 @@ def test_boards_connect_to_a_controller_while_the_check_runs(
 
 
 @pytest.mark.waits
-@pytest.mark.timeout(900)  # pytest starts two dozen times
+@pytest.mark.timeout(600)  # pytest starts a dozen times
 def test_the_example_of_the_page_ends_as_it_says(tmp_path: Path) -> None:
     section = (ROOT / "docs/library.md").read_text().split("## Which quirk breaks it")[1].split("\n## ")[0]
     code, command = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)[:2]
     (tmp_path / "test_mine.py").write_text(textwrap.dedent(code))
     lines = [line.strip() for line in command.splitlines() if line.strip()]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        # Other plugins of this environment would take longer to load than the check takes.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": "evaluation.emulation.pytest_plugin",
+    }
     done = subprocess.run(
-        lines[0], shell=True, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True,
+        lines[0], shell=True, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

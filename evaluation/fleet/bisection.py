@@ -1,4 +1,4 @@
-"""Which deviations of the firmware break a controller's check: one less at a time, then the smallest sets.
+"""Which deviations of the firmware break a controller's check: single ones by halves, then the smallest sets.
 
 Pure: whoever calls runs the check.
 """
@@ -13,6 +13,8 @@ from typing import Final
 from evaluation.quirks import Quirks, without
 
 _HALVES: Final = 2
+_FEW: Final = 3
+"""Of so many deviations, each is tried alone: halves would save no run."""
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class Bisection:
     Without a part of a set it fails.
     """
     tried: list[str] = field(default_factory=list)
-    """Deviations without each of which the check was run."""
+    """Deviations of which is known whether the check passes without each of them."""
     is_complete: bool = False
 
     @property
@@ -49,24 +51,46 @@ def bisect(names: Sequence[str], passes: Callable[[Quirks], bool], found: Bisect
     if not found.passes_with_all:
         found.passes_with_none = passes("spec")
     if found.is_broken:
-        for name in names:
-            if passes(without([name])):
-                found.alone.append(name)
-            found.tried.append(name)
+        known = {frozenset(names): True}
+
+        def passes_without(off: Sequence[str]) -> bool:
+            key = frozenset(off)
+            if key not in known:
+                known[key] = passes(without(off))
+            return known[key]
+
+        _find_alone(names, passes_without, found)
         if not found.alone:
-            _find_sets(names, passes, found)
+            _find_sets(names, passes_without, found)
     found.is_complete = True
 
 
-def _find_sets(names: Sequence[str], passes: Callable[[Quirks], bool], found: Bisection) -> None:
-    known = {frozenset([name]): False for name in names} | {frozenset(names): True}
+def _find_alone(
+    names: Sequence[str], passes_without: Callable[[Sequence[str]], bool], found: Bisection
+) -> None:
+    """Find the deviations without each of which the check passes, as it does without all these `names`.
 
-    def passes_without(off: Sequence[str]) -> bool:
-        key = frozenset(off)
-        if key not in known:
-            known[key] = passes(without(off))
-        return known[key]
+    If it fails without a half, no single one of that half is taken to break it. If it fails without either,
+    each is tried alone: deviations may break it together, or their absence may break it, too.
+    """
+    middle = ceil(len(names) / _HALVES)
+    halves = names[:middle], names[middle:]
+    if len(names) > _FEW and any(passes_without(half) for half in halves):
+        for half in halves:
+            if passes_without(half):
+                _find_alone(half, passes_without, found)
+            else:
+                found.tried += half
+        return
+    for name in names:
+        if passes_without([name]):
+            found.alone.append(name)
+        found.tried.append(name)
 
+
+def _find_sets(
+    names: Sequence[str], passes_without: Callable[[Sequence[str]], bool], found: Bisection
+) -> None:
     rest = list(names)
     while rest and passes_without(rest):
         smallest = _smallest(rest, passes_without)
