@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,12 @@ TRIALS = {"rest": rest_trials.rest} | {
     )
 }
 CABLES = {"topology": (1, 2)}
+SHEET = outcomes.DOCUMENT.parent / "lab-sheet.md"
+EXERCISES_OF_POX = (
+    ("pox-tutorial", "pox-tutorial-flood"),
+    ("pox-multi", "pox-multi-data"),
+    ("pox-l3", "pox-l3-data"),
+)
 CASES = [
     (name, mode)
     for name, controller in CONTROLLERS.items()
@@ -92,3 +99,19 @@ def test_documentation_tells_the_outcomes():
     text = outcomes.DOCUMENT.read_text()
     tables = outcomes.render(outcomes.load())
     assert outcomes.written(text, tables) == text, "run 'python tests/clients/outcomes.py'"
+
+
+def test_the_lab_sheet_tells_what_comes_of_poxs_exercises():
+    section = SHEET.read_text().split("## The exercises of POX\n")[1]
+    rows = dict(re.findall(r"^\| `([a-z0-9_. ]+)` \| (.+) \|$", section, re.MULTILINE))
+    assert len(rows) == len(EXERCISES_OF_POX)
+    for name, changed in EXERCISES_OF_POX:
+        row = rows[CONTROLLERS[name].title.split("`")[1]]
+        exercises = CONTROLLERS[name].exercises
+        ping = exercises["ARP and ping"]
+        assert ping.firmware == outcomes.FAILS
+        assert f"“{ping.log}”" in row if ping.log else "| nothing |" in row
+        forwards = [it.firmware for by, it in exercises.items() if by.startswith("forwarding")]
+        assert ("no ping is answered" in row) == (forwards == [outcomes.FAILS])
+        pings = [it.firmware for by, it in CONTROLLERS[changed].exercises.items() if "bytes" not in by]
+        assert set(pings) == {outcomes.WORKS}
