@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,9 +31,15 @@ def numbers_of(part: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from numbers_of(below, f"{name}.{place}")
 
 
+@cache
+def _pickled(profile: str) -> bytes:
+    """Return a profile's document in a form of which a copy takes a fifth of the time that parsing takes."""
+    return pickle.dumps(tomlkit.parse((PROFILES / f"{profile}.toml").read_text(encoding="utf-8")))
+
+
 def varied(folder: Path, profile: str, change: Change) -> Path:
     """Write a copy of a profile with changed numbers. Profiles are cached by path, so each has its own."""
-    document = tomlkit.parse((PROFILES / f"{profile}.toml").read_text(encoding="utf-8"))
+    document = pickle.loads(_pickled(profile))
     for name, number in numbers_of(document):
         number["value"] = value = change(name, number)
         if "range" in number and not number["range"][0] <= value <= number["range"][1]:
