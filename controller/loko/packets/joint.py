@@ -301,7 +301,9 @@ def _output(
         if not possible.any():
             break
         gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
-        left = windows[starts[possible] + delay] - gone[:, None]
+        # `own` never falls: a window that begins later and has lost no more leaves at least as much.
+        counts = np.append(gone[:-1] < np.minimum.accumulate(gone[:0:-1])[::-1], True)
+        left = windows[starts[possible][counts] + delay] - gone[counts, None]
         np.maximum(output, np.minimum(own_later[place + delay], left.max(axis=0)), out=output)
     # Busy periods that began even earlier: the longer they are, the less is left (the rates leave room).
     line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
