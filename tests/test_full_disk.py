@@ -12,7 +12,7 @@ from served_lab import LOKO, TIMEOUT_S, ServedLab, wait_for
 
 from loko.user_error import NOT_NOW, WRONG_INPUT
 
-pytestmark = [pytest.mark.namespaces, needs_namespaces]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 ROOM_BYTES = 1 << 20
 
 

@@ -30,6 +30,7 @@ def with_own_mounts(script, *words):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=250)
 
 
+@pytest.mark.waits
 def test_results_that_do_not_fit_on_the_disk_are_one_line_and_room_mends_it(tmp_path):
     script = """
         mount -t tmpfs -o size=100k small "$1"

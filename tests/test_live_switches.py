@@ -39,6 +39,8 @@ SWITCHES = {
     "open-vswitch-kernel": [needs_ovs, needs_kernel],
     "linux-bridge": [],
 }
+waits = pytest.mark.waits
+apart = pytest.mark.usefixtures("apart")
 every_switch = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=marks) for name, marks in SWITCHES.items()]
 )
@@ -112,6 +114,8 @@ def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
     assert carried.lost <= 20, "most come through, whatever else this machine does"
 
 
+@waits
+@apart
 @needs_ovs
 def test_a_session_outlives_a_silence() -> None:
     """Nobody answers the switch while frames are sent, which takes longer on a busy machine."""
@@ -121,6 +125,8 @@ def test_a_session_outlives_a_silence() -> None:
     assert (by_entry.received_ns != LOST).any()
 
 
+@waits
+@apart
 def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
     with open_switch("linux-bridge") as subject:
         with pytest.raises(RefusedError, match="refused an entry"):
@@ -130,6 +136,8 @@ def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
         )
 
 
+@waits
+@apart
 @pytest.mark.parametrize(
     ("name", "program"),
     [
@@ -156,6 +164,8 @@ def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path, name
     assert not left(children)
 
 
+@waits
+@apart
 @needs_ovs
 @pytest.mark.skipif(kernel_has_datapath(), reason="this kernel has the datapath of Open vSwitch")
 def test_a_kernel_without_the_datapath_is_one_line() -> None:
@@ -166,6 +176,8 @@ def test_a_kernel_without_the_datapath_is_one_line() -> None:
         pass
 
 
+@waits
+@apart
 def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]

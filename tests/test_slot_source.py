@@ -18,7 +18,7 @@ from loko.lab import load_lab
 from loko.schedule.sources import slots_file
 from loko.schedule.timed_flow import TimedFlow
 
-pytestmark = [pytest.mark.namespaces, needs_namespaces]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tssdn.md"
 FLOW = (

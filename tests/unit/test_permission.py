@@ -13,6 +13,7 @@ TRIAL = [sys.executable, "-m", "evaluation.live.permission"]
 
 pytestmark = [
     pytest.mark.namespaces,
+    pytest.mark.waits,
     pytest.mark.skipif(os.geteuid() != 0, reason="takes capabilities from root"),
 ]
 
