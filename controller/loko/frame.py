@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
-
-import dpkt
+from typing import TYPE_CHECKING, Final, Protocol
 
 from loko.lab import Host, Lab
+
+if TYPE_CHECKING:
+    import dpkt
 
 FCS_BYTES: Final = 4
 HEADERS_BYTES: Final = 14 + 20 + 8
@@ -40,6 +41,8 @@ class Addressed(Protocol):
 
 def frame_of(lab: Lab, flow: Addressed) -> bytes:
     """The Ethernet frame of a flow, without FCS. The UDP checksum is left out, as IPv4 allows."""
+    import dpkt  # noqa: PLC0415 (it would add to the start of each command, and few make frames)
+
     payload = bytes(flow.frame_bytes - FCS_BYTES - HEADERS_BYTES)
     udp = dpkt.udp.UDP(sport=flow.udp_source, dport=flow.udp_destination, data=payload)
     udp.ulen = len(udp)
@@ -48,12 +51,16 @@ def frame_of(lab: Lab, flow: Addressed) -> bytes:
 
 def segment_of(lab: Lab, flow: Addressed) -> bytes:
     """The Ethernet frame of a full TCP segment without options between a flow's ports, without FCS."""
+    import dpkt  # noqa: PLC0415 (it would add to the start of each command, and few make frames)
+
     tcp = dpkt.tcp.TCP(sport=flow.udp_source, dport=flow.udp_destination)
     tcp.data = bytes(flow.frame_bytes - FCS_BYTES - _TCP_HEADERS_BYTES)
     return _framed(lab, flow, dpkt.ip.IP_PROTO_TCP, tcp)
 
 
 def _framed(lab: Lab, flow: Addressed, protocol: int, data: dpkt.Packet) -> bytes:
+    import dpkt  # noqa: PLC0415 (it would add to the start of each command, and few make frames)
+
     source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
     ip = dpkt.ip.IP(src=source.ip.packed, dst=destination.ip.packed, p=protocol, data=data)
     ip.len = len(ip)
