@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ansible_program import OURS
@@ -61,6 +61,10 @@ class Play:
     status: int
     tasks: tuple[dict, ...]
     output: str
+
+    def on(self, host):
+        """Return the outcome on one of its hosts."""
+        return replace(self, tasks=tuple(task for task in self.tasks if task["host"] == host))
 
     def with_outcome(self, outcome):
         return [task["task"] for task in self.tasks if task["outcome"] == outcome]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+import yaml
 from ansible_program import OURS
 from disposable_root import CALLBACK, ROOT, Play
 
@@ -26,3 +27,19 @@ def play(folder, words, *, cwd=ROOT, program=OURS):
     )
     assert outcomes.exists(), done.stdout + done.stderr
     return Play(status=done.returncode, tasks=tuple(json.loads(outcomes.read_text())), output=done.stdout)
+
+
+def play_each(folder, words, choices):
+    """Run a playbook once with a host for each choice of variables, such as `runs=1 mode=live`.
+
+    Starting Ansible takes many times as long as one more host.
+    """
+    inventory = yaml.safe_load((ROOT / "playbooks/inventories/emulator/hosts.yml").read_text())
+    [machine] = inventory["testbed"]["hosts"].values()
+    inventory["testbed"]["hosts"] = {
+        chosen: {**machine, "out": str(folder), **dict(variable.split("=") for variable in chosen.split())}
+        for chosen in choices
+    }
+    hosts = folder / "hosts.json"
+    hosts.write_text(json.dumps(inventory))
+    return play(folder, ["-i", hosts, *words])

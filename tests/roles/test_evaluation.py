@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from ansible_program import OURS
 from live_harness import needs_namespaces
-from roles_play import ROOT, play
+from roles_play import ROOT, play, play_each
 
 EVALUATE = ["evaluate.yml", "--tags", "evaluation", "-e", "mode=virtual", "-e", "figures=table2"]
 
@@ -25,62 +24,66 @@ def test_a_figure_is_replayed_and_check_mode_only_tells_which(tmp_path):
     assert "table2" in done.messages()
 
 
-RINGS = ["evaluate.yml", "--tags", "evaluation", "--check"]
+REPLAYED = {
+    "rings=5": {"live": "fivelive"},
+    "rings=5,31": {"live": "fivelive, ringlive"},
+    "rings=31 figures=fig17a": {"virtual": "fig17a", "live": "fig17a, ringlive"},
+    "rings=31 mode=virtual": {"virtual": "ringlive"},
+    "rings=5 mode=live figures=fig3a": {"live": "fig3a, fivelive"},
+    "figures=fig17a": {"virtual": "fig17a", "live": "fig17a"},
+    "mode=all": {"virtual": "every figure", "live": "fig15, fig17a, fig17b"},
+}
 
 
 @needs_namespaces
-@pytest.mark.parametrize(
-    ("chosen", "replayed"),
-    [
-        ("rings=5", {"live": "fivelive"}),
-        ("rings=5,31", {"live": "fivelive, ringlive"}),
-        ("rings=31 figures=fig17a", {"virtual": "fig17a", "live": "fig17a, ringlive"}),
-        ("rings=31 mode=virtual", {"virtual": "ringlive"}),
-        ("rings=5 mode=live figures=fig3a", {"live": "fig3a, fivelive"}),
-        ("figures=fig17a", {"virtual": "fig17a", "live": "fig17a"}),
-        ("mode=all", {"virtual": "every figure", "live": "fig15, fig17a, fig17b"}),
-    ],
-)
-def test_rings_are_replayed_live_by_one_variable(chosen, replayed, tmp_path):
-    done = play(tmp_path, [*RINGS, "-e", f"out={tmp_path} {chosen}"])
+def test_rings_are_replayed_live_by_one_variable(tmp_path):
+    done = play_each(tmp_path, ["evaluate.yml", "--tags", "evaluation", "--check"], REPLAYED)
     assert done.status == 0, done.output
     told = {
-        task["task"].split("(")[1].rstrip(")"): task["msg"]
-        for task in done.tasks
-        if task["task"].startswith("evaluation : Would replay") and task["outcome"] == "changed"
+        chosen: {
+            task["task"].split("(")[1].rstrip(")"): task["msg"]
+            for task in done.on(chosen).tasks
+            if task["task"].startswith("evaluation : Would replay") and task["outcome"] == "changed"
+        }
+        for chosen in REPLAYED
     }
-    assert told == replayed
+    assert told == REPLAYED
 
 
-WRONG = [
-    ("figures=fig99", "figures=fig99: there is no figure fig99"),
-    ("figures=table2,tssdn/fig17a", "there is no figure tssdn/fig17a"),
-    ("rings=5,7", "rings=5,7: there are rings of 5 and of 31 boards"),
-    ("runs=0", "runs=0: give a whole number from 1"),
-    ("runs=many", "runs=many: give a whole number from 1"),
-    ("seconds=nan", "seconds=nan: give a number from 0.01 to 3600"),
-    ("seconds=7200", "seconds=7200: give a number from 0.01 to 3600"),
-    ("seed=-1", "seed=-1: give a whole number from 0"),
-    ("mode=quick", "value of evaluation_mode must be one of: all, virtual, live, hardware"),
-    ("points=some", "value of evaluation_points must be one of: all, admitted"),
-    ("mode=virtual backend=ovs", "backend=ovs: exists in real time only"),
-    ("mode=virtual framework=ryu", "framework=ryu: exists in real time only"),
-]
+WRONG = {
+    "figures=fig99": "figures=fig99: there is no figure fig99",
+    "figures=table2,tssdn/fig17a": "there is no figure tssdn/fig17a",
+    "rings=5,7": "rings=5,7: there are rings of 5 and of 31 boards",
+    "runs=0": "runs=0: give a whole number from 1",
+    "runs=many": "runs=many: give a whole number from 1",
+    "seconds=nan": "seconds=nan: give a number from 0.01 to 3600",
+    "seconds=7200": "seconds=7200: give a number from 0.01 to 3600",
+    "seed=-1": "seed=-1: give a whole number from 0",
+    "mode=quick": "value of evaluation_mode must be one of: all, virtual, live, hardware",
+    "points=some": "value of evaluation_points must be one of: all, admitted",
+    "mode=virtual backend=ovs": "backend=ovs: exists in real time only",
+    "mode=virtual framework=ryu": "framework=ryu: exists in real time only",
+}
 """Variables that no run can have, and what is said about them."""
 
 
-@pytest.mark.parametrize(
-    ("chosen", "said", "check"),
-    [*((chosen, said, ["--check"]) for chosen, said in WRONG), (*WRONG[0], [])],
-    ids=[*(chosen for chosen, _ in WRONG), "not only in check mode"],
-)
-def test_wrong_variables_are_refused_before_anything_is_installed(chosen, said, check, tmp_path):
-    refused = play(tmp_path, ["evaluate.yml", *check, "-e", f"out={tmp_path} {chosen}"])
+def check_refusal(refused, said):
     assert refused.status == 2
     assert said in refused.complaint
     assert refused.changed == []
     roles = {task["task"].partition(" : ")[0] for task in refused.tasks if " : " in task["task"]}
     assert roles == {"evaluation"}, "nothing of provisioning was tried"
+
+
+def test_wrong_variables_are_refused_before_anything_is_installed(tmp_path):
+    refused = play_each(tmp_path, ["evaluate.yml", "--check"], WRONG)
+    for chosen, said in WRONG.items():
+        check_refusal(refused.on(chosen), said)
+
+
+def test_wrong_variables_are_refused_not_only_in_check_mode(tmp_path):
+    chosen, said = next(iter(WRONG.items()))
+    check_refusal(play(tmp_path, ["evaluate.yml", "-e", f"out={tmp_path} {chosen}"]), said)
 
 
 @needs_namespaces

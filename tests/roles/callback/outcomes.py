@@ -32,7 +32,12 @@ class CallbackModule(CallbackBase):
         values = result._result
         outcome = "changed" if outcome == "ok" and values.get("changed") else outcome
         self.tasks.append(
-            {"task": result._task.get_name(), "outcome": outcome, "msg": str(values.get("msg", ""))}
+            {
+                "host": result._host.get_name(),
+                "task": result._task.get_name(),
+                "outcome": outcome,
+                "msg": str(values.get("msg", "")),
+            }
         )
 
     def v2_runner_on_ok(self, result):
