@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -10,16 +12,24 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evaluation import cli
 from evaluation.bench.commands import bench_app
 from evaluation.bench.device_choice import DeviceChoice
 from loko.device import profile_text
 
-RUN = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
-
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [*RUN, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    """Run the command in this process, which has imported its modules."""
+    command, out, err = ["loko", "bench", *map(str, arguments)], io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    return subprocess.CompletedProcess(command, int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def test_the_buffer_of_the_board(tmp_path: Path) -> None:
