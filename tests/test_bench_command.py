@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from in_process import loko
 from typer.testing import CliRunner
 
-from evaluation import cli
 from evaluation.bench.commands import bench_app
 from evaluation.bench.device_choice import DeviceChoice
 from loko.device import profile_text
 
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in this process, which has imported its modules."""
-    command, out, err = ["loko", "bench", *map(str, arguments)], io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        patch.setattr(sys, "argv", command)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    return subprocess.CompletedProcess(command, int(ended.value.code or 0), out.getvalue(), err.getvalue())
+    return loko("bench", *arguments)
 
 
 def test_the_buffer_of_the_board(tmp_path: Path) -> None:

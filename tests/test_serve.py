@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +15,11 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from in_process import loko
 from prometheus_client.parser import text_string_to_metric_families
 from served_lab import LOKO, TIMEOUT_S, ServedLab, flow, survives_kills, wait_for
 
 from benchmarks.one_board import BUILD
-from evaluation import cli
 from loko.device import profile_text
 from loko.document import LABS
 from loko.units import readable
@@ -361,52 +359,32 @@ def test_token_is_asked_of_what_changes_something(tmp_path: Path) -> None:
         (["--schedule", "a.json", "--scheme", "packets"], "--scheme: is of admission control"),
     ],
 )
-def test_wrong_options_are_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    says: str,
-) -> None:
-    words = ["loko", "serve", "two-switch", "--store", str(tmp_path / "s"), *options]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1), said
-    assert says in said
+def test_wrong_options_are_one_line(tmp_path: Path, options: list[str], says: str) -> None:
+    done = loko("serve", "two-switch", "--store", tmp_path / "s", *options)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert says in done.stderr
 
 
-def test_a_profile_that_the_emulator_refuses_ends_the_service_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_that_the_emulator_refuses_ends_the_service_at_once(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(profile_text("zodiac-fx", units=1_000_001))
     ring = "{switches: 3, hosts_per_switch: 1, one_way: false, profile: wrong.toml}"
     (tmp_path / "lab.yml").write_text(f"name: mine\ntitle: Mine\nring: {ring}\n")
-    words = ["loko", "serve", str(tmp_path), "--emulate", "--store", str(tmp_path / "s")]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1), said
-    assert "wrong.toml: profile, buffer.units: choose 1 to 1000000" in said
+    done = loko("serve", tmp_path, "--emulate", "--store", tmp_path / "s")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "wrong.toml: profile, buffer.units: choose 1 to 1000000" in done.stderr
 
 
-def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(tmp_path: Path) -> None:
+def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "token").write_text("short")
-    store = ["--store", str(tmp_path / "s")]
     for options, given, says in (
         (["--token-file", str(tmp_path / "token")], {}, f"--token-file {tmp_path / 'token'}"),
         ([], {"LOKO_TOKEN": " short\n"}, "$LOKO_TOKEN"),
     ):
-        done = subprocess.run(
-            [LOKO, "serve", "two-switch", *store, *options],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-            env={**os.environ, **given},
-        )
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        done = loko("serve", "two-switch", "--store", tmp_path / "s", *options)
         assert done.returncode == 2
         assert done.stderr.endswith(f"{says}: has 5 characters; give at least 16\n")
 
@@ -426,9 +404,8 @@ def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str, mo
     """The reservation for control traffic is also the same: 20 changes a second, and comparisons."""
     flows = tmp_path / "flows.json"
     flows.write_text(json.dumps([flow(1)]))
-    command = [LOKO, "plan", "two-switch", str(flows), "--openflow", openflow, "--changes-per-s", "20"]
-    planned = subprocess.run([*command, *more, "--json"], capture_output=True, check=True)
-    values = json.loads(planned.stdout)
+    words = ["plan", "two-switch", flows, "--openflow", openflow, "--changes-per-s", "20", *more, "--json"]
+    values = json.loads(loko(*words).stdout)
     (expected,) = values["accepted"]
     with ServedLab(tmp_path, "--openflow", openflow, *more) as lab:
         assert lab.client.get("/v1/margin").json()["slower_ppm"] is None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from browser import Page, browser
+from in_process import loko
 from prometheus_client.parser import text_string_to_metric_families
-from served_lab import LOKO, TIMEOUT_S, ServedLab, flow
+from served_lab import ServedLab, flow
 
 from loko.schemes import conditions_of, variant_named
 
@@ -26,8 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 
 def refused(*words: str) -> str:
     """Run the service with an address that it refuses last, and return what it says."""
-    command = [LOKO, "serve", "two-switch", *words, "--rest", "127.0.0.1:x"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    result = loko("serve", "two-switch", *words, "--rest", "127.0.0.1:x")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     return result.stderr

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import httpx
+from in_process import loko
 from served_lab import LOKO, ServedLab, wait_for
 
 from loko.device import profile_text
@@ -97,11 +98,9 @@ def test_a_slower_profile_breaks_no_promise_silently(tmp_path: Path) -> None:
 
 def test_what_goes_with_a_migration_is_refused_without_one(tmp_path: Path) -> None:
     for option in ("--yes", "--json"):
-        words = [LOKO, "serve", "two-switch", "--store", str(tmp_path / "s"), option]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+        done = loko("serve", "two-switch", "--store", tmp_path / "s", option)
         assert (done.returncode, done.stderr) == (
             *(2, "error: --yes, --json, --csv: go with --migrate; add it, or leave them out\n"),
         )
-    words[-1] = "--migrate"
-    done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+    done = loko("serve", "two-switch", "--store", tmp_path / "s", "--migrate")
     assert (done.returncode, done.stderr) == (2, f"error: store {tmp_path / 's'}: no such file\n")
