@@ -10,7 +10,7 @@ ARGS ?=
 .PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell \
     lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest switch-tester faucet-suite random \
     shuffled fuzz differential audit smoke roles anywhere \
-    bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
+    bench evidence endurance topologies drawings notebooks lab-sheet site wheel test-wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
 
 help: ## Show this list
@@ -149,8 +149,11 @@ roles: ## Provision a bare Debian in a disposable root, from nothing, twice (as 
 anywhere: ## Set up copies of this folder in unusual places, from nothing (as root; a quarter of an hour)
 	@tests/anywhere.sh
 
+# Measures the emulator that is shipped in place of that of the tests.
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
-	@$(WITH) python -m benchmarks $(ARGS)
+	@setup/dist.sh
+	@. setup/environment.sh && PYTHONPATH="$$shipped/python" LOKO_EMULATOR="$$shipped/zodiac-fx" \
+	    $(WITH) python -m benchmarks $(ARGS)
 
 evidence: setup ## Try to break the guarantees with 10^9 packets; in pieces with ARGS='--packets 1e8'
 	@$(WITH) python -m benchmarks.evidence $(ARGS)
@@ -173,6 +176,10 @@ drawings: setup ## Draw what the pages show of cables, packages, frames and curv
 
 wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machines
 	@setup/wheel.sh
+
+# Too slow for each change: the shipped emulator is optimised as a whole, for minutes.
+test-wheel: wheel ## Test the wheel as it is shipped: it computes the same bytes as the build of the tests
+	@LOKO_SHIPPED_WHEEL=1 $(WITH) pytest tests/test_wheel.py $(ARGS)
 
 service-image: setup ## A container image of the service, built from the wheel and tried (needs docker or podman)
 	@setup/service/image.sh

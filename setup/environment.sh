@@ -24,7 +24,7 @@ else
     export MYPY_CACHE_DIR="$build/.cache/mypy" RUFF_CACHE_DIR="$build/.cache/ruff"
     export PYTEST_ADDOPTS="-o 'cache_dir=$build/.cache/pytest' ${PYTEST_ADDOPTS:-}"
 fi
-readonly emulator="$target/release/zodiac-fx"
+readonly emulator="$target/release/zodiac-fx" shipped="$target/dist"
 readonly rust_minimum=1.85 # rust-version in switch-emulator/Cargo.toml
 readonly uv_minimum=0.5    # the first with `managed = false` and --require-hashes as used here
 

@@ -3,6 +3,7 @@
 # pulled. Where Docker does not answer, the file systems are made all the same (prebuilt/images), to be brought to
 # another machine; there this only imports them.
 . "$(dirname "$0")/step.sh"
+. "$root/setup/prebuilt.sh"
 alone
 
 # The program of this machine runs in the image, so that has the same release.
@@ -52,8 +53,13 @@ import() {
 }
 
 [ -x "$emulator" ] || fail "the emulator is not built: run 'make setup' first"
-file_system zodiac-fx "$emulator_packages" "$suite $(of "$emulator" "$root/setup/container/start-board" "$0")" \
-    "$emulator" /usr/bin "$root/setup/container/start-board" /usr/bin
+program="$emulator" # of prebuilt/, if there is no Rust
+if find_rust >/dev/null; then
+    "$root/setup/dist.sh"
+    program="$shipped/zodiac-fx"
+fi
+file_system zodiac-fx "$emulator_packages" "$suite $(emulator_key) $(of "$root/setup/container/start-board" "$0")" \
+    "$program" /usr/bin "$root/setup/container/start-board" /usr/bin
 file_system host "$host_packages" "$suite $(of "$0")"
 root_for "importing images into Docker"
 if ! as_root docker info >/dev/null 2>&1; then

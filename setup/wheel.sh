@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # wheel.sh: build dist/loko_testbed-*.whl, to be installed with pip on other machines. It contains everything that runs
-# without Mininet, with the emulator that set-up has built.
+# without Mininet, with the emulator that dist.sh builds.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools
 
-[ -f "$target/release/libswitch_emulator.so" ] ||
-    fail "the emulator was built elsewhere (prebuilt/): make the wheel where it was built"
+"$root/setup/dist.sh"
 begin wheel
 rm -f "$build"/dist/loko_testbed-*.whl
 export CARGO_TARGET_DIR="$target"

@@ -1,4 +1,8 @@
-"""The wheel contains what cargo has built, and works in new environments outside the repository."""
+"""The wheel contains what cargo has built, and works in new environments outside the repository.
+
+`make test-wheel` tests the wheel of `make wheel`, and compares its results with those of the tests' build.
+Other runs pack that build instead, because the one that is shipped takes minutes.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,15 @@ from pathlib import Path
 
 import pytest
 from dask_cluster import cluster
+from elftools.elf.elffile import ELFFile
 from session_file import session_file
 
+from benchmarks.one_board import BUILD, WORKSPACE, built
 from evaluation import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = "LOKO_SHIPPED_WHEEL" in os.environ
+BUILT = built() / "libswitch_emulator.so"
 SYSTEM_PYTHON = "/usr/bin/python3"
 SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05")
 FIGURE = ("evaluate", "fig17a", *SMALL, "--out")
@@ -54,13 +62,20 @@ def installed(python, wheel, *options, cwd):
 
 
 def build(folder):
-    """Build the wheel, an environment with all it needs, and one that borrows the dependencies."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    """Make an environment with the wheel and all it needs, and one that borrows the dependencies."""
+    if SHIPPED:
+        (shipped,) = (BUILD / "dist").glob("loko_testbed-*.whl")
+        shutil.copy(shipped, folder)
+    else:
+        (folder / "target").mkdir()
+        (folder / "target/dist").symlink_to(BUILT.parent)
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+            cwd=ROOT,
+            env=os.environ | {"CARGO_TARGET_DIR": str(folder / "target")},
+            check=True,
+            capture_output=True,
+        )
     (wheel,) = folder.glob("*.whl")
     for name in ("one", "two"):
         run(shutil.which("uv"), "venv", "--quiet", "--python", SYSTEM_PYTHON, name, cwd=folder)
@@ -72,9 +87,7 @@ def build(folder):
     (others / "others.pth").write_text(f"{packages}\n")
 
 
-BUILT = Path(
-    os.environ.get("CARGO_TARGET_DIR", ROOT / "switch-emulator/target"), "release/libswitch_emulator.so"
-)
+of_what_is_shipped = pytest.mark.skipif(not SHIPPED, reason="compares two builds: make test-wheel")
 pytestmark = pytest.mark.skipif(not BUILT.is_file(), reason="the emulator came ready-made (prebuilt/)")
 
 
@@ -144,17 +157,77 @@ except ValueError as error:
     )
 
 
-def test_its_figures_are_the_same_bytes_on_a_cluster_of_two_environments(environments, loko, tmp_path):
-    def results(name):
-        return {
-            path.name: path.read_bytes()
-            for path in (tmp_path / name).iterdir()
-            if path.suffix in {".json", ".parquet"}
-        }
+def results(folder):
+    """Return the contents of the result files in a folder by their paths."""
+    files = (path for path in folder.rglob("*") if path.suffix in {".json", ".parquet"})
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
+
+def test_its_figures_are_the_same_bytes_on_a_cluster_of_two_environments(environments, loko, tmp_path):
     loko(*FIGURE, "here")
     pythons = [environments / name / "bin/python" for name in ("one", "two")]
     with cluster(tmp_path, pythons=pythons, surroundings=clean_surroundings()) as computers:
         loko(*FIGURE, "there", "--executor", "dask", "--scheduler", computers.address)
-    assert json.loads(results("here")["fig17a.json"])["provenance"]["versions"]["switch_emulator"] == "0.1.0"
-    assert results("there") == results("here")
+    assert (
+        json.loads(results(tmp_path / "here")["fig17a.json"])["provenance"]["versions"]["switch_emulator"]
+        == "0.1.0"
+    )
+    assert results(tmp_path / "there") == results(tmp_path / "here")
+
+
+def code_of(library):
+    with library.open("rb") as file:
+        return ELFFile(file).get_section_by_name(".text").data()
+
+
+def test_it_contains_the_build_that_it_is_to_contain(environments):
+    (module,) = environments.glob("one/lib/python3*/site-packages/switch_emulator/*.so")
+    assert (code_of(module) == code_of(BUILT)) == (not SHIPPED)
+
+
+@of_what_is_shipped
+def test_only_our_own_crates_check_for_overflow_and_none_has_debug_assertions():
+    command = ["cargo", "build", "--profile", "dist", "--locked", "--offline", "--message-format", "json"]
+    done = subprocess.run(
+        [*command, "-p", "zodiac-live", "-p", "zodiac-python"],
+        cwd=WORKSPACE,
+        env=os.environ | {"CARGO_TARGET_DIR": str(BUILT.parents[1])},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    crates = [message for line in done.stdout.splitlines() if "profile" in (message := json.loads(line))]
+    assert not any(crate["profile"]["debug_assertions"] for crate in crates)
+    checked = {crate["target"]["name"] for crate in crates if crate["profile"]["overflow_checks"]}
+    assert checked == {"zodiac_firmware", "zodiac_simulator", "zodiac_live", "zodiac-fx", "switch_emulator"}
+
+
+@of_what_is_shipped
+def test_its_boards_do_the_same_as_those_of_the_tested_build(environments, tmp_path):
+    ours, theirs = (
+        run(python, ROOT / "tests/random_boards.py", cwd=tmp_path)
+        for python in (sys.executable, environments / "one/bin/python")
+    )
+    assert ours == theirs
+
+
+@of_what_is_shipped
+@pytest.mark.parametrize(
+    "figure",
+    [
+        "loko/fig6b",
+        "loko/fig15",
+        "loko/fig17a",
+        "loko/openflow13",
+        "predictability/fig8",
+        "slicing/fig2a",
+        "slicing/fig6a",
+        "tssdn/table2",
+    ],
+)
+def test_its_figures_are_the_same_bytes_as_those_of_the_tested_build(loko, figure, tmp_path):
+    options = (figure, "--mode", "virtual", "--quick", "--out")
+    loko("evaluate", *options, "theirs")
+    run(Path(sys.prefix) / "bin/loko", "evaluate", *options, "ours", cwd=tmp_path)
+    assert f"{figure.removeprefix('loko/')}.json" in results(tmp_path / "ours")
+    assert results(tmp_path / "theirs") == results(tmp_path / "ours")

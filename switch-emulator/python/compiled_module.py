@@ -1,10 +1,9 @@
-"""Takes what cargo has built into a wheel, so that the wheel holds what was tested."""
+"""Takes what cargo has built into a wheel."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,8 +22,8 @@ _SHARED: Final = ("ld-linux", "libc.so", "libgcc_s.so", "libm.so", "libpthread.s
 class CompiledModule(BuildHookInterface[Any]):
     """The library of `cargo build --release`, under the name that Python loads.
 
-    With `distributed = true` in the wheel's table, the wheel is for other machines: it also holds the
-    program, both without debugging symbols, and names the commit and the C library that they need.
+    With `distributed = true` in the wheel's table, the wheel is for other machines: it holds the library and
+    the program of `cargo build --profile dist`, and names the commit and the C library that they need.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -34,12 +33,12 @@ class CompiledModule(BuildHookInterface[Any]):
         # PyO3's feature abi3-py311: one module for Python 3.11 and all that follow.
         build_data["pure_python"] = False
         if not self.config.get("distributed"):
-            build_data["force_include"][str(_built("libswitch_emulator.so"))] = MODULE
+            build_data["force_include"][str(_built("libswitch_emulator.so", "release"))] = MODULE
             build_data["tag"] = f"cp311-abi3-{_platform()}"
             return
         self._made = TemporaryDirectory()
         made = Path(self._made.name)
-        module, program = (_stripped(_built(name), made) for name in ("libswitch_emulator.so", "zodiac-fx"))
+        module, program = (_built(name, "dist") for name in ("libswitch_emulator.so", "zodiac-fx"))
         build_data["force_include"][str(module)] = MODULE
         build_data["shared_scripts"][str(program)] = "zodiac-fx"
         build_data["tag"] = f"cp311-abi3-{_manylinux((module, program))}"
@@ -66,20 +65,14 @@ class CompiledModule(BuildHookInterface[Any]):
         return marks
 
 
-def _built(name: str) -> Path:
+def _built(name: str, profile: str) -> Path:
     target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
-    path = target / "release" / name
+    path = target / profile / name
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path}: build it first: cargo build --release -p zodiac-live -p zodiac-python"
+            f"{path}: build it first: cargo build --profile {profile} -p zodiac-live -p zodiac-python"
         )
     return path
-
-
-def _stripped(path: Path, folder: Path) -> Path:
-    copy = folder / path.name
-    subprocess.run(["strip", "--strip-debug", "-o", copy, path], check=True)
-    return copy
 
 
 def _platform() -> str:
