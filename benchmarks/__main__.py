@@ -126,11 +126,13 @@ def main(
 
 def _throughput(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     result = throughput.measure(repetitions=repetitions)
-    versions = result.versions
+    versions, gain = result.versions, result.builds
     rows = [
         ("simulator, packets a CPU second", *_thousands(result.simulator)),
         ("the same with boards in OpenFlow 1.3", *_thousands(result.simulator13)),
         ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
+        ("OpenFlow 1.0 in the build of the tests", *_thousands(result.tested)),
+        ("shipped build : that of the tests", f"{gain.median:.2f}", f"{gain.low:.2f} .. {gain.high:.2f}"),
     ]
     rows += [
         (

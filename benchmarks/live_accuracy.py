@@ -25,12 +25,12 @@ from benchmarks.one_board import (
     Namespace,
     PacedFlow,
     add_flow,
-    build,
     read_trace,
     send_paced,
     sequence_of,
     udp_frame,
 )
+from evaluation.live.programs import require_emulator
 
 RATES_PPS = (1_000, 5_000)
 SECONDS = 10.0
@@ -77,7 +77,7 @@ def measure(rates_pps: Sequence[int] = RATES_PPS, seconds: float = SECONDS) -> l
     """Measure each rate for `seconds`. Raises `BenchmarkError` without root."""
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `live` out")
-    program = build()
+    program = require_emulator()
     return [_measure_rate(program, rate_pps, seconds) for rate_pps in rates_pps]
 
 

@@ -55,9 +55,9 @@ def build() -> Path:
     return built() / "zodiac-fx"
 
 
-def built() -> Path:
-    """Return the folder to which cargo writes programs."""
-    return Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target")) / "release"
+def built(profile: str = "release") -> Path:
+    """Return the folder to which cargo writes programs of this profile."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target")) / profile
 
 
 class Namespace:

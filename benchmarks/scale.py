@@ -31,12 +31,12 @@ from benchmarks.one_board import (
     Namespace,
     PacedFlow,
     board_table,
-    build,
     send_paced,
     sequence_of,
     udp_frame,
 )
 from benchmarks.ring import HOST_PORT, NEXT_PORT, PREVIOUS_PORT, admitted, ring, ring_links
+from evaluation.live.programs import require_emulator
 from loko.controller.messages import add_entry
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
 from loko.flow import Flow
@@ -119,7 +119,7 @@ def measure(
     """
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `scale` out")
-    program = build()
+    program = require_emulator()
     rings: list[RingRun] = []
     for count in boards:
         tell(f"ring of {count} boards")

@@ -1,8 +1,9 @@
-"""Measure packets per CPU second of our simulator, in OpenFlow 1.0 and 1.3, and of ns-3, in turns.
+"""Measure packets per CPU second of our simulator in OpenFlow 1.0 and 1.3, and of ns-3, in turns.
 
 All carry the same four flows through two switches; the generic switch, and ns-3, also through one. ns-3 is
 measured with a network as its users write it, and with one written by hand on its bare event loop. Rings of
-boards tell whether large networks are as fast as small ones.
+boards tell whether large networks are as fast as small ones. All this is measured on the simulator as it is
+shipped (the profile `dist` of Cargo), and OpenFlow 1.0 also on the build that the tests use.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class EmulatorThroughput:
     """Our simulator with OpenFlow 1.3 sessions."""
     versions: Spread
     """Ratio of OpenFlow 1.3 to 1.0."""
+    tested: Spread
+    """Our simulator in the build of the tests."""
+    builds: Spread
+    """Ratio of the shipped build to that."""
     generic: Spread
     """Our simulator with two ideal switches of the generic device, 1 Gbit/s."""
     generic_ratio: Spread | None
@@ -57,12 +62,13 @@ class EmulatorThroughput:
 
 def measure(*, repetitions: int) -> EmulatorThroughput:
     """Measure all in turns, so that slow periods of the machine affect all. Raises `BenchmarkError`."""
-    simulator = _build_simulator()
+    simulator, tested = _build_simulator("dist"), _build_simulator("release")
     with tempfile.TemporaryDirectory() as folder:
         peer = _build_peer(Path(folder), "two_switch")
         by_hand = _build_peer(Path(folder), "by_hand")
         ours: list[float] = []
         newer: list[float] = []
+        of_tests: list[float] = []
         generic: list[float] = []
         one_generic: list[float] = []
         theirs: list[float] = []
@@ -71,6 +77,7 @@ def measure(*, repetitions: int) -> EmulatorThroughput:
         rings: dict[int, list[float]] = {boards: [] for boards in RING_SECONDS}
         for _ in range(repetitions):
             ours.append(_simulated(simulator, "1.0"))
+            of_tests.append(_simulated(tested, "1.0"))
             newer.append(_simulated(simulator, "1.3"))
             generic.append(_simulated(simulator, "generic"))
             one_generic.append(_simulated(simulator, "one-generic"))
@@ -83,23 +90,25 @@ def measure(*, repetitions: int) -> EmulatorThroughput:
     return EmulatorThroughput(
         simulator=Spread.of(ours),
         simulator13=Spread.of(newer),
-        versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),
+        versions=_ratio(newer, ours),
+        tested=Spread.of(of_tests),
+        builds=_ratio(ours, of_tests),
         generic=Spread.of(generic),
-        generic_ratio=_ratio(generic, theirs),
+        generic_ratio=_ratio(generic, theirs) if theirs else None,
         one_generic=Spread.of(one_generic),
         one_peer=Spread.of(their_one) if their_one else None,
-        one_generic_ratio=_ratio(one_generic, their_one),
+        one_generic_ratio=_ratio(one_generic, their_one) if their_one else None,
         rings={boards: Spread.of(speeds) for boards, speeds in rings.items()},
         peer=Spread.of(theirs) if theirs else None,
-        ratio=_ratio(ours, theirs),
+        ratio=_ratio(ours, theirs) if theirs else None,
         by_hand=Spread.of(bare) if bare else None,
-        by_hand_ratio=_ratio(ours, bare),
+        by_hand_ratio=_ratio(ours, bare) if bare else None,
         peer_name=_peer_name(),
     )
 
 
-def _ratio(ours: list[float], theirs: list[float]) -> Spread | None:
-    return Spread.of([our / their for our, their in zip(ours, theirs, strict=True)]) if theirs else None
+def _ratio(ours: list[float], theirs: list[float]) -> Spread:
+    return Spread.of([our / their for our, their in zip(ours, theirs, strict=True)])
 
 
 def _simulated(program: Path, switches: str) -> float:
@@ -122,14 +131,14 @@ def _peer_simulated(program: Path, *options: str) -> float:
     return float(json.loads(usage.output)["packets"]) / usage.cpu_s
 
 
-def _build_simulator() -> Path:
+def _build_simulator(profile: str) -> Path:
     run(
         [
-            *("cargo", "build", "--release", "--locked", "--quiet", "--workspace"),
+            *("cargo", "build", "--profile", profile, "--locked", "--quiet", "--workspace"),
             *("--example", "throughput", "--manifest-path", "switch-emulator/Cargo.toml"),
         ]
     )
-    return built() / "examples" / "throughput"
+    return built(profile) / "examples" / "throughput"
 
 
 def _build_peer(folder: Path, name: str) -> Path | None:

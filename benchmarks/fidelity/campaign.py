@@ -18,7 +18,7 @@ from benchmarks.fidelity.systems import PROFILE, FidelitySystem, core, systems
 from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, FidelityBudget, trial
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
-from benchmarks.one_board import build
+from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.scenario import Case
@@ -44,7 +44,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
         raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
     effort = QUICK if quick else FidelityBudget()
     places = few_corners() if quick else corners()
-    kinds = systems(build())
+    kinds = systems(require_emulator())
     machine = describe()
     # Results with another effort or from another machine are not comparable.
     key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}
