@@ -141,7 +141,7 @@ differential: setup ## Compare the specification's switch with Open vSwitch, a m
 	@$(WITH) python tests/differential/compare.py $(ARGS)
 
 smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
-	@$(WITH) python -m evaluation.smoke $(ARGS)
+	@$(WITH) python -m loko_testbed.cli.smoke $(ARGS)
 
 roles: ## Provision a bare Debian in a disposable root, from nothing, twice (as root; a quarter of an hour)
 	@tests/roles/bare_debian.sh
@@ -166,7 +166,7 @@ topologies: setup ## Write the topology file of containerlab for each lab that c
 
 drawings: setup ## Draw what the pages show of cables, packages, frames and curves
 	@$(WITH) python tests/packages.py
-	@$(WITH) python -m evaluation.pictures.explained docs/images
+	@$(WITH) python -m loko_testbed.reproduce.plots.explained docs/images
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \
 	    --out docs/images/cabling-two-switch.svg

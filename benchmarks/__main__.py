@@ -39,7 +39,7 @@ from benchmarks import (
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
-from evaluation.runner import RunError
+from loko_testbed.simulation.runner import RunError
 
 
 class Benchmark(StrEnum):

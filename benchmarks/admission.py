@@ -20,12 +20,12 @@ from typing import Final
 
 from benchmarks.measure import ROOT, BenchmarkError, Spread, run
 from loko.admission import Admission, Admitted, LokoAdmission
-from loko.allocation import FULL_RATE
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.lab_allocation import allocations_of
-from loko.packets import PacketAdmission
-from loko.scenario import EVALUATION
+from loko.admission.packets import PacketAdmission
+from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.lab import load_lab
+from loko.topology.lab_allocation import allocations_of
 
 SWITCHES: Final = 31
 ON_A_PATH: Final = 6

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.measure import LOKO, Spread, run
-from evaluation.instruments.numbered_frame import frame
+from loko_testbed.instruments.numbered_frame import frame
 
 GIGABYTE: Final = 1_000_000_000
 FRAME_BYTES: Final = 306

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, MeasuredRow
-from evaluation.bench.campaign import every_key
-from evaluation.bench.cost_model.closure import (
+from loko.document import LABS, InputError
+from loko.switch_model.device import load_profile
+from loko.units import PS_PER_NS
+from loko_testbed.measure.bench.campaign import every_key
+from loko_testbed.measure.bench.cost_model.closure import (
     LIVE_TOLERANCE,
     VIRTUAL_TOLERANCE,
     closure,
@@ -22,22 +25,19 @@ from evaluation.bench.cost_model.closure import (
     recover,
     worst,
 )
-from evaluation.bench.cost_model.closure import ClosureRow as Compared
-from evaluation.bench.cost_model.fitted import fit
-from evaluation.bench.cost_model.profile_document import (
+from loko_testbed.measure.bench.cost_model.closure import ClosureRow as Compared
+from loko_testbed.measure.bench.cost_model.fitted import fit
+from loko_testbed.measure.bench.cost_model.profile_document import (
     MeasuredProfile,
     Origin,
     measured_profile,
     text_of,
 )
-from evaluation.bench.device import BenchDevice
-from evaluation.bench.device_choice import choose, form_of
-from evaluation.bench.store import SampleStore
-from evaluation.provenance import commit, today
-from evaluation.runner import RunError
-from loko.device import load_profile
-from loko.document import LABS, InputError
-from loko.units import PS_PER_NS
+from loko_testbed.measure.bench.device import BenchDevice
+from loko_testbed.measure.bench.device_choice import choose, form_of
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.provenance import commit, today
 
 FORM: Final = "zodiac-fx"
 LIVE: Final = LABS / "bench" / "zodiac-fx-live.yml"

@@ -19,18 +19,24 @@ from numpy.typing import NDArray
 
 from benchmarks.encoding import encoded
 from benchmarks.measure import BenchmarkError, MeasuredRow
-from evaluation.bench.cases import TableCase
-from evaluation.bench.equations import LinkTiming
-from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
-from evaluation.bench.live.commands import measured_store
-from evaluation.bench.preconditions import SAMPLES, SPREAD, Precondition, preconditions, reduced_parts
-from evaluation.bench.procedures.dp_time import PROCEDURE as DP_TIME
-from evaluation.bench.store import SampleStore
-from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
-from evaluation.runner import RunError
 from loko.document import InputError
-from loko.scenario import TABLE_1_ENTRIES, ActionType, MatchType
+from loko.switch_model.scenario import TABLE_1_ENTRIES, ActionType, MatchType
 from loko.units import NS_PER_US
+from loko_testbed.cli.bench.live import measured_store
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.equations import LinkTiming
+from loko_testbed.measure.bench.inventory import BENCHES, Hardware, load_inventory
+from loko_testbed.measure.bench.preconditions import (
+    SAMPLES,
+    SPREAD,
+    Precondition,
+    preconditions,
+    reduced_parts,
+)
+from loko_testbed.measure.bench.procedures.dp_time import PROCEDURE as DP_TIME
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.reproduce.plots.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
+from loko_testbed.simulation.runner import RunError
 
 SWITCHES: Final = {"zodiac-fx-live": "emulated Zodiac FX", "openvswitch": "Open vSwitch, userspace datapath"}
 SIZE: Final = 306

@@ -33,7 +33,7 @@ from benchmarks.one_board import (
     message,
     udp_frame,
 )
-from evaluation.runner import RunError
+from loko_testbed.simulation.runner import RunError
 
 SAMPLE_S = 10
 WARM_UP_SHARE = 12

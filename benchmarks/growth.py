@@ -23,13 +23,13 @@ from matplotlib.figure import Figure
 
 from benchmarks.encoding import encoded
 from benchmarks.measure import MeasuredRow, run
-from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, STYLE
 from loko.admission import Admission, Admitted
-from loko.flow import Flow
-from loko.lab import Lab, lab_of, ring_lab, stays_loaded
-from loko.ring import Ring
-from loko.scenario import EVALUATION
-from loko.schemes import SchemeVariant, admission_of, variant_named
+from loko.admission.schemes import SchemeVariant, admission_of, variant_named
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.lab import Lab, lab_of, ring_lab, stays_loaded
+from loko.topology.ring import Ring
+from loko_testbed.reproduce.plots.canvas import EDGE, REFERENCE, SECOND, STYLE
 
 SIZES: Final = (31, 100, 300, 1000, 4000)
 GOAL_SWITCHES: Final = 1000

@@ -25,12 +25,12 @@ from typing import Any, Final, Self
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.instruments.packet_tap import TappedFrame, packet_socket
-from evaluation.live.network_namespace import another_namespace, inside, namespace_of
-from evaluation.runner import RunError
-from loko.controller.messages import flow_mod, output_to
-from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
+from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
+from loko.control.messages import flow_mod, output_to
+from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.instruments.packet_tap import TappedFrame, packet_socket
+from loko_testbed.live.network_namespace import another_namespace, inside, namespace_of
+from loko_testbed.simulation.runner import RunError
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.sensitivity import LARGEST_INPUT_MBPS, OverloadCurve
-from evaluation.pictures.canvas import STYLE
+from loko_testbed.reproduce.plots.canvas import STYLE
 
 _COLOURS: Final = ("#1d4ed8", "#c2410c")
 _PAPER: Final = (

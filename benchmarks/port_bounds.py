@@ -26,11 +26,11 @@ from typing import Any, Final, NamedTuple
 import networkx as nx
 
 from benchmarks.measure import ROOT, BenchmarkError, MeasuredRow
-from evaluation.worst_case.port_frames import FrameFlow, search
-from loko.calculus.token_buckets import RateLatency, TokenBucket
-from loko.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
-from loko.calculus.whole_path import whole_path_ns
+from loko.switch_model.calculus.token_buckets import RateLatency, TokenBucket
+from loko.switch_model.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
+from loko.switch_model.calculus.whole_path import whole_path_ns
 from loko.units import NS_PER_US
+from loko_testbed.simulation.worst_case.port_frames import FrameFlow, search
 
 _PEER: Final = ROOT / "benchmarks" / "saihu-peer" / "bounds.py"
 _LINE_MBPS: Final = 1000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import LOKO, run
-from evaluation.runs import FigureRun, read_runs
+from loko_testbed.reproduce.runs import FigureRun, read_runs
 
 CORES = 2
 """Cores that the replay may use, so that its time compares between machines."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from loko.allocation import FULL_RATE
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab, ring_lab
-from loko.planning import Plan, plan
-from loko.ring import Ring
-from loko.scenario import EVALUATION
-from loko.schemes import admission_of, variant_named
+from loko.admission.planning import Plan, plan
+from loko.admission.schemes import admission_of, variant_named
+from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.lab import Endpoint, Lab, ring_lab
+from loko.topology.ring import Ring
 
 PAPER_BOARDS: Final = 31
 PAPER_REQUESTS: Final = 100

@@ -36,12 +36,12 @@ from benchmarks.one_board import (
     udp_frame,
 )
 from benchmarks.ring import HOST_PORT, NEXT_PORT, PREVIOUS_PORT, admitted, ring, ring_links
-from evaluation.live.programs import require_emulator
-from loko.controller.messages import add_entry
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab
-from loko.network import on_shortest_paths
+from loko.control.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
+from loko.control.messages import add_entry
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Endpoint, Lab
+from loko.topology.network import on_shortest_paths
+from loko_testbed.live.programs import require_emulator
 
 GOAL_BOARDS: Final = 31
 GOAL_P99_NS: Final = 20_000

@@ -15,21 +15,28 @@ from typing import Any, Final
 import networkx as nx
 
 from benchmarks.measure import MeasuredRow
-from evaluation.figure_types.comparison.admission import requests, schedule_of
-from evaluation.figure_types.comparison.answer_times import answering_s, one_more_s
-from evaluation.figure_types.comparison.document import ComparisonFigure, SlotSystem
-from evaluation.figure_types.experiments import experiments, experiments_named
-from evaluation.figure_types.run_times.compute import WAYS, points_of
-from evaluation.figure_types.run_times.document import RunTimesFigure
-from evaluation.figure_types.run_times.timing import Find, RunTiming, demands, ours, time_indexed, timed
-from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.incremental import IncrementalCheck
-from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.schedule.values import values_of
 from loko.solvers import IntegerProgram, Solver, solver_named
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.figure_types.comparison.admission import requests, schedule_of
+from loko_testbed.reproduce.figure_types.comparison.answer_times import answering_s, one_more_s
+from loko_testbed.reproduce.figure_types.comparison.document import ComparisonFigure, SlotSystem
+from loko_testbed.reproduce.figure_types.experiments import experiments, experiments_named
+from loko_testbed.reproduce.figure_types.run_times.compute import WAYS, points_of
+from loko_testbed.reproduce.figure_types.run_times.document import RunTimesFigure
+from loko_testbed.reproduce.figure_types.run_times.timing import (
+    Find,
+    RunTiming,
+    demands,
+    ours,
+    time_indexed,
+    timed,
+)
+from loko_testbed.reproduce.schedule_check.document import ScheduleDocument
+from loko_testbed.reproduce.schedule_check.incremental import IncrementalCheck
 
 _SEED: Final = 1
 _GROWTH: Final = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")

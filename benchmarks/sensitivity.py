@@ -15,15 +15,15 @@ import dpkt
 import numpy as np
 from switch_emulator import Network
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.runner import LOST
-from evaluation.virtual import VirtualRunner
-from loko.controller.messages import session_segments
-from loko.device import load_profile, profile_text
-from loko.entries import FlowEntry, five_tuple_entry
-from loko.quantity import Count
+from loko.control.entries import FlowEntry, five_tuple_entry
+from loko.control.messages import session_segments
+from loko.switch_model.device import load_profile, profile_text
+from loko.switch_model.quantity import Count
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.virtual import VirtualRunner
 
 PROFILE: Final = "zodiac-fx"
 ENTRIES: Final = (17, 33)

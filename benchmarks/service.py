@@ -34,9 +34,9 @@ CONNECTIONS: Final = 16
 """Number of parallel connections: as many flows as the switches' bursts allow."""
 TIMEOUT_S: Final = 60.0
 _PROGRAMS: Final = {
-    "loko.controller.shim": "OpenFlow application",
-    "loko.serve.rest_server": "REST",
-    "evaluation.emulation": "boards",
+    "loko.control.shim": "OpenFlow application",
+    "loko.service.rest_server": "REST",
+    "loko_testbed.live.emulation": "boards",
 }
 """Further processes of the service, by the module in their command lines."""
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
-from evaluation.worst_case.port_frames import whole_path_trial
-from evaluation.worst_case.port_trial import port_trial
-from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
-from loko.calculus.whole_path import whole_path_ns
-from loko.flow import Flow
-from loko.lab import Lab, lab_of
-from loko.planning import plan
-from loko.scenario import loko_scenario
-from loko.schemes import VARIANTS, admission_of
+from loko.admission.planning import plan
+from loko.admission.schemes import VARIANTS, admission_of
+from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
+from loko.switch_model.calculus.whole_path import whole_path_ns
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import Lab, lab_of
+from loko_testbed.simulation.worst_case.port_frames import whole_path_trial
+from loko_testbed.simulation.worst_case.port_trial import port_trial
 
 _RUNS: Final = 600
 _PACKETS: Final = 5_000

@@ -13,9 +13,9 @@ from hypothesis.internal.constants_ast import Constants
 from private_machine import private_machine
 
 from benchmarks.one_board import build
-from evaluation.live.background import BackgroundLab
-from evaluation.live.cores import CorePlan
-from evaluation.live.exclusion import claim
+from loko_testbed.live.background import BackgroundLab
+from loko_testbed.live.cores import CorePlan
+from loko_testbed.live.exclusion import claim
 
 # A shell without job control, as in CI, starts background jobs with SIGINT ignored, and their children
 # inherit that. Tests that press Ctrl-C need SIGINT to be delivered wherever they run.

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from evaluation import cli
+from loko_testbed.cli import main as cli
 
 
 def loko(*words: object) -> subprocess.CompletedProcess[str]:

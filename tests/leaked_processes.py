@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import run_mark
 
-from evaluation.live.cleanup_process import ENDS_BY_ITSELF
+from loko_testbed.live.cleanup_process import ENDS_BY_ITSELF
 
 if TYPE_CHECKING:
     import pytest

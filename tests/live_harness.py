@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.figure_types.experiments import load_experiment
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.live.permission import obstacle
-from evaluation.live.realtime_limit import LIMIT
-from evaluation.live.state import state_folder
 from loko.document import LABS
+from loko_testbed.live.permission import obstacle
+from loko_testbed.live.realtime_limit import LIMIT
+from loko_testbed.live.state import state_folder
+from loko_testbed.reproduce.figure_types.experiments import load_experiment
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
 
 needs_namespaces = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from evaluation import pictures
-from evaluation.result import FigureResult
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.result import FigureResult
 
 _BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
 

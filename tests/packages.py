@@ -1,6 +1,6 @@
-"""The import graph of the packages in `evaluation`.
+"""The imports between the modules and packages of `loko` and `loko_testbed`.
 
-``python tests/packages.py`` redraws it in docs/architecture.md, and as a picture for the site (`make
+``python tests/packages.py`` redraws them in docs/architecture.md, and as a picture for the site (`make
 drawings`).
 """
 
@@ -16,59 +16,74 @@ import matplotlib as mpl
 import networkx as nx
 from matplotlib.figure import Figure
 
-from evaluation.pictures.canvas import EDGE, STYLE
+from loko_testbed.reproduce.plots.canvas import EDGE, STYLE
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-EVALUATION: Final = ROOT / "evaluation"
+FOLDERS: Final = {"loko": ROOT / "controller/loko", "loko_testbed": ROOT / "testbed/loko_testbed"}
+"""The import packages of the product."""
 PAGE: Final = ROOT / "docs/architecture.md"
 PICTURE: Final = ROOT / "docs/images/packages.svg"
 BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
 
-PACKAGES: Final = {
-    "commands": {"benching", "cli", "commands", "scheduling", "serving", "smoke", "hardware"},
-    "publish": {"evaluate", "report", "report_sources"},
-    "results": {
-        *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),
-        *("guarantees", "outcome", "records", "result", "runs", "verdicts"),
-    },
-    "runs": {"options", "planned_control", "quirks", "runner", "senders", "traffic", "virtual"},
-    "work": {"executor", "files", "progress", "provenance"},
-}
-"""The modules at the root of `evaluation`, in groups that count as packages. Each subfolder is one, too."""
+LIBRARY: Final = {"loko", "loko.notebook_api"}
+"""The front door for other programs (docs/library.md). The other modules at the root are the base of all."""
 
 
-def package_of(module: str) -> str:
-    """Return the package of a module `evaluation.NAME…`."""
-    name = module.split(".")[1]
-    if (EVALUATION / name).is_dir():
-        return name
-    return next(package for package, modules in PACKAGES.items() if name in modules)
+def modules(folder: Path, name: str) -> dict[str, Path]:
+    """Return the path of every module of an import package, by its dotted name."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = [name, *path.relative_to(folder).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def arrows() -> nx.DiGraph[str]:
-    """Return the graph of imports between packages; each edge names one importing file."""
+def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of `known` that a file imports, at any level of nesting, also for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            for alias in node.names:
+                member = f"{node.module}.{alias.name}"
+                if member in known or node.module in known:
+                    yield member if member in known else node.module
+
+
+def module_graph(folders: dict[str, Path] = FOLDERS) -> nx.DiGraph[str]:
+    """Return the graph of imports between all modules."""
+    known = {
+        name: path for package, folder in folders.items() for name, path in modules(folder, package).items()
+    }
     graph: nx.DiGraph[str] = nx.DiGraph()
-    for path in sorted(EVALUATION.rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        if module == "evaluation.__init__":
-            continue
-        here = package_of(module)
-        graph.add_node(here)
-        for name in imported(path):
-            if (there := package_of(name)) != here:
-                graph.add_edge(here, there, file=path.relative_to(ROOT).as_posix())
+    graph.add_nodes_from(known)
+    for name, path in known.items():
+        graph.add_edges_from((name, other) for other in imported(path, known) if other != name)
     return graph
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the modules of the package that a file imports, at any level of nesting."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.startswith("evaluation."))
-        elif isinstance(node, ast.ImportFrom) and node.module == "evaluation":
-            yield from (f"evaluation.{name.name}" for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evaluation."):
-            yield str(node.module)
+def cycles(graph: nx.DiGraph[str]) -> list[list[str]]:
+    """Return the sets of modules that import each other, however long the way round is."""
+    return [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+
+
+def package_of(module: str) -> str:
+    """Return the package of a module: a folder, or a group at the root of `loko`."""
+    name, *rest = module.split(".")
+    if module in LIBRARY:
+        return "library"
+    if rest and (FOLDERS[name] / rest[0]).is_dir():
+        return rest[0]
+    return "base" if name == "loko" else name
+
+
+def arrows() -> nx.DiGraph[str]:
+    """Return the graph of imports between packages; each edge names one import."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for here, there in module_graph().edges:
+        if package_of(here) != package_of(there):
+            graph.add_edge(package_of(here), package_of(there), file=f"{here} imports {there}")
+    return graph
 
 
 def drawn(graph: nx.DiGraph[str]) -> str:

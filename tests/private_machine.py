@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evaluation.live.realtime_limit import LIMIT
+from loko_testbed.live.realtime_limit import LIMIT
 
 _CLONE_FS = 0x0000_0200
 _CLONE_NEWNS = 0x0002_0000

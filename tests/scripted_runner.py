@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from evaluation.runner import LOST, HostReport, RunRecords
-from evaluation.traffic import Sender
-from evaluation.virtual import VirtualRunner
+from loko_testbed.simulation.runner import LOST, HostReport, RunRecords
+from loko_testbed.simulation.traffic import Sender
+from loko_testbed.simulation.virtual import VirtualRunner
 
 DelaysOf = Callable[[Sender, np.random.Generator], Iterable[int]]
 """Returns the delays in ns of a flow's packets; `LOST` marks a lost one."""

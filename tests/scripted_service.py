@@ -1,6 +1,6 @@
 """The page of `loko serve` with scripted answers instead of a service: any number of flows, no boards.
 
-The answers are validated against `loko.serve.shapes`, so they cannot silently diverge from the real ones.
+The answers are validated against `loko.service.shapes`, so they cannot silently diverge from the real ones.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
-from loko.lab import Lab
-from loko.routing import paths
-from loko.serve import shapes
+from loko.admission.routing import paths
+from loko.service import shapes
+from loko.topology.lab import Lab
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -156,7 +156,7 @@ class ScriptedService:
 @contextmanager
 def scripted(service: ScriptedService) -> Iterator[str]:
     """Serve the page; yield its address."""
-    page = resources.files("loko.serve") / "page"
+    page = resources.files("loko.service") / "page"
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -97,7 +97,7 @@ class ServedLab:
             self.process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def switch_on(self) -> None:
-        words = [sys.executable, "-m", "evaluation.emulation", self.lab]
+        words = [sys.executable, "-m", "loko_testbed.live.emulation", self.lab]
         words += ["--controller", f"127.0.0.1:{self.openflow}"]
         with (self.folder / "boards").open("a") as log:
             self.boards = subprocess.Popen(
@@ -122,11 +122,11 @@ class ServedLab:
 
     def application(self) -> psutil.Process:
         """Return the process of the service's OpenFlow application."""
-        return self._child("loko.controller.shim")
+        return self._child("loko.control.shim")
 
     def rest_process(self) -> psutil.Process:
         """Return the process that serves REST."""
-        return self._child("loko.serve.rest_server")
+        return self._child("loko.service.rest_server")
 
     def _child(self, module: str) -> psutil.Process:
         assert self.process is not None

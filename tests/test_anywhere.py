@@ -17,9 +17,9 @@ import pytest
 import switch_emulator
 from live_harness import needs_namespaces
 
-from evaluation import provenance
-from evaluation.live.confinement import Confinement
-from evaluation.runner import RunError
+from loko_testbed.live.confinement import Confinement
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 SOMEBODY = 12345

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from session_file import session_file
 
-from evaluation import cli, provenance
-from evaluation.artifact import packing, verification
-from evaluation.artifact.archive import MANIFEST, ROOT
-from evaluation.provenance import sha256_of
+from loko_testbed.cli import main as cli
+from loko_testbed.reproduce.bundle import packing, verification
+from loko_testbed.reproduce.bundle.archive import MANIFEST, ROOT
+from loko_testbed.tasks import provenance
+from loko_testbed.tasks.provenance import sha256_of
 
 NAMES = ["fig17a", "table2"]
-PART = {"CITATION.cff", "LICENSE", "Makefile", "evaluation/cli.py", "labs/two-switch/lab.yml"}
+PART = {"CITATION.cff", "LICENSE", "Makefile", "testbed/loko_testbed/cli/main.py", "labs/two-switch/lab.yml"}
 """The part of the source that the small archive contains."""
 
 
@@ -60,7 +61,7 @@ def refused(ended: Ended, *parts: str) -> bool:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
     def evaluate(folder: Path) -> None:
-        command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *NAMES]
+        command = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", "evaluate", *NAMES]
         subprocess.run([*command, "--quick", "--out", folder / "results"], check=True, capture_output=True)
 
     return session_file(tmp_path_factory, "artifact", evaluate) / "results"
@@ -140,7 +141,7 @@ def test_it_has_results_report_source_locks_profiles_citation_and_manifest(resul
         "source/switch-emulator/Cargo.lock",
         "source/switch-emulator/profiles/zodiac-fx.toml",
         "source/labs/papers/loko.yml",
-        "source/evaluation/cli.py",
+        "source/testbed/loko_testbed/cli/main.py",
         "source/LICENSE",
         "CITATION.cff",
         "README.md",
@@ -219,7 +220,9 @@ def test_records_that_are_others_are_told(loko, archive, tmp_path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["results/fig17a.json", "source/evaluation/cli.py", "CITATION.cff"])
+@pytest.mark.parametrize(
+    "name", ["results/fig17a.json", "source/testbed/loko_testbed/cli/main.py", "CITATION.cff"]
+)
 def test_an_edited_file_is_refused(loko, archive, tmp_path, name) -> None:
     def edit(info, data):
         return [(info, data.replace(b"a", b"b", 1) if info.filename == f"{ROOT}/{name}" else data)]

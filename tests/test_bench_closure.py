@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from session_file import session_file
 
-from evaluation.bench.cost_model.closure import (
+from loko.switch_model.device import load_profile
+from loko_testbed.measure.bench.cost_model.closure import (
     MODEL_TOLERANCE,
     VIRTUAL_TOLERANCE,
     closure,
@@ -22,17 +23,16 @@ from evaluation.bench.cost_model.closure import (
     perturb,
     recover,
 )
-from evaluation.bench.cost_model.fitted import Fitted
-from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, text_of
-from evaluation.bench.device_choice import Values, form_of
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
-from evaluation.runner import LOST
-from evaluation.virtual import VirtualRunner
-from loko.device import load_profile
+from loko_testbed.measure.bench.cost_model.fitted import Fitted
+from loko_testbed.measure.bench.cost_model.profile_document import MeasuredProfile, Origin, text_of
+from loko_testbed.measure.bench.device_choice import Values, form_of
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import SweepSetting, prepare, traffic
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.virtual import VirtualRunner
 
 SEED = 5
 FORM = "zodiac-fx"

@@ -11,9 +11,9 @@ import pytest
 from in_process import loko
 from typer.testing import CliRunner
 
-from evaluation.bench.commands import bench_app
-from evaluation.bench.device_choice import DeviceChoice
-from loko.device import profile_text
+from loko.switch_model.device import profile_text
+from loko_testbed.cli.bench.procedures import bench_app
+from loko_testbed.measure.bench.device_choice import DeviceChoice
 
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -45,11 +45,11 @@ def test_a_board_is_measured_in_openflow_13(tmp_path: Path) -> None:
 CAMPAIGN = """
 import sys
 from pathlib import Path
-from evaluation.bench.cost_model.closure import parts, recover
-from evaluation.bench.cost_model.profile_document import Origin
-from evaluation.bench.procedures import cp_time
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
+from loko_testbed.measure.bench.cost_model.closure import parts, recover
+from loko_testbed.measure.bench.cost_model.profile_document import Origin
+from loko_testbed.measure.bench.procedures import cp_time
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
 
 folder = Path(sys.argv[1])
 todo = [part for part in parts(samples=5, every=400) if part.key.procedure != cp_time.PROCEDURE.name]

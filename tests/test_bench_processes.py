@@ -15,14 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.bench import campaign, processes
-from evaluation.bench.device_choice import choose
-from evaluation.bench.part import Combinations, Key, MeasurementPart
-from evaluation.bench.procedures import dp_time
-from evaluation.bench.store import SampleStore
-from evaluation.executor import Workers
-from evaluation.runner import RunError
-from loko.scenario import Scenario
+from loko.switch_model.scenario import Scenario
+from loko_testbed.measure.bench import campaign, processes
+from loko_testbed.measure.bench.device_choice import choose
+from loko_testbed.measure.bench.part import Combinations, Key, MeasurementPart
+from loko_testbed.measure.bench.procedures import dp_time
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.executor import Workers
 
 SCENARIO = Scenario(entries=17)
 MAKE = partial(campaign.parts, (dp_time.PROCEDURE,), samples=4, scenario=SCENARIO)

@@ -20,12 +20,12 @@ import pytest
 import switch_emulator
 from reserved_port import ReservedPort
 
-from evaluation import cli
-from evaluation.fleet.check import describe_quirks
+from loko_testbed.cli import main as cli
+from loko_testbed.measure.controllers.check import describe_quirks
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = switch_emulator.quirk_names()
-MAIN = "from evaluation.cli import main; main()"
+MAIN = "from loko_testbed.cli.main import main; main()"
 WORDS = ("bench", "controller", "--bisect-quirks")
 
 
@@ -193,7 +193,7 @@ def test_the_example_of_the_page_ends_as_it_says(tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         # Other plugins of this environment would take longer to load than the check takes.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": "evaluation.emulation.pytest_plugin",
+        "PYTEST_PLUGINS": "loko_testbed.live.emulation.pytest_plugin",
     }
     done = subprocess.run(
         lines[0], shell=True, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.claims import judge
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep, SweepClaim
-from evaluation.result import ClaimResult, DelayQuantiles, PointResult, Series, TableResult
 from loko.document import InputError
+from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep, SweepClaim
+from loko_testbed.reproduce.result import ClaimResult, DelayQuantiles, PointResult, Series, TableResult
 
 FIGURES = experiments()
 

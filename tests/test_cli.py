@@ -18,11 +18,11 @@ import pytest
 from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner
 
-from evaluation import cli
-from evaluation.files import lock_folder
-from evaluation.provenance import versions
-from evaluation.runner import LOST
 from loko.document import LABS
+from loko_testbed.cli import main as cli
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.tasks.files import lock_folder
+from loko_testbed.tasks.provenance import versions
 
 FILES = ("json", "parquet", "svg", "png")
 BESIDE = {"report.html", "runs.jsonl"}
@@ -62,7 +62,7 @@ def scripted_and_drawn(monkeypatch: pytest.MonkeyPatch):
 
     def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)
-        monkeypatch.setattr("evaluation.replay.campaign.VirtualRunner", lambda *_, **__: runner)
+        monkeypatch.setattr("loko_testbed.reproduce.replay.campaign.VirtualRunner", lambda *_, **__: runner)
         monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
         return runner
 
@@ -77,7 +77,14 @@ def scripted(scripted_and_drawn, no_pictures: None):
 
 def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
     names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *names, "--quick"]
+    command = [
+        sys.executable,
+        "-c",
+        "from loko_testbed.cli.main import main; main()",
+        "evaluate",
+        *names,
+        "--quick",
+    ]
     done = subprocess.run(
         [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=280, check=False
     )
@@ -441,7 +448,7 @@ def test_a_wrong_call_names_the_help_that_tells_more(loko, words: str, command: 
 
 ONE_BY_ONE = """
 import json, sys
-from evaluation.cli import main
+from loko_testbed.cli.main import main
 for words in json.loads(sys.argv[1]):
     sys.argv = ["loko", *words]
     try:
@@ -511,7 +518,7 @@ def test_flows_come_by_the_standard_input_by_either_name(loko, typed) -> None:
 )
 def test_a_shell_completes_commands_options_and_choices(words, offered):
     asked = {"_LOKO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    program = "from evaluation.cli import main; main()"
+    program = "from loko_testbed.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=True
     )

@@ -29,10 +29,13 @@ def test_the_first_change_makes_a_figure(tmp_path: Path) -> None:
     made, *change = (line for line in commands_of("A first change, in ten minutes") if line != "make quick")
     assert made == "make setup"
     clone = tmp_path / "a clone"
-    for folder in ("labs", "controller", "evaluation", "switch-emulator/profiles"):
+    for folder in ("labs", "controller", "testbed", "switch-emulator/profiles"):
         shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (clone / ".venv").symlink_to(sys.prefix)
-    surroundings = {**os.environ, "PYTHONPATH": f"{clone / 'controller'}{os.pathsep}{clone}"}
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(clone / folder) for folder in ("controller", "testbed")),
+    }
     for line in change:
         done = subprocess.run(
             ["bash", "-c", line], cwd=clone, env=surroundings, capture_output=True, text=True, check=False
@@ -53,7 +56,7 @@ def test_every_target_that_is_named_is_there() -> None:
 
 def test_every_place_that_is_named_is_there() -> None:
     """Capital letters in a path are placeholders."""
-    places = set(re.findall(r"`((?:labs|evaluation|controller|switch-emulator|tests)/[^`]*)`", TEXT))
+    places = set(re.findall(r"`((?:labs|testbed|controller|switch-emulator|tests)/[^`]*)`", TEXT))
     assert len(places) > 10
     for place in places:
         pattern = re.sub(r"[A-Z]{2,}", "*", place)

@@ -170,5 +170,5 @@ def test_what_does_not_come_true_is_waited_for_in_vain(emulated_network):
 
 
 def test_who_does_not_ask_for_a_board_loads_no_emulator():
-    script = "import sys, evaluation.emulation.pytest_plugin; print('switch_emulator' in sys.modules)"
+    script = "import sys, loko_testbed.live.emulation.pytest_plugin; print('switch_emulator' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "False\n"

@@ -10,18 +10,19 @@ import pytest
 import yaml
 from scripted_runner import records
 
-from evaluation import pictures
-from evaluation.analysis import DelayStats
-from evaluation.claims import check_reference, judge, kind_of
-from evaluation.evaluate import guarantees_of
-from evaluation.facts import fact
-from evaluation.figure_types.experiments import experiments, load_experiment, select
-from evaluation.figure_types.sweep.compute import estimate_s, packets
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.guarantees import guarantee
-from evaluation.report import render
-from evaluation.result import (
+from loko.document import LABS, InputError
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.analysis import DelayStats
+from loko_testbed.reproduce.claims import check_reference, judge, kind_of
+from loko_testbed.reproduce.evaluate import guarantees_of
+from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
+from loko_testbed.reproduce.figure_types.sweep.compute import estimate_s, packets
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.guarantees import guarantee
+from loko_testbed.reproduce.report import render
+from loko_testbed.reproduce.result import (
     AxisLabel,
     FigureResult,
     HostResult,
@@ -31,9 +32,8 @@ from evaluation.result import (
     read_result,
     write_result,
 )
-from evaluation.runner import LOST
-from evaluation.senders import SenderSettings
-from loko.document import LABS, InputError
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.senders import SenderSettings
 
 FIGURES = experiments()
 SWEEPS = [figure for figure in FIGURES.values() if isinstance(figure, Sweep)]

@@ -14,11 +14,11 @@ from disposable_root import ROOT
 from live_harness import needs_namespaces
 from typer.testing import CliRunner
 
-from evaluation.cli import app
+from loko_testbed.cli.main import app
 
 SHEET = (ROOT / "docs" / "lab-sheet.md").read_text(encoding="utf-8")
 SOLUTIONS = (ROOT / "docs" / "lab-sheet-solutions.md").read_text(encoding="utf-8")
-LOKO = [sys.executable, "-c", "from evaluation.cli import main; main()"]
+LOKO = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()"]
 LIVE = "sudo loko "
 
 

@@ -12,7 +12,7 @@ import pytest
 import run_mark
 from live_harness import Machine, left, named, needs_namespaces, wait_until
 
-from evaluation.live.background import BackgroundLab
+from loko_testbed.live.background import BackgroundLab
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,7 @@ def test_forever():
 
 LAB = """
 import os, subprocess, sys, time
-from evaluation.live.background import BackgroundLab
+from loko_testbed.live.background import BackgroundLab
 def test_forever():
     loko = os.path.join(os.path.dirname(sys.executable), "loko")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -9,7 +9,7 @@ import pytest
 from disposable_root import ROOT
 from live_harness import needs_namespaces
 
-from evaluation.live.programs import locate
+from loko_testbed.live.programs import locate
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
@@ -35,7 +35,7 @@ def test_results_that_do_not_fit_on_the_disk_are_one_line_and_room_mends_it(tmp_
     script = """
         mount -t tmpfs -o size=100k small "$1"
         evaluate() {
-            "$2" -c 'from evaluation.cli import main; main()' evaluate fig17a --points admitted \\
+            "$2" -c 'from loko_testbed.cli.main import main; main()' evaluate fig17a --points admitted \\
                 --runs 1 --seconds 1 --out "$1"
         }
         evaluate "$@" && exit 9
@@ -63,7 +63,7 @@ def test_a_stale_database_and_socket_of_open_vswitch_are_in_nobodys_way(tmp_path
         echo 1 >/run/openvswitch/ovs-vswitchd.pid
         python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("/run/openvswitch/db.sock")'
         echo 'no database' >/etc/openvswitch/conf.db
-        "$1" -m evaluation.smoke --backend ovs --seconds 0.5
+        "$1" -m loko_testbed.cli.smoke --backend ovs --seconds 0.5
         cat /etc/openvswitch/conf.db
     """
     done = with_own_mounts(script, sys.executable)

@@ -20,20 +20,38 @@ import numpy as np
 import pytest
 from live_harness import Machine, descendants, left, needs_namespaces, wait_until
 
-from evaluation.bench import campaign
-from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.cases import TableCase
-from evaluation.bench.device import BenchDevice
-from evaluation.bench.inventory import BENCHES, ControllerPort, Hardware, InventoryPort, load_inventory
-from evaluation.bench.live import self_test as bench_self_test
-from evaluation.bench.live.bench import SWITCH_PORTS
-from evaluation.bench.live.open_device import open_bench, open_device
-from evaluation.bench.live.own_network import own_network
-from evaluation.bench.live.pacing import unlimited_realtime
-from evaluation.bench.live.self_test import arrival, self_test
-from evaluation.bench.live.shaped_senders import CASES, measure
-from evaluation.bench.part import Key, MeasurementPart
-from evaluation.bench.procedures import (
+from loko.control.messages import echo_request
+from loko.document import InputError
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import ActionType, MatchType
+from loko.topology.lab import Lab, Switch, load_lab
+from loko_testbed.instruments import cable_probe
+from loko_testbed.live import board_wiring, openvswitch
+from loko_testbed.live.boards import RunningBoards
+from loko_testbed.live.cores import CorePlan
+from loko_testbed.live.openvswitch import SCHEMA, OpenVSwitch
+from loko_testbed.live.programs import emulator
+from loko_testbed.live.state import state_folder
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.cables import UnpluggedError
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.device import BenchDevice
+from loko_testbed.measure.bench.inventory import (
+    BENCHES,
+    ControllerPort,
+    Hardware,
+    InventoryPort,
+    load_inventory,
+)
+from loko_testbed.measure.bench.live import self_test as bench_self_test
+from loko_testbed.measure.bench.live.bench import SWITCH_PORTS
+from loko_testbed.measure.bench.live.open_device import open_bench, open_device
+from loko_testbed.measure.bench.live.own_network import own_network
+from loko_testbed.measure.bench.live.pacing import unlimited_realtime
+from loko_testbed.measure.bench.live.self_test import arrival, self_test
+from loko_testbed.measure.bench.live.shaped_senders import CASES, measure
+from loko_testbed.measure.bench.part import Key, MeasurementPart
+from loko_testbed.measure.bench.procedures import (
     IN_OPENFLOW_13,
     buffer,
     cp_time13,
@@ -42,21 +60,9 @@ from evaluation.bench.procedures import (
     is_time,
     messages,
 )
-from evaluation.bench.procedures.messages import flow_search
-from evaluation.bench.store import SampleStore
-from evaluation.instruments import cable_probe
-from evaluation.live import board_wiring, openvswitch
-from evaluation.live.boards import RunningBoards
-from evaluation.live.cores import CorePlan
-from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
-from evaluation.live.programs import emulator
-from evaluation.live.state import state_folder
-from evaluation.runner import RunError
-from loko.controller.messages import echo_request
-from loko.device import load_profile
-from loko.document import InputError
-from loko.lab import Lab, Switch, load_lab
-from loko.scenario import ActionType, MatchType
+from loko_testbed.measure.bench.procedures.messages import flow_search
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.simulation.runner import RunError
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
@@ -122,7 +128,7 @@ def tc(*arguments: str) -> None:
 def bench(*arguments: object, without_permission: bool = False) -> subprocess.CompletedProcess[str]:
     """Run `loko bench` in the network namespace of this thread."""
     dropped = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if without_permission else []
-    program = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
+    program = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", "bench"]
     command = [*dropped, *program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
@@ -220,7 +226,7 @@ def test_a_session_that_breaks_is_not_taken_for_a_broken_cable(tmp_path, monkeyp
 RESUMED = """
 import sys
 sys.path[:0] = {path!r}
-from evaluation.cli import main
+from loko_testbed.cli.main import main
 main()
 """
 
@@ -408,8 +414,8 @@ def test_without_open_vswitch_one_line_says_so(monkeypatch: pytest.MonkeyPatch, 
 STAY = """
 import sys, time
 sys.path[:0] = {path!r}
-from evaluation.bench.inventory import load_inventory
-from evaluation.bench.live.open_device import open_bench
+from loko_testbed.measure.bench.inventory import load_inventory
+from loko_testbed.measure.bench.live.open_device import open_bench
 with open_bench(load_inventory("openvswitch")) as bench:
     assert bench.around.endpoint.accept(60) is not None
     print("up", flush=True)

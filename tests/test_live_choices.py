@@ -11,9 +11,9 @@ from live_harness import admitted, needs_namespaces
 from typer.testing import CliRunner
 
 from benchmarks.one_board import BUILD
-from evaluation import cli
-from evaluation.live.runner import LiveRunner
-from evaluation.runner import LOST
+from loko_testbed.cli import main as cli
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.simulation.runner import LOST
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
@@ -51,7 +51,7 @@ def test_the_controller_is_really_ryu_s(ryu, relaxed):
     ours = {"framework": "ryu", "framework_python": ryu, "cores": relaxed}
     with LiveRunner(SETTING.lab, SETTING.admitted(), **ours) as runner:
         commands = [child.cmdline() for child in psutil.Process(os.getpid()).children(recursive=True)]
-        assert [words[0] for words in commands if "loko.controller.shim" in words] == [ryu]
+        assert [words[0] for words in commands if "loko.control.shim" in words] == [ryu]
         assert runner.status().connected == 2
         records = runner.run(TRAFFIC, seconds=0.5, seed=1)
     assert (records.received_ns != LOST).any()

@@ -20,7 +20,13 @@ SHORT = ["--runs", "1", "--seconds", "1"]
 
 
 def evaluate(*words):
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *map(str, words)]
+    command = [
+        sys.executable,
+        "-c",
+        "from loko_testbed.cli.main import main; main()",
+        "evaluate",
+        *map(str, words),
+    ]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
 
 

@@ -21,22 +21,22 @@ from disposable_root import ROOT
 from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
 from typer.testing import CliRunner
 
-from evaluation.doctor.commands import doctor
-from evaluation.live.background import BackgroundLab
-from evaluation.live.boards import STALL_THRESHOLD_US
-from evaluation.live.commands import lab_app
-from evaluation.live.confinement import Confinement
-from evaluation.live.containerlab import deployment
-from evaluation.live.cores import NOT_JUDGED
-from evaluation.live.network_namespace import namespace_of
-from evaluation.live.permission import NEW_TREE
-from evaluation.live.programs import emulator
-from evaluation.live.runner import LiveRunner
-from evaluation.live.watch import port_rows, switch_rows
-from evaluation.runner import RunError
-from loko.controller.messages import features_request, hello
+from loko.control.messages import features_request, hello
 from loko.document import LABS
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.cli.doctor import doctor
+from loko_testbed.cli.lab import lab_app
+from loko_testbed.live.background import BackgroundLab
+from loko_testbed.live.boards import STALL_THRESHOLD_US
+from loko_testbed.live.confinement import Confinement
+from loko_testbed.live.containerlab import deployment
+from loko_testbed.live.cores import NOT_JUDGED
+from loko_testbed.live.network_namespace import namespace_of
+from loko_testbed.live.permission import NEW_TREE
+from loko_testbed.live.programs import emulator
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.live.watch import port_rows, switch_rows
+from loko_testbed.simulation.runner import RunError
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 waits = pytest.mark.waits
@@ -65,7 +65,7 @@ RUN_FOR_EVER = """
 import signal, sys
 sys.path[:0] = {path!r}
 from live_harness import admitted
-from evaluation.live.runner import LiveRunner
+from loko_testbed.live.runner import LiveRunner
 setting, traffic = admitted()
 with LiveRunner(setting.lab, setting.admitted()) as runner:
     print("up", flush=True)
@@ -105,7 +105,7 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
 
 def test_while_a_lab_is_up_a_second_one_is_refused_and_nothing_is_left_at_the_end(machine, monkeypatch):
     """Remains of other labs that were killed do not matter either."""
-    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
+    monkeypatch.setattr("loko_testbed.live.exclusion._PATIENCE_S", 0.1)
     before = descendants(os.getpid())
     with LiveRunner(SETTING.lab, FLOWS) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
@@ -139,7 +139,7 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
         for counters in view["status"]["counters"].values():
             assert counters["received"] == 0, "a stray frame"
         shown = {line["what"] for line in view["processes"]}
-        assert {"zodiac-fx", "shell of H1", "shell of s2", "loko.controller"} <= shown
+        assert {"zodiac-fx", "shell of H1", "shell of s2", "loko.control"} <= shown
         result = command("lab", "up", folder)
         assert result.exit_code == 2
         assert "lab bench is up already" in result.output
@@ -155,7 +155,7 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
 @waits
 def test_relaxed_labs_are_up_together_as_the_page_says_and_each_ends_by_itself(apart, machine, monkeypatch):
     """They use the same host and interface names, addresses and ports."""
-    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
+    monkeypatch.setattr("loko_testbed.live.exclusion._PATIENCE_S", 0.1)
     section = (
         (ROOT / "docs" / "live-lab.md").read_text().split("## Several labs at once")[1].split("\n## ")[0]
     )
@@ -186,7 +186,7 @@ def test_relaxed_labs_are_up_together_as_the_page_says_and_each_ends_by_itself(a
 @waits
 def test_commands_run_in_the_hosts_of_a_lab_that_is_up(relaxed, machine):
     def loko(*words: str, said: str = ""):
-        call = [sys.executable, "-c", "from evaluation.cli import main; main()", "lab", *words]
+        call = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", "lab", *words]
         return subprocess.run(call, input=said, capture_output=True, text=True, timeout=60, check=False)
 
     none = command("lab", "exec", "two-switch", "H1", "true")
@@ -248,7 +248,14 @@ def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machin
             boards.append(board)
         [lab] = BackgroundLab.all()
         wait_until(lambda: lab.status().connected == 2, "both boards are connected")
-        ping = [sys.executable, "-c", "from evaluation.cli import main; main()", "lab", "exec", "two-switch"]
+        ping = [
+            sys.executable,
+            "-c",
+            "from loko_testbed.cli.main import main; main()",
+            "lab",
+            "exec",
+            "two-switch",
+        ]
         ping += ["H1", "ping", "-c", "1", "-W", "1", "10.0.0.3"]
         told = subprocess.run(ping, capture_output=True, text=True, timeout=60, check=False)
         assert told.stderr == (
@@ -318,7 +325,7 @@ def test_a_controller_can_run_inside_of_a_lab(relaxed, machine):
         inside = [
             sys.executable,
             "-c",
-            "from evaluation.cli import main; main()",
+            "from loko_testbed.cli.main import main; main()",
             "lab",
             "exec",
             "two-switch",
@@ -457,8 +464,8 @@ def test_the_doctor_tells_one_line_for_each_finding(monkeypatch):
 
 VERIFY = """
 import subprocess
-from loko.lab import load_lab
-from evaluation.live.network import LiveNetwork
+from loko.topology.lab import load_lab
+from loko_testbed.live.network import LiveNetwork
 network = LiveNetwork(load_lab("two-switch"))
 subprocess.run([*network.inside("H1"), *{disturbance!r}], check=True)
 network.verify()

@@ -9,10 +9,10 @@ import yaml
 from cabled_board import CARDS, board, power_off
 from live_harness import Machine, admitted, needs_namespaces, wait_until
 
-from evaluation.live.runner import LiveRunner
-from evaluation.runner import LOST, RunError
-from evaluation.traffic import Bucket, Greedy, Sender, flow_of
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.simulation.traffic import Bucket, Greedy, Sender, flow_of
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 

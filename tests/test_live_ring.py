@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, descendants, left, named, needs_namespaces, wait_until
 
-from evaluation.figure_types.experiments import load_experiment
-from evaluation.figure_types.paths.admission import admit_paths
-from evaluation.figure_types.paths.compute import compute
-from evaluation.figure_types.paths.document import PathsFigure
-from evaluation.options import NoProgress, Options
 from loko.document import LABS
+from loko_testbed.reproduce.figure_types.experiments import load_experiment
+from loko_testbed.reproduce.figure_types.paths.admission import admit_paths
+from loko_testbed.reproduce.figure_types.paths.compute import compute
+from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
+from loko_testbed.simulation.options import NoProgress, Options
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
@@ -59,7 +59,7 @@ RUN_FOR_EVER = """
 import signal, sys
 sys.path[:0] = {path!r}
 from test_live_ring import admit_paths, figure
-from evaluation.live.runner import LiveRunner
+from loko_testbed.live.runner import LiveRunner
 admitted = admit_paths(figure("fivelive"), seed=1)
 with LiveRunner(admitted.lab, admitted.flows, allocation="packet-granular") as runner:
     print("up", flush=True)

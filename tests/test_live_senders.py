@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from live_harness import needs_namespaces
 
-from evaluation.live.runner import LiveRunner
-from evaluation.runner import LOST
-from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 from loko.document import LABS
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 

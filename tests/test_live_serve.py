@@ -15,7 +15,7 @@ from private_machine import private_machine
 from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
-from loko.mix import load_mix
+from loko.switch_model.mix import load_mix
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 

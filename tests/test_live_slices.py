@@ -13,23 +13,22 @@ import pytest
 from live_harness import needs_namespaces
 
 from benchmarks.one_board import Namespace
-from evaluation.figure_types.slice_transfers.document import SlicedPort
-from evaluation.figure_types.slice_transfers.transfers import port_with
-from evaluation.figure_types.slices import htb_port, tcp_port
-from evaluation.figure_types.slices.injection import InjectionMethod
-from evaluation.figure_types.slices.policed_port import Policer
-from evaluation.figure_types.slices.port import SENDERS, transmit_live
-from evaluation.figure_types.slices.release import Release
-from evaluation.live.datapaths import LEAST_NICE, missing_for_dpdk
-from evaluation.live.departure_times import departures
-from evaluation.live.isolated_request import run_isolated
-from evaluation.live.openvswitch import SCHEMA, OpenVSwitch, prefer
-from evaluation.live.programs import locate, run
-from evaluation.runner import LOST, RunError
-from evaluation.slice_bench import measurements
-from evaluation.slice_bench.command import measured_rows
-from evaluation.slice_bench.judgement import SliceVerdict
-from loko.slices.document import HtbPort, TrtcmPort, load_slices
+from loko.slicing.document import HtbPort, TrtcmPort, load_slices
+from loko_testbed.cli.bench.slices import measured_rows
+from loko_testbed.live.datapaths import LEAST_NICE, missing_for_dpdk
+from loko_testbed.live.departure_times import departures
+from loko_testbed.live.isolated_request import run_isolated
+from loko_testbed.live.openvswitch import SCHEMA, OpenVSwitch, prefer
+from loko_testbed.live.programs import locate, run
+from loko_testbed.measure.slices import htb_port, measurements, tcp_port
+from loko_testbed.measure.slices.injection import InjectionMethod
+from loko_testbed.measure.slices.judgement import SliceVerdict
+from loko_testbed.measure.slices.policed_port import Policer
+from loko_testbed.measure.slices.port import SENDERS, transmit_live
+from loko_testbed.measure.slices.release import Release
+from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort
+from loko_testbed.reproduce.figure_types.slice_transfers.transfers import port_with
+from loko_testbed.simulation.runner import LOST, RunError
 
 pytestmark = [
     pytest.mark.live,

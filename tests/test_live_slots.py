@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from live_harness import needs_namespaces
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.time_triggered.document import TimeTriggeredCase
-from evaluation.figure_types.time_triggered.trial import SlotTrial
-from evaluation.figure_types.time_triggered.veths import NotHereError, transmit_live
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase
+from loko_testbed.reproduce.figure_types.time_triggered.trial import SlotTrial
+from loko_testbed.reproduce.figure_types.time_triggered.veths import NotHereError, transmit_live
 
 pytestmark = [pytest.mark.live, needs_namespaces]
 

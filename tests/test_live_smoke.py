@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from live_harness import admitted, needs_namespaces
 
-from evaluation.analysis import count_stalled
-from evaluation.live.runner import LiveRunner
-from evaluation.runner import LOST
-from evaluation.traffic import Greedy, Sender
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.reproduce.analysis import count_stalled
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.traffic import Greedy, Sender
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 

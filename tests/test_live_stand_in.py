@@ -25,14 +25,14 @@ from benchmarks.one_board import (
     sequence_of,
     udp_frame,
 )
-from evaluation.live import mininet_link, stand_in, timed_stand_in
-from evaluation.live.openvswitch import OpenVSwitch
-from evaluation.live.runner import LiveRunner
-from evaluation.runner import LOST, RunError
-from loko.device import load_profile
-from loko.lab import Backend
-from loko.scenario import EVALUATION
-from loko.service_curve import service_curve
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import EVALUATION
+from loko.switch_model.service_curve import service_curve
+from loko.topology.lab import Backend
+from loko_testbed.live import mininet_link, stand_in, timed_stand_in
+from loko_testbed.live.openvswitch import OpenVSwitch
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.simulation.runner import LOST, RunError
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 waits = pytest.mark.waits
@@ -257,8 +257,8 @@ RUN_FOR_EVER = """
 import sys
 sys.path[:0] = {path!r}
 from live_harness import admitted
-from evaluation.live.runner import LiveRunner
-from loko.lab import Backend
+from loko_testbed.live.runner import LiveRunner
+from loko.topology.lab import Backend
 setting, traffic = admitted()
 with LiveRunner(setting.lab, setting.admitted(), backend=Backend.OVS) as runner:
     print("up", flush=True)
@@ -298,7 +298,7 @@ def test_a_coarse_switch_without_flows_has_no_rate(relaxed):
 @waits
 def test_a_figure_is_replayed_with_the_stand_in_and_says_so(apart, tmp_path, machine):
     words = "evaluate fig17a --mode live --backend ovs --quick --points admitted --runs 1 --out"
-    loko = [sys.executable, "-c", "from evaluation.cli import main; main()"]
+    loko = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()"]
     done = subprocess.run([*loko, *words.split(), str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr  # status 1 is possible: a busy machine delays Open vSwitch
     data = json.loads((tmp_path / "fig17a.json").read_text())

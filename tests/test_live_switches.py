@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, descendants, left, needs_namespaces, wait_until
 
-from evaluation.bench.software_switches.named_switches import NAMES, open_switch
-from evaluation.bench.software_switches.ports import QUEUE_FRAMES
-from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from evaluation.instruments.virtual_session import RefusedError
-from evaluation.live.datapaths import RING_FRAMES, kernel_has_datapath, missing_for_dpdk
-from evaluation.live.openvswitch import SCHEMA
-from evaluation.live.state import state_folder
-from evaluation.predictability import buffers, flow_management, processing_time, throughput
-from evaluation.predictability.numbered_entries import MatchAction
-from evaluation.predictability.subject import FrameStream, evenly, transmit
-from evaluation.predictability.table_iii import TimingScenario, flow_mods, frame
-from evaluation.runner import LOST, RunError
+from loko_testbed.instruments.numbered_table import IN_PORT, OUT_PORT
+from loko_testbed.instruments.virtual_session import RefusedError
+from loko_testbed.live.datapaths import RING_FRAMES, kernel_has_datapath, missing_for_dpdk
+from loko_testbed.live.openvswitch import SCHEMA
+from loko_testbed.live.state import state_folder
+from loko_testbed.measure.bench.software_switches.named_switches import NAMES, open_switch
+from loko_testbed.measure.bench.software_switches.ports import QUEUE_FRAMES
+from loko_testbed.measure.predictability import buffers, flow_management, processing_time, throughput
+from loko_testbed.measure.predictability.numbered_entries import MatchAction
+from loko_testbed.measure.predictability.subject import FrameStream, evenly, transmit
+from loko_testbed.measure.predictability.table_iii import TimingScenario, flow_mods, frame
+from loko_testbed.simulation.runner import LOST, RunError
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
@@ -148,7 +148,13 @@ def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
 def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path, name: str, program: str) -> None:
     """A switch process is killed during a campaign: what was measured is kept, and it can resume."""
     out = tmp_path / "out"
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
+    command = [
+        sys.executable,
+        "-c",
+        "from loko_testbed.cli.main import main; main()",
+        "bench",
+        "predictability",
+    ]
     command += ["--device", name, "--quick", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: len(kept(out)) >= 3, "three parts are there")
@@ -180,7 +186,13 @@ def test_a_kernel_without_the_datapath_is_one_line() -> None:
 @apart
 def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
+    command = [
+        sys.executable,
+        "-c",
+        "from loko_testbed.cli.main import main; main()",
+        "bench",
+        "predictability",
+    ]
     command += ["--device", "linux-bridge", "--quick", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_until(lambda: len(kept(out)) >= 2, "two parts are there")

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from evaluation.evaluate import evaluate
-from evaluation.facts import fact
-from evaluation.figure_types.experiments import experiments, load_experiment, select
-from evaluation.figure_types.processing_time.document import ProcessingTime
-from evaluation.options import Options
 from loko.document import LABS, InputError
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
+from loko_testbed.reproduce.figure_types.processing_time.document import ProcessingTime
+from loko_testbed.simulation.options import Options
 
 FIGURES = experiments()
 EXPERIMENTS = LABS / "bench" / "experiments"

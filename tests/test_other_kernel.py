@@ -9,9 +9,9 @@ import pytest
 from live_harness import needs_namespaces
 from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
-from evaluation.live.datapaths import missing_for_dpdk
-from evaluation.live.openvswitch import SCHEMA
-from evaluation.live.programs import locate
+from loko_testbed.live.datapaths import missing_for_dpdk
+from loko_testbed.live.openvswitch import SCHEMA
+from loko_testbed.live.programs import locate
 
 pytestmark = [
     pytest.mark.live,
@@ -23,10 +23,10 @@ pytestmark = [
 ENQUEUED = """
 import json, re, subprocess, time
 from pathlib import Path
-from evaluation.bench.software_switches.ports import make_line, queue_class
-from evaluation.instruments.packet_tap import packet_socket
-from evaluation.figure_types.slices.live_port import EGRESS, SOURCE, switch_between
-from evaluation.live.datapaths import kernel
+from loko_testbed.measure.bench.software_switches.ports import make_line, queue_class
+from loko_testbed.instruments.packet_tap import packet_socket
+from loko_testbed.measure.slices.live_port import EGRESS, SOURCE, switch_between
+from loko_testbed.live.datapaths import kernel
 
 frame = bytes.fromhex("020000000002" "020000000001" "0800") + b"\\x45" + bytes(85)
 with switch_between(Path("/run/ovs"), ["in_port=1,actions=enqueue:2:3"], datapath=kernel()):
@@ -44,11 +44,11 @@ with switch_between(Path("/run/ovs"), ["in_port=1,actions=enqueue:2:3"], datapat
 
 FILTERED = """
 import json
-from evaluation.bench.software_switches.named_switches import open_switch
-from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from evaluation.predictability.subject import FrameStream, transmit, evenly
-from evaluation.predictability.table_iii import TimingScenario, flow_mods, frame
-from evaluation.runner import LOST
+from loko_testbed.measure.bench.software_switches.named_switches import open_switch
+from loko_testbed.instruments.numbered_table import IN_PORT, OUT_PORT
+from loko_testbed.measure.predictability.subject import FrameStream, transmit, evenly
+from loko_testbed.measure.predictability.table_iii import TimingScenario, flow_mods, frame
+from loko_testbed.simulation.runner import LOST
 
 with open_switch("linux-bridge") as subject:
     came = {}
@@ -75,8 +75,8 @@ def test_filters_of_flower_forward_where_the_kernel_has_them(tmp_path: Path) -> 
 
 BY_ETF = """
 from functools import partial
-from evaluation.figure_types.slices import htb_port
-from evaluation.live.departure_times import HoldingDiscipline, departures
+from loko_testbed.reproduce.figure_types.slices import htb_port
+from loko_testbed.live.departure_times import HoldingDiscipline, departures
 
 with_departures = htb_port.transmit
 
@@ -88,10 +88,10 @@ def transmit(request, folder):
 SENT = """
 import json
 import numpy as np
-from evaluation.figure_types.slices.port import transmit_live
-from evaluation.figure_types.slices.release import Release
-from evaluation.runner import LOST
-from loko.slices.document import HtbPort, TrtcmPort, load_slices
+from loko_testbed.measure.slices.port import transmit_live
+from loko_testbed.measure.slices.release import Release
+from loko_testbed.simulation.runner import LOST
+from loko.slicing.document import HtbPort, TrtcmPort, load_slices
 
 RATE_BPS = 10_000_000
 
@@ -126,8 +126,8 @@ sys.path.insert(0, "/run")
     + SENT
     + """
 import by_etf
-from evaluation.figure_types.slices import htb_port
-from evaluation.figure_types.slices.injection import best_injection_method
+from loko_testbed.reproduce.figure_types.slices import htb_port
+from loko_testbed.measure.slices.injection import best_injection_method
 
 def port(name, changes=None):
     values = load_slices(name).model_dump()
@@ -169,7 +169,7 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
 
 
 POLICED_PORT = """
-from loko.slices.document import TrtcmPort, load_slices
+from loko.slicing.document import TrtcmPort, load_slices
 
 RATE_BPS = 10_000_000
 
@@ -206,7 +206,7 @@ TRANSFERRED = (
     + """
 import json
 from pathlib import Path
-from evaluation.figure_types.slices import tcp_port
+from loko_testbed.reproduce.figure_types.slices import tcp_port
 
 SECONDS, SKIPPED_S = 6, 1.5
 
@@ -227,9 +227,9 @@ print(json.dumps({size: payload_bps(size) for size in (3036, 15000)}))
 QUEUED = """
 import json
 from pathlib import Path
-from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.injection import best_injection_method
-from loko.slices.document import HtbPort, load_slices
+from loko_testbed.reproduce.figure_types.slices import tcp_port
+from loko_testbed.measure.slices.injection import best_injection_method
+from loko.slicing.document import HtbPort, load_slices
 
 values = load_slices("htb").model_dump()
 [queue] = values["queues"]

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.overload_picture import pictures
 from benchmarks.sensitivity import PROFILE, Effect, Sensitivity, assumptions, curve, longest_burst, table
-from loko.device import load_profile, profile_text
 from loko.document import InputError
+from loko.switch_model.device import load_profile, profile_text
 
 
 def test_the_output_equals_the_input_and_then_falls_linearly() -> None:

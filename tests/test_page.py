@@ -16,8 +16,8 @@ from selenium.webdriver import Chrome, Keys
 from served_lab import ServedLab, made
 
 from loko.document import LABS
-from loko.lab import load_lab
-from loko.requests import load_requests
+from loko.topology.lab import load_lab
+from loko.topology.requests import load_requests
 
 
 @pytest.fixture(scope="module")

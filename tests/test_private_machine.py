@@ -10,10 +10,10 @@ import pytest
 from live_harness import Machine, needs_namespaces
 from private_machine import private_machine
 
-from evaluation.live.exclusion import claim
-from evaluation.live.realtime_limit import LIMIT
-from evaluation.live.state import LABS
-from evaluation.runner import RunError
+from loko_testbed.live.exclusion import claim
+from loko_testbed.live.realtime_limit import LIMIT
+from loko_testbed.live.state import LABS
+from loko_testbed.simulation.runner import RunError
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
@@ -46,7 +46,7 @@ def test_nothing_is_seen_outside_though_a_thread_that_began_inside_goes_on(apart
 
 
 def test_only_relaxed_labs_are_let_on_it(relaxed: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.0)
+    monkeypatch.setattr("loko_testbed.live.exclusion._PATIENCE_S", 0.0)
     with pytest.raises(RunError, match="another live lab runs"):
         claim()
     with claim(relaxed=True):

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_runner import records
 
-from evaluation.analysis import DelayStats, count_stalled, delays_ms
-from evaluation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
-from evaluation.result import merge_counters
-from evaluation.runner import LOST, HostReport, RunError, Stall
 from loko.document import InputError
+from loko_testbed.reproduce.analysis import DelayStats, count_stalled, delays_ms
+from loko_testbed.reproduce.result import merge_counters
+from loko_testbed.simulation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
+from loko_testbed.simulation.runner import LOST, HostReport, RunError, Stall
 
 
 def test_a_file_gives_back_what_was_written_run_by_run(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_writing_records_loads_no_pandas() -> None:
     program = (
         "import sys, tempfile, pathlib\n"
         "from scripted_runner import records\n"
-        "from evaluation.records import RecordWriter\n"
+        "from loko_testbed.simulation.records import RecordWriter\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
         "    path = pathlib.Path(folder, 'r.parquet')\n"
         "    with RecordWriter(path) as writer: writer.add(records([500, 700]), run=0, point=0.5)\n"

@@ -24,21 +24,21 @@ from dask_cluster import TIMEOUT_S, Cluster, Relay, cluster
 from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner, records
 
-from evaluation.bench import campaign, processes
-from evaluation.bench.device_choice import choose
-from evaluation.bench.procedures import dp_time
-from evaluation.bench.store import SampleStore
-from evaluation.evaluate import evaluate
-from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
-from evaluation.figure_types import figure_type_named
-from evaluation.figure_types.experiments import experiments, select
-from evaluation.options import NoProgress, Options
-from evaluation.replay import campaign as replaying
-from evaluation.replay.campaign import PointRun
-from evaluation.replay.point import Point
 from loko.document import InputError
-from loko.lab import load_lab
-from loko.scenario import Scenario
+from loko.switch_model.scenario import Scenario
+from loko.topology.lab import load_lab
+from loko_testbed.measure.bench import campaign, processes
+from loko_testbed.measure.bench.device_choice import choose
+from loko_testbed.measure.bench.procedures import dp_time
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.figure_types.experiments import experiments, select
+from loko_testbed.reproduce.replay import campaign as replaying
+from loko_testbed.reproduce.replay.campaign import PointRun
+from loko_testbed.reproduce.replay.point import Point
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
 """One figure of each of these kinds: a sweep, a deployment, paths, versions."""
@@ -107,7 +107,7 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, compute
 
 _CLIENT = """
 import sys, time
-from evaluation.executor import Executor, each_done
+from loko_testbed.tasks.executor import Executor, each_done
 from loko.document import InputError
 function, tasks = {"abs": (abs, range(-40, 0)), "sleep": (time.sleep, [9])}[sys.argv[1]]
 try:
@@ -233,7 +233,7 @@ def test_tasks_may_be_without_end(jobs: int) -> None:
 def test_more_tasks_than_a_cluster_is_given_at_once(
     computers: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.executor._AHEAD_ON_A_CLUSTER", 3)
+    monkeypatch.setattr("loko_testbed.tasks.executor._AHEAD_ON_A_CLUSTER", 3)
     done = dict(each_done(abs, range(-10, 0), executor=Executor.DASK, scheduler=computers.address))
     assert done == {place: 10 - place for place in range(10)}
 
@@ -268,7 +268,7 @@ def test_an_interrupted_figure_goes_on_where_it_was(
 
     def scripted(delays_of) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)
-        monkeypatch.setattr("evaluation.replay.campaign.VirtualRunner", lambda *_, **__: runner)
+        monkeypatch.setattr("loko_testbed.reproduce.replay.campaign.VirtualRunner", lambda *_, **__: runner)
         return runner
 
     def delays(_flow, random: np.random.Generator) -> np.ndarray:

@@ -14,14 +14,14 @@ import pytest
 from live_harness import needs_namespaces
 from typer.testing import CliRunner
 
-from evaluation import cli
-from evaluation.figure_types.experiments import experiments
-from evaluation.options import Options, _not_default, arguments_of, names_of_choices, unflatten
-from evaluation.report import render, write_report
-from evaluation.report_sources import in_papers_order
-from evaluation.result import ClaimResult, read_results
-from evaluation.runs import RUNS, read_runs
 from loko.document import InputError
+from loko_testbed.cli import main as cli
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.report import render, write_report
+from loko_testbed.reproduce.report_sources import in_papers_order
+from loko_testbed.reproduce.result import ClaimResult, read_results
+from loko_testbed.reproduce.runs import RUNS, read_runs
+from loko_testbed.simulation.options import Options, _not_default, arguments_of, names_of_choices, unflatten
 
 NAMES = ["fig17a", "table2", "sec4"]
 CHOSEN = ["--quick", "--points=admitted", "--offered-load=0.7", "--capacity-factor=0.95", "--seed=7"]
@@ -46,7 +46,7 @@ def options_of(command: str, monkeypatch, tmp_path) -> Options:
         asked.append(options)
         return []
 
-    monkeypatch.setattr("evaluation.evaluate.evaluate", replay)
+    monkeypatch.setattr("loko_testbed.reproduce.evaluate.evaluate", replay)
     loko_word, *words = shlex.split(command)
     assert loko_word == "loko"
     done = loko(*words, "--out", tmp_path)

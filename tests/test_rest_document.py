@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from served_lab import ServedLab, flow, made, wait_for
 
 from benchmarks.one_board import BUILD
-from loko.serve import shapes
+from loko.service import shapes
 
 TOKEN = "a-token-of-enough-length"
 OF_SLOTS = (

@@ -20,8 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from served_lab import LOKO, TIMEOUT_S, ServedLab, flow, survives_kills, wait_for
 
 from benchmarks.one_board import BUILD
-from loko.device import profile_text
 from loko.document import LABS
+from loko.switch_model.device import profile_text
 from loko.units import readable
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
@@ -537,7 +537,7 @@ def test_boards_that_end_are_started_again(tmp_path: Path) -> None:
         assert lab.post(1).status_code == 201
         wait_for(lambda: "f1" in lab.delays(), "its packets")
         children = psutil.Process(lab.process.pid).children()
-        [boards] = [child for child in children if "evaluation.emulation" in child.cmdline()]
+        [boards] = [child for child in children if "loko_testbed.live.emulation" in child.cmdline()]
         boards.kill()
         wait_for(lambda: "the program beside the service has ended with status -9" in lab.log(), "its end")
         wait_for(lambda: not lab.is_healthy(), "the loss to be seen")

@@ -12,7 +12,7 @@ from in_process import loko
 from prometheus_client.parser import text_string_to_metric_families
 from served_lab import ServedLab, flow
 
-from loko.schemes import conditions_of, variant_named
+from loko.admission.schemes import conditions_of, variant_named
 
 SILO = conditions_of(variant_named("silo")).baseline
 

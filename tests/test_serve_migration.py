@@ -10,8 +10,8 @@ import httpx
 from in_process import loko
 from served_lab import LOKO, ServedLab, wait_for
 
-from loko.device import profile_text
 from loko.document import LABS
+from loko.switch_model.device import profile_text
 
 DEADLINE_NS = 5_000_000
 

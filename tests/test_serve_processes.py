@@ -131,7 +131,7 @@ def test_rest_that_hangs_as_it_starts_ends_with_the_flow_manager(
     """Its modules take seconds to load, and it holds the address from the beginning."""
     (tmp_path / "uvicorn.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    command = [sys.executable, "-P", "-m", "loko.serve.rest_server", "0", "0"]
+    command = [sys.executable, "-P", "-m", "loko.service.rest_server", "0", "0"]
     script = f"import subprocess; p = subprocess.Popen({command}); print(p.pid, flush=True); p.wait()"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

@@ -15,7 +15,7 @@ import pytest
 from served_lab import LOKO, TIMEOUT_S, ServedLab, made, slotted, survives_kills, wait_for
 
 from loko.document import LABS
-from loko.serve import shapes
+from loko.service import shapes
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import facts
-from evaluation.evaluate import evaluate
-from evaluation.figure import Figure
-from evaluation.figure_types.experiments import experiments, experiments_named, select
-from evaluation.options import NoProgress, Options
-from evaluation.report import write_report
-from evaluation.result import read_results
 from loko.document import LABS, InputError
+from loko_testbed.reproduce import facts
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types.experiments import experiments, experiments_named, select
+from loko_testbed.reproduce.report import write_report
+from loko_testbed.reproduce.result import read_results
+from loko_testbed.simulation.options import NoProgress, Options
 
 IDS = ("table2", "fig17a", "fig17b", "sec4")
 OTHER = "other"

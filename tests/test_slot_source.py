@@ -12,11 +12,11 @@ import pytest
 from live_harness import needs_namespaces
 from served_lab import LOKO, TIMEOUT_S
 
-from evaluation.live.programs import emulator
-from loko.frame import frame_of
-from loko.lab import load_lab
 from loko.schedule.sources import slots_file
 from loko.schedule.timed_flow import TimedFlow
+from loko.topology.frame import frame_of
+from loko.topology.lab import load_lab
+from loko_testbed.live.programs import emulator
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 

@@ -9,15 +9,15 @@ import dpkt
 import numpy as np
 import pytest
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
-from evaluation.runner import LOST, RunError, RunRecords
-from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError
-from loko.frame import frame_of
-from loko.lab import Backend, Lab, load_lab
-from loko.scenario import OpenFlow
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.frame import frame_of
+from loko.topology.lab import Backend, Lab, load_lab
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import SweepSetting, prepare, traffic
+from loko_testbed.simulation.runner import LOST, RunError, RunRecords
+from loko_testbed.simulation.virtual import VirtualRunner
 
 FIGURES = experiments()
 
@@ -110,7 +110,7 @@ def test_a_table_that_cannot_hold_the_flows_is_refused() -> None:
 
 def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = {OpenFlow.V1_0: (lambda _: [bytes.fromhex("0100000800000001")], 19)}
-    monkeypatch.setattr("evaluation.virtual._SESSIONS", sessions)
+    monkeypatch.setattr("loko_testbed.simulation.virtual._SESSIONS", sessions)
     chosen = setting("fig17a")
     with (
         VirtualRunner(chosen.lab, chosen.admitted(), entries=17) as runner,

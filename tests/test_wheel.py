@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 from session_file import session_file
 
 from benchmarks.one_board import BUILD, WORKSPACE, built
-from evaluation import provenance
+from loko_testbed.tasks import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = "LOKO_SHIPPED_WHEEL" in os.environ

@@ -31,12 +31,12 @@ from benchmarks.evidence.ports import port_summary
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
-from evaluation.executor import Executor, Workers
-from evaluation.files import lock_folder, output_directory, write_atomically
-from evaluation.progress import terminal_bar
-from evaluation.provenance import commit
-from evaluation.worst_case.trial import Trial, narrow_down, run_trial
 from loko.document import InputError
+from loko_testbed.simulation.worst_case.trial import Trial, narrow_down, run_trial
+from loko_testbed.tasks.executor import Executor, Workers
+from loko_testbed.tasks.files import lock_folder, output_directory, write_atomically
+from loko_testbed.tasks.progress import terminal_bar
+from loko_testbed.tasks.provenance import commit
 
 _PAGE: Final = ROOT / "docs" / "evidence.md"
 _COPIES: Final = ROOT / "docs" / "measurements"

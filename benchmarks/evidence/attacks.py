@@ -10,21 +10,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.executor import Workers
-from evaluation.virtual import profile_with_capacity
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.attack import attack
-from evaluation.worst_case.changes import ignore_released, succession
-from evaluation.worst_case.delivery import DeliveryResult, judge_delivery, timed_senders, transmit
-from evaluation.worst_case.schemes import GUARANTEED, PRINTED, admission_named, fill
-from evaluation.worst_case.search import search_worst_case
-from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
-from loko.control_traffic import AS_PRINTED, NO_MESSAGES
-from loko.flow import Flow
-from loko.lab import Lab, lab_of, load_lab, ring_lab
-from loko.lab_allocation import allocations_of
-from loko.ring import Ring
-from loko.scenario import EVALUATION, loko_scenario
+from loko.switch_model.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
+from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION, loko_scenario
+from loko.topology.lab import Lab, lab_of, load_lab, ring_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.ring import Ring
+from loko_testbed.simulation.virtual import profile_with_capacity
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.attack import attack
+from loko_testbed.simulation.worst_case.changes import ignore_released, succession
+from loko_testbed.simulation.worst_case.delivery import (
+    DeliveryResult,
+    judge_delivery,
+    timed_senders,
+    transmit,
+)
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED, PRINTED, admission_named, fill
+from loko_testbed.simulation.worst_case.search import search_worst_case
+from loko_testbed.tasks.executor import Workers
 
 _GENERATIONS: Final = 30
 _SECONDS: Final = 30.0

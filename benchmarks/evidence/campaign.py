@@ -1,7 +1,8 @@
 """Run trials, here or on a cluster, until enough packets were carried or a guarantee was broken.
 
-This does not use points of `evaluation.replay`: records of a thousand million packets are too large to keep,
-and each trial draws its own lab, flows and senders from its seed. Trials are tasks of `evaluation.executor`.
+This does not use points of `loko_testbed.reproduce.replay`: records of a thousand million packets are too
+large to keep, and each trial draws its own lab, flows and senders from its seed. Trials are tasks of
+`loko_testbed.tasks.executor`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from contextlib import closing
 from itertools import count
 
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord, campaign_seed, up_to
-from evaluation.executor import Workers
-from evaluation.worst_case.port_trial import changing_port_trial, port_trial
-from evaluation.worst_case.trial import run_trial
+from loko_testbed.simulation.worst_case.port_trial import changing_port_trial, port_trial
+from loko_testbed.simulation.worst_case.trial import run_trial
+from loko_testbed.tasks.executor import Workers
 
 TrialTask = tuple[int, int, int]
 """A trial's number in the campaign, its own seed, and about how many packets it carries."""
@@ -43,7 +44,7 @@ def continue_campaign(
     """Carry out missing trials, and return those that together have at least `packets` packets.
 
     Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and what
-    `evaluation.executor.each_done` raises. If the process is killed, only unfinished trials are lost.
+    `loko_testbed.tasks.executor.each_done` raises. If the process is killed, only unfinished trials are lost.
     """
     begin_s, begin_packets = time.monotonic(), sum(record.packets for record in journal.records.values())
     there = frozenset(journal.records)

@@ -12,9 +12,9 @@ from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evaluation.worst_case.port_trial import PortTrial
-from evaluation.worst_case.trial import Trial
 from loko.document import InputError
+from loko_testbed.simulation.worst_case.port_trial import PortTrial
+from loko_testbed.simulation.worst_case.trial import Trial
 
 
 class TrialRecord(BaseModel):

@@ -18,10 +18,10 @@ from benchmarks.fidelity.systems import PROFILE, FidelitySystem, core, systems
 from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, FidelityBudget, trial
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
-from evaluation.live.programs import require_emulator
-from evaluation.runner import RunError
-from loko.device import load_profile
-from loko.scenario import Case
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import Case
+from loko_testbed.live.programs import require_emulator
+from loko_testbed.simulation.runner import RunError
 
 GOAL_VIRTUAL_NS: Final = 1
 GOAL_LIVE_P50_NS: Final = 1_000

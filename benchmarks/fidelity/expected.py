@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loko.device import Profile
-from loko.scenario import Case
-from loko.service_curve import processing
+from loko.switch_model.device import Profile
+from loko.switch_model.scenario import Case
+from loko.switch_model.service_curve import processing
 from loko.units import NS_PER_S, PS_PER_NS
 
 

@@ -31,13 +31,13 @@ from benchmarks.one_board import (
     send_paced,
     sequence_of,
 )
-from evaluation.live import mininet_link, stand_in, timed_stand_in
-from evaluation.live.openvswitch import OpenVSwitch, hurry
-from evaluation.runner import RunError
-from loko.controller.messages import barrier_request, features_request, hello
-from loko.device import Profile, load_profile
+from loko.control.messages import barrier_request, features_request, hello
 from loko.document import PROFILES
-from loko.scenario import Case
+from loko.switch_model.device import Profile, load_profile
+from loko.switch_model.scenario import Case
+from loko_testbed.live import mininet_link, stand_in, timed_stand_in
+from loko_testbed.live.openvswitch import OpenVSwitch, hurry
+from loko_testbed.simulation.runner import RunError
 
 PROFILE: Final = "zodiac-fx"
 _SWITCH: Final = "s1"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.fidelity.corners import label
 from benchmarks.fidelity.expected import ExpectedDevice
 from benchmarks.fidelity.systems import FidelityBench, FidelityResult, Train
-from loko.scenario import Case
+from loko.switch_model.scenario import Case
 
 RATES_PPS: Final = (1_000, 5_000)
 """Rates of single frames, used where the device's capacity is at least twice as high."""

@@ -1,7 +1,7 @@
 """Loko: predictable latency on low-cost switches (CoNEXT 2019).
 
 The core is pure: no I/O besides reading profiles, labs and flow files, no clock, no threads. Only
-`loko.controller` talks to switches. Rates are in bit/s, sizes in bytes, times in ns; names carry the unit.
+`loko.control` talks to switches. Rates are in bit/s, sizes in bytes, times in ns; names carry the unit.
 
 For programs and notebooks (docs/library.md)::
 
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from loko.admission import Admitted, Refusal
-    from loko.controller.building import flow_mod, flow_mods, packet_out
-    from loko.device import Profile, load_profile
+    from loko.admission.planning import Plan
+    from loko.control.building import flow_mod, flow_mods, packet_out
     from loko.document import InputError
-    from loko.flow import Flow
-    from loko.frame import frame_of
-    from loko.lab import Lab, load_lab
     from loko.notebook_api import model, plan
-    from loko.planning import Plan
-    from loko.requests import Request, load_requests
-    from loko.service_curve import SwitchService
+    from loko.switch_model.device import Profile, load_profile
+    from loko.switch_model.flow import Flow
+    from loko.switch_model.service_curve import SwitchService
+    from loko.topology.frame import frame_of
+    from loko.topology.lab import Lab, load_lab
+    from loko.topology.requests import Request, load_requests
 
 __all__ = [
     "Admitted",
@@ -49,22 +49,22 @@ __all__ = [
 
 _MODULES: Final = {
     "Admitted": "admission",
-    "Flow": "flow",
+    "Flow": "switch_model.flow",
     "InputError": "document",
-    "Lab": "lab",
-    "Plan": "planning",
-    "Profile": "device",
+    "Lab": "topology.lab",
+    "Plan": "admission.planning",
+    "Profile": "switch_model.device",
     "Refusal": "admission",
-    "Request": "requests",
-    "SwitchService": "service_curve",
-    "flow_mod": "controller.building",
-    "flow_mods": "controller.building",
-    "frame_of": "frame",
-    "load_lab": "lab",
-    "load_profile": "device",
-    "load_requests": "requests",
+    "Request": "topology.requests",
+    "SwitchService": "switch_model.service_curve",
+    "flow_mod": "control.building",
+    "flow_mods": "control.building",
+    "frame_of": "topology.frame",
+    "load_lab": "topology.lab",
+    "load_profile": "switch_model.device",
+    "load_requests": "topology.requests",
     "model": "notebook_api",
-    "packet_out": "controller.building",
+    "packet_out": "control.building",
     "plan": "notebook_api",
 }
 """The module of each name, imported on first use: every command imports this package first."""

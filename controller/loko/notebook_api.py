@@ -10,20 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from loko import planning
-from loko.admission import Admission
-from loko.control_traffic import HEARTBEAT
-from loko.deadline_targets import followed_target_ns, follows_deadlines
-from loko.device import Profile, load_profile
-from loko.entries import default_entries, match_of
-from loko.flow import Flow
-from loko.lab import Lab, load_lab
-from loko.mix import Mix
-from loko.planning import Plan
-from loko.requests import Request, deadlines_of, load_requests
-from loko.scenario import UNKNOWN, ActionType, MatchType, OpenFlow, Scenario, Unknown
-from loko.schemes import SchemeName, admission_of, default_scheme, expected_mix, variant_of
-from loko.service_curve import SwitchService, service_curve
+from loko.admission import Admission, planning
+from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
+from loko.admission.planning import Plan
+from loko.admission.schemes import SchemeName, admission_of, default_scheme, expected_mix, variant_of
+from loko.control.entries import default_entries, match_of
+from loko.switch_model.control_traffic import HEARTBEAT
+from loko.switch_model.device import Profile, load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import Mix
+from loko.switch_model.scenario import UNKNOWN, ActionType, MatchType, OpenFlow, Scenario, Unknown
+from loko.switch_model.service_curve import SwitchService, service_curve
+from loko.topology.lab import Lab, load_lab
+from loko.topology.requests import Request, deadlines_of, load_requests
 
 _Value = TypeVar("_Value")
 

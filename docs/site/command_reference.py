@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from typer.testing import CliRunner
 
-from evaluation.cli import COMMANDS, app, load
+from loko_testbed.cli.main import COMMANDS, app, load
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -18,7 +18,7 @@ project = "The Loko testbed"
 copyright = "the Loko testbed's authors"  # noqa: A001
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "navigation", "command_reference"]
 
-exclude_patterns = [".*", "controller", "dist", "evaluation", "labs", "results", "switch-emulator", "tests"]
+exclude_patterns = [".*", "controller", "dist", "labs", "results", "switch-emulator", "testbed", "tests"]
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/site/*.md"]
 root_doc = "docs/README"
 language = "en"
@@ -43,7 +43,7 @@ html_extra_path = ["index.html"]
 
 
 _MERMAID = re.compile(r"```mermaid\n.*?```\n", re.S)
-_PACKAGES = "![The packages of `evaluation`, each above those that it imports](images/packages.svg)\n"
+_PACKAGES = "![The Python packages, each above those that it imports](images/packages.svg)\n"
 
 
 def _draw_packages(_app: Sphinx, name: str, source: list[str]) -> None:

@@ -10,7 +10,7 @@ readonly system_python
 make_tree() {
     local version key
     version=$("$system_python" --version | tr ' ' '-')
-    key=$(fingerprint controller evaluation labs switch-emulator pyproject.toml setup/requirements-service.lock setup/service)-$version
+    key=$(fingerprint controller testbed labs switch-emulator pyproject.toml setup/requirements-service.lock setup/service)-$version
     if [ -d "$tree/opt/loko" ] && done_before service-root "$key"; then return; fi
     "$root/setup/wheel.sh"
     room 1500 "$build"

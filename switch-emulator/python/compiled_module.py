@@ -53,7 +53,9 @@ class CompiledModule(BuildHookInterface[Any]):
 
     def _marks(self) -> dict[str, bytes]:
         """File that tells the installed package its commit, and whether it has local changes."""
-        spec = importlib.util.spec_from_file_location("provenance", CHECKOUT / "evaluation/provenance.py")
+        spec = importlib.util.spec_from_file_location(
+            "provenance", CHECKOUT / "testbed/loko_testbed/tasks/provenance.py"
+        )
         assert spec is not None
         assert spec.loader is not None
         provenance = importlib.util.module_from_spec(spec)

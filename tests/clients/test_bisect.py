@@ -31,7 +31,7 @@ def test_the_check_of_the_page_passes_without_the_quirk(quirks: str, tmp_path: P
     environment = {
         "LOKO_QUIRKS": '"firmware"' if quirks == "all" else f'{{"without": ["{named}"]}}',
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": "evaluation.emulation.pytest_plugin",
+        "PYTEST_PLUGINS": "loko_testbed.live.emulation.pytest_plugin",
     }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "test_hub.py"],

@@ -15,19 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.worst_case.random_cases import random_lab
 from loko.admission import Admission, Admitted, Refusal
+from loko.admission.routing import admit, route
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of
 from loko.document import InputError
-from loko.flow import Flow, dump_flows
-from loko.lab import Lab, load_lab, ring_lab
-from loko.mix import FlowKind, Mix
-from loko.network import Hop, shortest_path
-from loko.ring import Ring
-from loko.routing import admit, route
-from loko.scenario import loko_scenario
-from loko.schemes import VARIANTS, SchemeName, admission_of
+from loko.switch_model.flow import Flow, dump_flows
+from loko.switch_model.mix import FlowKind, Mix
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import Lab, load_lab, ring_lab
+from loko.topology.network import Hop, shortest_path
+from loko.topology.ring import Ring
 from loko.units import rate_bps, time_ns
+from loko_testbed.cli.main import app
+from loko_testbed.simulation.worst_case.random_cases import random_lab
 
 SENTENCE = re.compile(
     r"a (?:rate of at most (?P<rate>[\d.]+ [kMG]?bit/s)|burst of at most (?P<burst>\d+) bytes|"

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.virtual import control_settings
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import AllocationRule
-from loko.control_traffic import ControlTraffic, MessageRate, MessageType
-from loko.controller.messages import (
+from loko.control.entries import switch_entries
+from loko.control.messages import (
     PROTOCOL,
     barrier_request,
     echo_request,
@@ -32,14 +30,16 @@ from loko.controller.messages import (
     session_segments,
     table_stats_request,
 )
-from loko.device import load_profile
 from loko.document import PROFILES
-from loko.entries import switch_entries
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import Lab, load_lab
-from loko.lab_allocation import allocations_of
-from loko.scenario import loko_scenario
+from loko.switch_model.allocation import AllocationRule
+from loko.switch_model.control_traffic import ControlTraffic, MessageRate, MessageType
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab, load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko_testbed.simulation.virtual import control_settings
 
 SESSION = load_lab("two-switch")
 NETWORK = replace(SESSION, controller=IPv4Interface("10.0.1.8/24"))

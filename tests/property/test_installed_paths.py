@@ -14,30 +14,30 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.live.messages import BuildRequest
-from evaluation.live.runner import LiveRunner
-from evaluation.live.session import Session
-from evaluation.options import Builder
-from evaluation.senders import SenderSettings
-from evaluation.virtual import PoweredLab, VirtualRunner, lab_network
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
-from evaluation.worst_case.random_cases import random_lab
-from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
-from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admission, Admitted, Refusal
-from loko.control_traffic import HEARTBEAT
-from loko.controller.__main__ import admitted_tables
+from loko.admission.planning import Plan, plan, scenario_of
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of
+from loko.control.__main__ import admitted_tables
+from loko.control.entries import FlowEntry, switch_entries
 from loko.document import InputError
-from loko.entries import FlowEntry, switch_entries
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab, ring_lab
-from loko.mix import FlowKind, Mix
-from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
-from loko.planning import Plan, plan, scenario_of
-from loko.requests import load_flows
-from loko.ring import Ring
-from loko.schemes import VARIANTS, SchemeName, admission_of
+from loko.switch_model.control_traffic import HEARTBEAT
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import FlowKind, Mix
+from loko.topology.lab import Endpoint, Lab, ring_lab
+from loko.topology.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
+from loko.topology.requests import load_flows
+from loko.topology.ring import Ring
+from loko_testbed.live.messages import BuildRequest
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.live.session import Session
+from loko_testbed.simulation.options import Builder
+from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.simulation.virtual import PoweredLab, VirtualRunner, lab_network
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
+from loko_testbed.simulation.worst_case.random_cases import random_lab
+from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED
 
 FRAME_BYTES = 306
 SCHEME = "packet-granular"
@@ -115,7 +115,7 @@ def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Adm
 
 
 def of_the_controller(planned: Planned) -> Tables:
-    """Return the tables of `python -m loko.controller`, told the admitted paths as in a live run."""
+    """Return the tables of `python -m loko.control`, told the admitted paths as in a live run."""
     paths = {admitted.flow.id: admitted.path for admitted in planned.admitted}
     return admitted_tables(
         planned.lab, [admitted.flow for admitted in planned.admitted], planned.scheme, planned.entries, paths
@@ -298,7 +298,7 @@ def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
 def test_a_live_run_tells_its_controller_what_was_admitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the runner of a figure to the options of `python -m loko.controller`, without starting a lab."""
+    """From the runner of a figure to the options of `python -m loko.control`, without starting a lab."""
     example = around_a_full_switch()
     built: list[BuildRequest] = []
     started: list[list[str]] = []
@@ -314,8 +314,8 @@ def test_a_live_run_tells_its_controller_what_was_admitted(
         started.append(words)
         raise StartedError
 
-    monkeypatch.setattr("evaluation.live.runner.start", start)
-    monkeypatch.setattr("evaluation.live.session.Daemon", daemon)
+    monkeypatch.setattr("loko_testbed.live.runner.start", start)
+    monkeypatch.setattr("loko_testbed.live.session.Daemon", daemon)
     with pytest.raises(StartedError):
         LiveRunner(
             example.lab, example.admitted, allocation=example.scheme, entries=example.entries

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.worst_case import port_trial, random_cases
-from evaluation.worst_case.port_trial import PortTrial
-from evaluation.worst_case.random_cases import SHAPES, random_lab
-from evaluation.worst_case.schemes import GUARANTEED
-from evaluation.worst_case.trial import WAYS, Trial, run_trial
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab
+from loko.admission.planning import Plan
 from loko.notebook_api import plan
-from loko.planning import Plan
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Endpoint, Lab
+from loko_testbed.simulation.worst_case import port_trial, random_cases
+from loko_testbed.simulation.worst_case.port_trial import PortTrial
+from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED
+from loko_testbed.simulation.worst_case.trial import WAYS, Trial, run_trial
 
 FRAME_BYTES = 306
 CHOICES = (

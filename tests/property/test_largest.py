@@ -11,22 +11,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.worst_case.random_cases import random_lab
 from loko.admission import Admission, Admitted
-from loko.control_traffic import HEARTBEAT
+from loko.admission.largest import LargestSet, largest
+from loko.admission.planning import plan
+from loko.admission.routing import paths
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import Lab, load_lab, ring_lab
-from loko.largest import LargestSet, largest
-from loko.mix import FlowKind, Mix
-from loko.network import Hop
-from loko.planning import plan
-from loko.ring import Ring
-from loko.routing import paths
-from loko.scenario import loko_scenario
-from loko.schemes import VARIANTS, SchemeName, admission_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import IntegerProgram, SolverResult, TimeBudget
+from loko.switch_model.control_traffic import HEARTBEAT
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import FlowKind, Mix
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import Lab, load_lab, ring_lab
+from loko.topology.network import Hop
+from loko.topology.ring import Ring
+from loko_testbed.simulation.worst_case.random_cases import random_lab
 
 SIZES = (64, 306)
 RING = ring_lab(Ring(switches=4, one_way=False))
@@ -212,7 +212,7 @@ def test_the_order_of_the_file_is_kept_where_no_set_is_larger() -> None:
 
 
 def test_paths_that_were_not_looked_at_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loko.largest.MOST_PATHS", 1)
+    monkeypatch.setattr("loko.admission.largest.MOST_PATHS", 1)
     flows = [flow._replace(source="h1", destination="h3") for flow in one_way(12, (4e5, 2e4))]
     result = found(RING, flows, empty(RING, "fifth-rate", 17), {})
     assert result.is_by_few_paths

@@ -7,10 +7,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.worst_case.delivery import judge_delivery, timed_senders, transmit
-from evaluation.worst_case.port_changes import LongLine, plan_changes
 from loko.admission import Admitted, Refusal
-from loko.flow import Flow
+from loko.switch_model.flow import Flow
+from loko_testbed.simulation.worst_case.delivery import judge_delivery, timed_senders, transmit
+from loko_testbed.simulation.worst_case.port_changes import LongLine, plan_changes
 
 MS = 1_000_000
 PROFILES = ("ideal-1g", "dell-s3048-on")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.figure_types.slices.port import SENDERS, Release, SliceTrial, transmit
-from loko.slices.document import HtbPort, Port, TrtcmPort
-from loko.slices.order import arrivals_ns
+from loko.slicing.document import HtbPort, Port, TrtcmPort
+from loko.slicing.order import arrivals_ns
+from loko_testbed.measure.slices.port import SENDERS, Release, SliceTrial, transmit
 
 LINK_BPS = 1_000_000_000
 LATENCY_US = 20

@@ -10,12 +10,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evaluation.figure_types.slices.port import SENDERS, Release, SliceTrial, transmit
-from loko.slices.bound import SliceBound, delay_bound
-from loko.slices.document import HtbPort, TrtcmPort
-from loko.slices.goodput import counted_bps
-from loko.slices.latency import MeanLatency, effective_rate
-from loko.slices.lengths import Scheduler, counted, on_wire
+from loko.slicing.bound import SliceBound, delay_bound
+from loko.slicing.document import HtbPort, TrtcmPort
+from loko.slicing.goodput import counted_bps
+from loko.slicing.latency import MeanLatency, effective_rate
+from loko.slicing.lengths import Scheduler, counted, on_wire
+from loko_testbed.measure.slices.port import SENDERS, Release, SliceTrial, transmit
 
 FRAMES = st.sampled_from([64, 200, 777, 1518])
 PROFILE = "open-vswitch-1g"

@@ -11,7 +11,7 @@ import pytest
 from live_harness import Machine, needs_namespaces, wait_until
 from roles_play import play
 
-from evaluation.live.background import BackgroundLab
+from loko_testbed.live.background import BackgroundLab
 
 pytestmark = [
     pytest.mark.namespaces,

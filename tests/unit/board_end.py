@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import switch_emulator
 
-from loko.controller.driver import Driver, Segment
-from loko.controller.versions import CODECS, WIRE_VERSIONS
-from loko.scenario import OpenFlow
+from loko.control.driver import Driver, Segment
+from loko.control.versions import CODECS, WIRE_VERSIONS
+from loko.switch_model.scenario import OpenFlow
 
 TRIP_NS = 1_000_000
 HELLO, FEATURES_REQUEST = bytes.fromhex("00000800000001"), bytes.fromhex("05000800000002")

@@ -8,13 +8,13 @@ from typing import Final
 
 from board_end import BoardEnd, Pair
 
-from loko.controller import wire, wire13
-from loko.controller.dialect import DIALECTS
-from loko.controller.driver import Driver
-from loko.controller.wire import WireEntry
-from loko.controller.wire13 import WireEntry13
-from loko.entries import FlowEntry, five_tuple_entry
-from loko.scenario import OpenFlow
+from loko.control import wire, wire13
+from loko.control.dialect import DIALECTS
+from loko.control.driver import Driver
+from loko.control.entries import FlowEntry, five_tuple_entry
+from loko.control.wire import WireEntry
+from loko.control.wire13 import WireEntry13
+from loko.switch_model.scenario import OpenFlow
 
 MARK: Final = 0x4C6F
 MS: Final = 1_000_000

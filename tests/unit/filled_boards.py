@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.admission import Admission, Admitted
-from loko.device import load_profile
-from loko.entries import switch_entries
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import Lab, load_lab
-from loko.mix import mix_of_equal
-from loko.scenario import EVALUATION
-from loko.schemes import SchemeName, SchemeVariant, admission_of
+from loko.admission.schemes import SchemeName, SchemeVariant, admission_of
+from loko.control.entries import switch_entries
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import mix_of_equal
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab, load_lab
+from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
 
 LAB = load_lab("two-switch")
 FAST_PPM = load_profile("zodiac-fx").tolerance.sender_clock_ppm.value

@@ -7,9 +7,9 @@ from typing import Any
 
 import uvicorn
 
-from loko.serve.acceptor import ClientConnection
-from loko.serve.connections import ConnectionLimiter, Limit
-from loko.serve.guard import Asgi
+from loko.service.acceptor import ClientConnection
+from loko.service.connections import ConnectionLimiter, Limit
+from loko.service.guard import Asgi
 
 
 class Transport(asyncio.Transport):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loko.flow import Flow
+from loko.switch_model.flow import Flow
 
 FLOWS = tuple(
     Flow(

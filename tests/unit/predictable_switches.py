@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loko.device import profile_text
+from loko.switch_model.device import profile_text
 
 IDEAL = "ideal-1g"
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.bench.device import MISSING, TrainTimes
-from evaluation.bench.equations import LinkTiming
-from evaluation.instruments.numbered_frame import FCS_BYTES
+from loko_testbed.instruments.numbered_frame import FCS_BYTES
+from loko_testbed.measure.bench.device import MISSING, TrainTimes
+from loko_testbed.measure.bench.equations import LinkTiming
 
 
 class QueueingDevice:

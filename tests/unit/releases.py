@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 from switch_emulator import Board
 
-from loko.controller.messages import session_segments
-from loko.controller.wire import AddEntry, entry_of, segment
-from loko.entries import FlowEntry, padding_entries, switch_entries
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import Lab
-from loko.network import on_shortest_paths
+from loko.control.entries import FlowEntry, padding_entries, switch_entries
+from loko.control.messages import session_segments
+from loko.control.wire import AddEntry, entry_of, segment
+from loko.switch_model.flow import Flow
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab
+from loko.topology.network import on_shortest_paths
 
 SETTLED_NS = 600_000_000
 """All tables are installed by then, and the boards will send nothing to their controllers for a long time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.chart import (
+from loko_testbed.reproduce.chart import (
     BoxGroup,
     BoxPanel,
     BoxStatistics,
@@ -19,7 +19,7 @@ from evaluation.chart import (
     ScatterPanel,
     TimePanel,
 )
-from evaluation.result import AxisLabel, ClaimResult, FigureResult, HostResult, Provenance
+from loko_testbed.reproduce.result import AxisLabel, ClaimResult, FigureResult, HostResult, Provenance
 
 
 def box(middle: float) -> BoxStatistics:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from loko.flow import Flow
-from loko.lab import Lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.lab_schedule import SchedulingOptions, schedule
 from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme, SlotDemand
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import values_of
-from loko.serve.slots import ServedSchedule
+from loko.service.slots import ServedSchedule
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import TimeBudget
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Lab
 
 HOSTS = 5
 

@@ -9,23 +9,32 @@ from pathlib import Path
 from board_end import BoardEnd
 
 from loko.admission import LokoAdmission
-from loko.allocation import scheme_named
-from loko.controller.dialect import DIALECTS
-from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.versions import CODECS
-from loko.entries import match_of, padding_entries
-from loko.flow import Flow
-from loko.lab import Lab, load_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, visits
-from loko.scenario import OpenFlow, loko_scenario
+from loko.control.dialect import DIALECTS
+from loko.control.driver import OWN_MARK, Driver
+from loko.control.entries import match_of, padding_entries
+from loko.control.versions import CODECS
 from loko.schedule.timed_flow import TimedFlow
-from loko.serve.admitter import Admitter, Decide, SchemeAdmitter
-from loko.serve.flow_manager import FlowManager
-from loko.serve.migration import Migration
-from loko.serve.outcome import Effects, Event, FlowState, Insert, RequestOutcome, Rewrite, UpdateState, Write
-from loko.serve.slots import ServedSchedule, SlotAdmitter
-from loko.serve.store import Store
+from loko.service.admitter import Admitter, Decide, SchemeAdmitter
+from loko.service.flow_manager import FlowManager
+from loko.service.migration import Migration
+from loko.service.outcome import (
+    Effects,
+    Event,
+    FlowState,
+    Insert,
+    RequestOutcome,
+    Rewrite,
+    UpdateState,
+    Write,
+)
+from loko.service.slots import ServedSchedule, SlotAdmitter
+from loko.service.store import Store
+from loko.switch_model.allocation import scheme_named
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.topology.lab import Lab, load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, visits
 
 STEP_NS = 1_000_000
 RECONNECTION_NS = 2_000_000_000

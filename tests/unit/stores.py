@@ -11,8 +11,7 @@ from pathlib import Path
 
 from served_boards import OPTIONS, flow
 
-from loko.network import Hop
-from loko.serve.outcome import (
+from loko.service.outcome import (
     Delete,
     Event,
     FlowState,
@@ -23,8 +22,9 @@ from loko.serve.outcome import (
     UpdateState,
     WriteBacklogs,
 )
-from loko.serve.store import Store
-from loko.serve.store_document import StoreDocument
+from loko.service.store import Store
+from loko.service.store_document import StoreDocument
+from loko.topology.network import Hop
 
 LAB_NAME = "two-switch"
 ALL = {**OPTIONS, "openflow": "1.0", "padding": "0", "target-ms": "None", "robust": "no"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loko.address import Address
+from loko.control.address import Address
 from loko.document import InputError
 
 

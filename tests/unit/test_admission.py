@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
-from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE
-from loko.calculus import NOTHING
-from loko.control_traffic import AS_PRINTED
+from loko.admission.planning import plan, scenario_of
 from loko.document import InputError
 from loko.exact_sum import ExactSum
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, shortest_path
-from loko.planning import plan, scenario_of
-from loko.scenario import EVALUATION, Scenario
-from loko.split import echo_traffic, split
+from loko.switch_model.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE
+from loko.switch_model.calculus import NOTHING
+from loko.switch_model.control_traffic import AS_PRINTED
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION, Scenario
+from loko.switch_model.split import echo_traffic, split
+from loko.topology.lab import load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, shortest_path
 
 LAB = load_lab("two-switch").as_printed()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))

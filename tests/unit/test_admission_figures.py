@@ -9,23 +9,23 @@ import pyarrow.parquet as pq
 import pytest
 from dask_cluster import cluster
 
-from evaluation.chart import BoxPanel
-from evaluation.evaluate import evaluate
-from evaluation.executor import Executor, each_done
-from evaluation.figure_types.admission.batch import batch_of, run_batch
-from evaluation.figure_types.admission.ceilings import LINEAR, NO_JITTER, FractionalCeiling
-from evaluation.figure_types.admission.document import SchemeSeries
-from evaluation.figure_types.admission.reservations import RESERVATIONS
-from evaluation.figure_types.experiments import experiments, load_experiment, select
-from evaluation.options import Options
-from evaluation.progress import ProgressBar
-from loko.control_traffic import NO_MESSAGES, interference
-from loko.device import load_profile
+from loko.admission.packets import frame_server
 from loko.document import LABS, InputError
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.packets import frame_server
-from loko.scenario import EVALUATION
+from loko.switch_model.control_traffic import NO_MESSAGES, interference
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.chart import BoxPanel
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types.admission.batch import batch_of, run_batch
+from loko_testbed.reproduce.figure_types.admission.ceilings import LINEAR, NO_JITTER, FractionalCeiling
+from loko_testbed.reproduce.figure_types.admission.document import SchemeSeries
+from loko_testbed.reproduce.figure_types.admission.reservations import RESERVATIONS
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.executor import Executor, each_done
+from loko_testbed.tasks.progress import ProgressBar
 
 FIG20A = experiments()["loko/fig20a"]
 FULL = SchemeSeries("full-rate", "as-printed")

@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, AllocationRule, allocate, scheme_named
-from loko.calculus import TokenBucket, aggregate, backlog_bound_bytes
-from loko.device import load_profile
 from loko.document import InputError
-from loko.scenario import (
+from loko.switch_model.allocation import (
+    ALLOCATION_RULES,
+    FIFTH_RATE,
+    FULL_RATE,
+    AllocationRule,
+    allocate,
+    scheme_named,
+)
+from loko.switch_model.calculus import TokenBucket, aggregate, backlog_bound_bytes
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import (
     EVALUATION,
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -20,8 +27,8 @@ from loko.scenario import (
     Scenario,
     UsedEntry,
 )
-from loko.service_curve import Rounding, service_curve
-from loko.split import echo_traffic, split
+from loko.switch_model.service_curve import Rounding, service_curve
+from loko.switch_model.split import echo_traffic, split
 
 ZODIAC = load_profile("zodiac-fx").with_exact_clocks()
 SERVICE = service_curve(ZODIAC, EVALUATION)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.claims import judge
-from evaluation.figure_types import figure_type_named
-from evaluation.figure_types.experiments import experiments
-from evaluation.options import NoProgress, Options
+from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.simulation.options import NoProgress, Options
 
 FIGURES = experiments()
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-from evaluation.bench.live import arrival_tap
-from evaluation.bench.live.arrival_tap import ArrivalTap
-from evaluation.instruments.packet_tap import TappedFrame
+from loko_testbed.instruments.packet_tap import TappedFrame
+from loko_testbed.measure.bench.live import arrival_tap
+from loko_testbed.measure.bench.live.arrival_tap import ArrivalTap
 
 
 class Listener:

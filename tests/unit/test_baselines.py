@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted, Refusal
-from loko.baselines import (
+from loko.admission.baselines import (
     Baseline,
     Epsilon,
     QJump,
@@ -18,12 +18,12 @@ from loko.baselines import (
     SiloPort,
     baseline_admission,
 )
-from loko.calculus import TokenBucket
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.scenario import EVALUATION
-from loko.service_curve import service_curve
+from loko.switch_model.calculus import TokenBucket
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.switch_model.service_curve import service_curve
+from loko.topology.lab import load_lab
 
 ZODIAC = load_lab("two-switch").as_printed()
 BANANA = load_lab("two-switch-banana-pi").as_printed()

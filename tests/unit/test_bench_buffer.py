@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from queueing_device import QueueingDevice
 
-from evaluation.bench.device import MISSING
-from evaluation.bench.procedures import buffer
+from loko_testbed.measure.bench.device import MISSING
+from loko_testbed.measure.bench.procedures import buffer
 
 ROOM = 25
 

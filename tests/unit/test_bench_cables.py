@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import campaign
-from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.cases import TableCase, flow_mods
-from evaluation.bench.device import BenchDevice
-from evaluation.bench.part import Design, Key, MeasurementPart, Procedure
-from evaluation.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
-from evaluation.bench.simulated_switch import SimulatedSwitch
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
-from evaluation.instruments.numbered_frame import frame
-from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
-from loko.scenario import ActionType, MatchType
+from loko.switch_model.scenario import ActionType, MatchType
+from loko_testbed.instruments.numbered_frame import frame
+from loko_testbed.instruments.numbered_table import IN_PORT, OUT_PORT
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.cables import UnpluggedError
+from loko_testbed.measure.bench.cases import TableCase, flow_mods
+from loko_testbed.measure.bench.device import BenchDevice
+from loko_testbed.measure.bench.part import Design, Key, MeasurementPart, Procedure
+from loko_testbed.measure.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
+from loko_testbed.measure.bench.simulated_switch import SimulatedSwitch
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
 
 SAMPLES = 3
 FIRST = campaign.parts((dp_time.PROCEDURE,), samples=SAMPLES, design=Design.REDUCED)[0]

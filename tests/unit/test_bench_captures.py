@@ -10,16 +10,16 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from evaluation.bench.captures.analysis import Stamp, analyse, taps_of
-from evaluation.bench.captures.erf import looks_like_erf
-from evaluation.bench.captures.files import read_capture
-from evaluation.bench.captures.fingerprint import fingerprint
-from evaluation.bench.captures.pairing import TIMEOUT_NS, Pairing, Sighting
-from evaluation.bench.captures.record import CapturedFrame
-from evaluation.bench.device import MISSING
-from evaluation.bench.equations import LinkTiming
-from evaluation.instruments.numbered_frame import frame
 from loko.document import InputError
+from loko_testbed.instruments.numbered_frame import frame
+from loko_testbed.measure.bench.captures.analysis import Stamp, analyse, taps_of
+from loko_testbed.measure.bench.captures.erf import looks_like_erf
+from loko_testbed.measure.bench.captures.files import read_capture
+from loko_testbed.measure.bench.captures.fingerprint import fingerprint
+from loko_testbed.measure.bench.captures.pairing import TIMEOUT_NS, Pairing, Sighting
+from loko_testbed.measure.bench.captures.record import CapturedFrame
+from loko_testbed.measure.bench.device import MISSING
+from loko_testbed.measure.bench.equations import LinkTiming
 
 WIRE = LinkTiming()
 BEGIN_NS = 1_700_000_000_123_456_789

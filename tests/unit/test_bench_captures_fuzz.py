@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_bench_captures import BEGIN_NS, WIRE, erf, pcap, pcapng
 
-from evaluation.bench.captures.analysis import analyse, taps_of
-from evaluation.bench.captures.frame_records import frame_records
-from evaluation.instruments.numbered_frame import frame
 from loko.document import InputError
+from loko_testbed.instruments.numbered_frame import frame
+from loko_testbed.measure.bench.captures.analysis import analyse, taps_of
+from loko_testbed.measure.bench.captures.frame_records import frame_records
 
 PATIENT = settings(
     deadline=None,

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evaluation.bench import campaign
-from evaluation.bench.device import ControlFrame
-from evaluation.bench.part import MeasurementSize, NoFrameLength, SampleSet
-from evaluation.bench.procedures import cp_time, messages
-from evaluation.bench.procedures.messages import (
+from loko.control.messages import barrier_request
+from loko.switch_model.device import load_profile
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.device import ControlFrame
+from loko_testbed.measure.bench.part import MeasurementSize, NoFrameLength, SampleSet
+from loko_testbed.measure.bench.procedures import cp_time, messages
+from loko_testbed.measure.bench.procedures.messages import (
     ECHO_UNMODIFIED,
     ENTRIES,
     MeasuredMessage,
@@ -20,10 +22,8 @@ from evaluation.bench.procedures.messages import (
     flow_statistics,
     hangs,
 )
-from evaluation.bench.virtual import VirtualDevice
-from evaluation.runner import RunError
-from loko.controller.messages import barrier_request
-from loko.device import load_profile
+from loko_testbed.measure.bench.virtual import VirtualDevice
+from loko_testbed.simulation.runner import RunError
 
 PROFILE = load_profile("zodiac-fx")
 CONTROL = PROFILE.cpu.control

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from evaluation.bench import campaign
-from evaluation.bench.cost_model.cost_terms import frame_terms, trial_terms
-from evaluation.bench.cost_model.estimate import CostObservation, solve
-from evaluation.bench.cost_model.profile_document import quantities
-from evaluation.bench.device_choice import form_of
-from evaluation.bench.part import ROUNDS, Design
-from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, cp_time13, dp_time13, throughput
-from evaluation.bench.procedures.dp_time import chosen_tables
-from evaluation.bench.progress import announcement, format_duration
+from loko_testbed.cli.bench.progress import announcement, format_duration
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.cost_model.cost_terms import frame_terms, trial_terms
+from loko_testbed.measure.bench.cost_model.estimate import CostObservation, solve
+from loko_testbed.measure.bench.cost_model.profile_document import quantities
+from loko_testbed.measure.bench.device_choice import form_of
+from loko_testbed.measure.bench.part import ROUNDS, Design
+from loko_testbed.measure.bench.procedures import (
+    PROCEDURES,
+    buffer,
+    cp_time,
+    cp_time13,
+    dp_time13,
+    throughput,
+)
+from loko_testbed.measure.bench.procedures.dp_time import chosen_tables
 
 OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench import equations
-from evaluation.bench.equations import LinkTiming
+from loko_testbed.measure.bench import equations
+from loko_testbed.measure.bench.equations import LinkTiming
 
 WIRE = LinkTiming()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.bench.cost_model.estimate import CostObservation, solve
+from loko_testbed.measure.bench.cost_model.estimate import CostObservation, solve
 
 
 @given(st.lists(st.integers(-(10**9), 10**9), min_size=3, max_size=3))

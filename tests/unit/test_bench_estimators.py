@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.bench.cost_model.profile_document import reason
-from evaluation.bench.procedures.backlog import busy, timers
-from evaluation.bench.procedures.buffer import explore, rules
-from evaluation.bench.procedures.idle import idle_pass
+from loko_testbed.measure.bench.cost_model.profile_document import reason
+from loko_testbed.measure.bench.procedures.backlog import busy, timers
+from loko_testbed.measure.bench.procedures.buffer import explore, rules
+from loko_testbed.measure.bench.procedures.idle import idle_pass
 
 
 @settings(max_examples=20)

@@ -12,18 +12,18 @@ import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
-from evaluation.bench.cases import TableCase, flow_mods
-from evaluation.bench.device import MISSING
-from evaluation.bench.live.interruptions import disturbed_mask
-from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
-from evaluation.bench.live.pacing import at_instants
-from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.instruments.dialect import DIALECTS
-from evaluation.instruments.packet_tap import TapClock, TappedFrame, stamps_in_hardware
-from evaluation.runner import RunError, Stall
-from loko.controller.framing import whole_messages
-from loko.controller.messages import barrier_request, echo_request
-from loko.scenario import ActionType, MatchType, OpenFlow
+from loko.control.framing import whole_messages
+from loko.control.messages import barrier_request, echo_request
+from loko.switch_model.scenario import ActionType, MatchType, OpenFlow
+from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.instruments.dialect import DIALECTS
+from loko_testbed.instruments.packet_tap import TapClock, TappedFrame, stamps_in_hardware
+from loko_testbed.measure.bench.cases import TableCase, flow_mods
+from loko_testbed.measure.bench.device import MISSING
+from loko_testbed.measure.bench.live.interruptions import disturbed_mask
+from loko_testbed.measure.bench.live.live_device import control_frame, on_the_line, strict_delete
+from loko_testbed.measure.bench.live.pacing import at_instants
+from loko_testbed.simulation.runner import RunError, Stall
 
 
 def instants(*values):

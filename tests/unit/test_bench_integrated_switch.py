@@ -11,25 +11,25 @@ from typing import cast
 import numpy as np
 import pytest
 
-from evaluation.bench.cost_model.fitted import fit
-from evaluation.bench.device_choice import form_of
-from evaluation.bench.equations import LinkTiming
-from evaluation.bench.inventory import ControllerPort, Hardware, InventoryPort
-from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.part import NoFrameLength
-from evaluation.bench.procedures import dp_time, is_time
-from evaluation.bench.procedures.idle import FASTEST
-from evaluation.bench.virtual import VirtualDevice
-from evaluation.chart import BoxPanel
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.integrated_switch.compute import compute
-from evaluation.figure_types.integrated_switch.document import IntegratedSwitchFigure
-from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.options import NoProgress, Options
-from evaluation.outcome import Outcome
-from evaluation.runner import RunError
-from loko.device import load_profile, profile_text
-from loko.scenario import TABLE_1_FRAME_BYTES
+from loko.switch_model.device import load_profile, profile_text
+from loko.switch_model.scenario import TABLE_1_FRAME_BYTES
+from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.measure.bench.cost_model.fitted import fit
+from loko_testbed.measure.bench.device_choice import form_of
+from loko_testbed.measure.bench.equations import LinkTiming
+from loko_testbed.measure.bench.inventory import ControllerPort, Hardware, InventoryPort
+from loko_testbed.measure.bench.live.board_console import switch_openflow
+from loko_testbed.measure.bench.part import NoFrameLength
+from loko_testbed.measure.bench.procedures import dp_time, is_time
+from loko_testbed.measure.bench.procedures.idle import FASTEST
+from loko_testbed.measure.bench.virtual import VirtualDevice
+from loko_testbed.reproduce.chart import BoxPanel
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.integrated_switch.compute import compute
+from loko_testbed.reproduce.figure_types.integrated_switch.document import IntegratedSwitchFigure
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import RunError
 
 TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 1000
 

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.inventory import BENCHES, Hardware, InventoryBoard, SoftwareSwitch, load_inventory
 from loko.document import InputError
+from loko_testbed.measure.bench.inventory import (
+    BENCHES,
+    Hardware,
+    InventoryBoard,
+    SoftwareSwitch,
+    load_inventory,
+)
 
 HARDWARE = (BENCHES / "zodiac-fx.yml").read_text(encoding="utf-8")
 

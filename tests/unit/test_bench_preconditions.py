@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.bench.cases import TableCase
-from evaluation.bench.equations import LinkTiming, throughput_bps
-from evaluation.bench.preconditions import preconditions
-from evaluation.bench.procedures import buffer, dp_time, throughput
-from loko.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
+from loko.switch_model.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.equations import LinkTiming, throughput_bps
+from loko_testbed.measure.bench.preconditions import preconditions
+from loko_testbed.measure.bench.procedures import buffer, dp_time, throughput
 
 WIRE = LinkTiming()
 TABLES = {1: 100_000, 128: 1_353_000}

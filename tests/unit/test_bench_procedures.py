@@ -13,15 +13,15 @@ import toy_procedure
 import typer
 from typer.testing import CliRunner
 
-from evaluation.bench import campaign, procedures
-from evaluation.bench.cases import TableCase
-from evaluation.bench.commands import add_command
-from evaluation.bench.part import Design, NoFrameLength, Procedure
-from evaluation.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is_time
-from evaluation.bench.progress import announcement
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
-from loko.scenario import ActionType, MatchType
+from loko.switch_model.scenario import ActionType, MatchType
+from loko_testbed.cli.bench.procedures import add_command
+from loko_testbed.cli.bench.progress import announcement
+from loko_testbed.measure.bench import campaign, procedures
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.part import Design, NoFrameLength, Procedure
+from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is_time
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
 
 TOY = toy_procedure.PROCEDURE
 

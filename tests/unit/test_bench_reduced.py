@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.bench.campaign import run
-from evaluation.bench.preconditions import preconditions, reduced_parts
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
-from loko.device import profile_text
+from loko.switch_model.device import profile_text
+from loko_testbed.measure.bench.campaign import run
+from loko_testbed.measure.bench.preconditions import preconditions, reduced_parts
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
 
 
 def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:

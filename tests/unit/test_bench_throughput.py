@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from queueing_device import QueueingDevice
 
-from evaluation.bench.cases import TableCase
-from evaluation.bench.procedures.throughput import (
+from loko.switch_model.scenario import ActionType, MatchType
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.procedures.throughput import (
     FINE_PRECISION,
     PAPER_PRECISION_BPS,
     finer_maximum,
     maximum_bps,
 )
-from loko.scenario import ActionType, MatchType
 
 TABLE = TableCase(entries=1, match=MatchType.PORT, action=ActionType.OUTPUT)
 SIZE = 64

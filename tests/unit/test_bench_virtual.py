@@ -9,11 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import campaign
-from evaluation.bench.cases import TableCase, flow_mods, tables
-from evaluation.bench.equations import throughput_bps
-from evaluation.bench.part import Key, MeasurementPart
-from evaluation.bench.procedures import (
+from loko.switch_model.device import load_profile, profile_text
+from loko.switch_model.scenario import (
+    TABLE_1_MATCHES,
+    ActionType,
+    MatchType,
+    PriorityOrder,
+    Scenario,
+    UsedEntry,
+)
+from loko.switch_model.service_curve import processing
+from loko_testbed.instruments.numbered_frame import frame, frames, number_of, numbers_of
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.cases import TableCase, flow_mods, tables
+from loko_testbed.measure.bench.equations import throughput_bps
+from loko_testbed.measure.bench.part import Key, MeasurementPart
+from loko_testbed.measure.bench.procedures import (
     backlog,
     buffer,
     cp_time,
@@ -23,14 +34,10 @@ from evaluation.bench.procedures import (
     table,
     throughput,
 )
-from evaluation.bench.procedures.backlog import busy, timers
-from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
-from evaluation.instruments.numbered_frame import frame, frames, number_of, numbers_of
-from evaluation.runner import RunError
-from loko.device import load_profile, profile_text
-from loko.scenario import TABLE_1_MATCHES, ActionType, MatchType, PriorityOrder, Scenario, UsedEntry
-from loko.service_curve import processing
+from loko_testbed.measure.bench.procedures.backlog import busy, timers
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.virtual import VirtualDevice
+from loko_testbed.simulation.runner import RunError
 
 PROFILE = load_profile("zodiac-fx")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.bench.inventory import ControllerPort, InventoryPort
-from evaluation.bench.wiring import NOTHING, Observations, Wiring, diagnose
+from loko_testbed.measure.bench.inventory import ControllerPort, InventoryPort
+from loko_testbed.measure.bench.wiring import NOTHING, Observations, Wiring, diagnose
 
 NAMES = {1: InventoryPort(interface="eth1", tap="tap1"), 2: InventoryPort(interface="eth2", tap="tap2")}
 WIRING = Wiring(

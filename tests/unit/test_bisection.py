@@ -8,8 +8,8 @@ from itertools import combinations
 
 import pytest
 
-from evaluation.fleet.bisection import Bisection, bisect
-from evaluation.quirks import Quirks
+from loko_testbed.measure.controllers.bisection import Bisection, bisect
+from loko_testbed.simulation.quirks import Quirks
 
 NAMES = [f"n{number}" for number in range(22)]
 PAIRS = [frozenset(pair) for pair in combinations(NAMES, 2)]

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.release import sustained_pattern
-from evaluation.worst_case.search import damage_of, search_worst_case
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
-from loko.control_traffic import ControlTraffic, interference
-from loko.device import load_profile
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.lab_allocation import allocations_of
-from loko.scenario import loko_scenario
-from loko.service_curve import service_curve
+from loko.switch_model.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
+from loko.switch_model.control_traffic import ControlTraffic, interference
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko.topology.lab import load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.release import sustained_pattern
+from loko_testbed.simulation.worst_case.search import damage_of, search_worst_case
 
 LAB = load_lab("two-switch").as_printed()
 ZODIAC = load_profile("zodiac-fx").with_exact_clocks()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.emulation.for_tests import DrivenBoard
 from loko import Flow, flow_mod, flow_mods, frame_of, load_lab, packet_out, plan
+from loko_testbed.live.emulation.for_tests import DrivenBoard
 
 LAB = load_lab("two-switch")
 FLOW = Flow(

@@ -8,13 +8,13 @@ import re
 import pytest
 import yaml
 
-from evaluation.figure import LabFigure
-from evaluation.figure_types.experiments import experiments, select
-from evaluation.hardware import select_by_boards
-from evaluation.live.real_boards import silence
-from evaluation.pictures.cabling import draw
 from loko.document import LABS, InputError
-from loko.lab import Backend, Endpoint, load_lab
+from loko.topology.lab import Backend, Endpoint, load_lab
+from loko_testbed.live.real_boards import silence
+from loko_testbed.reproduce.figure import LabFigure
+from loko_testbed.reproduce.figure_types.experiments import experiments, select
+from loko_testbed.reproduce.hardware import select_by_boards
+from loko_testbed.reproduce.plots.cabling import draw
 
 ONE = {"s1": {1: "card1", 2: "card2", 3: "card3", 4: "card4"}}
 BOTH = {"s1": {1: "a1", 2: "a2", 4: "a4"}, "s2": {1: "b1", 2: "b2", 4: "b4"}}

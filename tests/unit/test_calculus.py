@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.calculus import (
+from loko.switch_model.calculus import (
     NOTHING,
     RateLatency,
     TokenBucket,

@@ -10,22 +10,27 @@ import pytest
 from switch_emulator import Network
 
 from benchmarks.evidence.record import campaign_seed
-from evaluation.worst_case.changes import ignore_released
-from evaluation.worst_case.delivery import DeliveryResult, judge_delivery, timed_senders, transmit
-from evaluation.worst_case.port_changes import LongLine, PlannedChange, plan_changes
-from evaluation.worst_case.port_trial import changing_port_trial
 from loko.admission import Admitted, Refusal
+from loko.admission.port_queues import PortAdmission
+from loko.admission.port_queues import admission as port_admission
 from loko.admission.residual_backlog import AdmissionClock
-from loko.controller.dialect import DIALECTS
-from loko.controller.driver import OWN_MARK, Driver
-from loko.flow import Flow
-from loko.lab import Lab
-from loko.port_queues import PortAdmission
-from loko.port_queues import admission as port_admission
-from loko.scenario import OpenFlow
-from loko.serve.admitter import SchemeAdmitter
-from loko.serve.flow_manager import FlowManager
-from loko.serve.outcome import FlowState, StoredFlow
+from loko.control.dialect import DIALECTS
+from loko.control.driver import OWN_MARK, Driver
+from loko.service.admitter import SchemeAdmitter
+from loko.service.flow_manager import FlowManager
+from loko.service.outcome import FlowState, StoredFlow
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import Lab
+from loko_testbed.simulation.worst_case.changes import ignore_released
+from loko_testbed.simulation.worst_case.delivery import (
+    DeliveryResult,
+    judge_delivery,
+    timed_senders,
+    transmit,
+)
+from loko_testbed.simulation.worst_case.port_changes import LongLine, PlannedChange, plan_changes
+from loko_testbed.simulation.worst_case.port_trial import changing_port_trial
 
 MS = 1_000_000
 

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 from sample_charts import BOXES, LINES, PANELS, chart_result
 
-from evaluation import pictures
-from evaluation.chart import Chart
-from evaluation.report import render
-from evaluation.result import read_result, write_result
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.chart import Chart
+from loko_testbed.reproduce.report import render
+from loko_testbed.reproduce.result import read_result, write_result
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.kind)

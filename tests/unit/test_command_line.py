@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import COMMANDS, app, load
-from loko.commands.telling import wrap
 from loko.document import LABS
+from loko.terminal import wrap
+from loko_testbed.cli.main import COMMANDS, app, load
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,7 +27,7 @@ def test_the_help_names_every_command_and_loads_none() -> None:
     script = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from evaluation.cli import COMMANDS, app\n"
+        "from loko_testbed.cli.main import COMMANDS, app\n"
         "print(CliRunner().invoke(app, ['--help']).output)\n"
         "slow = {one.module for one in COMMANDS.values()} | {'numpy', 'pydantic', 'yaml'}\n"
         "print(slow & set(sys.modules))\n"
@@ -40,7 +40,7 @@ def test_the_help_names_every_command_and_loads_none() -> None:
 def test_a_plan_by_the_papers_scheme_loads_only_what_it_needs() -> None:
     script = (
         "import sys\n"
-        "from evaluation.cli import main\n"
+        "from loko_testbed.cli.main import main\n"
         f"sys.argv = ['loko', 'plan', 'two-switch', {str(LABS / 'two-switch' / 'flows.yml')!r}]\n"
         "try: main()\n"
         "except SystemExit as end: print(end.code, {'numpy', 'jinja2', 'scipy'} & set(sys.modules))\n"
@@ -64,7 +64,7 @@ REFUSED = """
 def seen_at_80_columns(arguments: list[str], folder: Path) -> list[str]:
     """Return the lines that a terminal of 80 columns shows."""
     reader, terminal = pty.openpty()
-    words = [sys.executable, "-c", "from evaluation.cli import main; main()", *arguments]
+    words = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", *arguments]
     done = subprocess.Popen(
         words,
         cwd=folder,

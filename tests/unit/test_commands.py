@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from loko.commands.model import model
-from loko.commands.plan import plan
 from loko.document import PROFILES
+from loko_testbed.cli.model import model
+from loko_testbed.cli.plan import plan
 
 APP = typer.Typer()
 APP.command("model")(model)

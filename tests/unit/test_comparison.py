@@ -8,28 +8,32 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from evaluation.figure_types.comparison import admission as comparison_admission
-from evaluation.figure_types.comparison.admission import GuaranteedFlow, admitted_flows, requests
-from evaluation.figure_types.comparison.compute import (
+from loko.document import LABS, InputError
+from loko.schedule.lab_schedule import LabSchedule
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.figure_types.comparison import admission as comparison_admission
+from loko_testbed.reproduce.figure_types.comparison.admission import GuaranteedFlow, admitted_flows, requests
+from loko_testbed.reproduce.figure_types.comparison.compute import (
     AdmissionQuery,
     answer_query,
     compute,
     late_or_lost_percent,
 )
-from evaluation.figure_types.comparison.document import ComparisonFigure, ComparisonLab, SlotSystem
-from evaluation.figure_types.comparison.replay import (
+from loko_testbed.reproduce.figure_types.comparison.document import (
+    ComparisonFigure,
+    ComparisonLab,
+    SlotSystem,
+)
+from loko_testbed.reproduce.figure_types.comparison.replay import (
     ALONE,
     ComparisonReplay,
     Disturbance,
     FlowRow,
     run_replay,
 )
-from evaluation.figure_types.experiments import experiments, load_experiment
-from evaluation.options import NoProgress, Options
-from evaluation.runner import RunError
-from loko.document import LABS, InputError
-from loko.lab import load_lab
-from loko.schedule.lab_schedule import LabSchedule
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import RunError
 
 FIGURE = experiments()["tssdn/comparison"]
 TWO, RING = FIGURE.labs

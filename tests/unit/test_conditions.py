@@ -13,16 +13,23 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.admission import Terms
-from loko.device import GenericSwitch, load_device
-from loko.lab import Lab, load_lab
-from loko.planning import scenario_of
-from loko.port_queues.conditions import CONDITIONS as OF_PORTS
-from loko.port_queues.device import highest_queue, port_device, table_entries
-from loko.requests import load_requests
+from loko.admission.planning import scenario_of
+from loko.admission.port_queues.conditions import CONDITIONS as OF_PORTS
+from loko.admission.port_queues.device import highest_queue, port_device, table_entries
+from loko.admission.schemes import (
+    VARIANTS,
+    SchemeName,
+    SchemeVariant,
+    admission_of,
+    conditions_of,
+    variant_named,
+)
 from loko.schedule.conditions import CONDITIONS as OF_SLOTS
-from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, conditions_of, variant_named
+from loko.switch_model.device import GenericSwitch, load_device
+from loko.topology.lab import Lab, load_lab
+from loko.topology.requests import load_requests
+from loko_testbed.cli.main import app
 
 SCHEMES = (
     "full-rate",

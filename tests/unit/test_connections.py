@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loko.document import InputError
-from loko.serve.connections import (
+from loko.service.connections import (
     CLIENT_TIMEOUT_S,
     OWN_FILES,
     READING_S,

@@ -7,11 +7,11 @@ import tomllib
 import pytest
 import yaml
 
-from evaluation.live.containerlab import deployment
-from evaluation.live.containerlab.topology import CONTROLLER, controller_address, topology, topology_file
-from evaluation.runner import RunError
 from loko.document import LABS
-from loko.lab import Backend, load_lab
+from loko.topology.lab import Backend, load_lab
+from loko_testbed.live.containerlab import deployment
+from loko_testbed.live.containerlab.topology import CONTROLLER, controller_address, topology, topology_file
+from loko_testbed.simulation.runner import RunError
 
 NAMES = ("two-switch", LABS / "two-switch" / "server.yml", "ring", LABS / "ring" / "five.yml")
 

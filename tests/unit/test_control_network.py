@@ -17,11 +17,11 @@ from scripted_board import ScriptedBoard
 from served_lab import ServedLab
 from test_controller_app import DATAPATHS, FLOWS, TIMEOUT_S, Controller, wait_for
 
-from loko.controller.access import AccessList, Peer, SwitchAccess
-from loko.controller.lab_access import access_list
-from loko.controller.session_limits import HANDSHAKE_S, NoFreeSessionError, SessionLimiter, SessionSlot
+from loko.control.access import AccessList, Peer, SwitchAccess
+from loko.control.lab_access import access_list
+from loko.control.session_limits import HANDSHAKE_S, NoFreeSessionError, SessionLimiter, SessionSlot
 from loko.document import LABS, InputError
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
 
 BOARD, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()

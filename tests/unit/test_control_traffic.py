@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, allocate
-from loko.control_traffic import (
+from loko.document import LABS, InputError
+from loko.switch_model.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, allocate
+from loko.switch_model.control_traffic import (
     NO_INTERFERENCE,
     MessageRate,
     MessageType,
@@ -22,13 +22,13 @@ from loko.control_traffic import (
     ring_units,
     silences_keepalive,
 )
-from loko.device import load_profile
-from loko.document import LABS, InputError
-from loko.lab import load_lab
-from loko.lab_allocation import allocations_of
-from loko.scenario import EVALUATION, UNKNOWN, ActionType, MatchType, Scenario
-from loko.service_curve import service_curve
-from loko.split import split
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import EVALUATION, UNKNOWN, ActionType, MatchType, Scenario
+from loko.switch_model.service_curve import service_curve
+from loko.switch_model.split import split
+from loko.topology.lab import load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko_testbed.cli.main import app
 
 ZODIAC = load_profile("zodiac-fx")
 SERVICE = service_curve(ZODIAC, EVALUATION)

@@ -17,12 +17,12 @@ from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 from typer.testing import CliRunner
 
-from loko.commands.plan import plan
-from loko.controller.__main__ import admitted_tables
+from loko.control.__main__ import admitted_tables
+from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import LABS
-from loko.entries import EVALUATION_ENTRIES
-from loko.lab import load_lab
-from loko.requests import load_flows
+from loko.topology.lab import load_lab
+from loko.topology.requests import load_flows
+from loko_testbed.cli.plan import plan
 
 DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
 FLOWS = [
@@ -63,7 +63,7 @@ class Controller:
         arguments += ["--listen", f"127.0.0.1:{self.address[1]}", *extra]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "loko.controller", *arguments], stderr=log, stdout=log
+                [sys.executable, "-m", "loko.control", *arguments], stderr=log, stdout=log
             )
 
     def board(self, datapath_id: int, **options: int) -> ScriptedBoard:
@@ -117,7 +117,7 @@ def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
 @pytest.mark.parametrize(("forwarding", "entries"), [("per-flow", 17), ("vlan-stack", 3)])
 def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path, forwarding: str, entries: int) -> None:
     running = Controller(tmp_path, "--openflow", "1.3", "--forwarding", forwarding)
-    words = ["evaluation.emulation", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
+    words = ["loko_testbed.live.emulation", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
     boards = subprocess.Popen([sys.executable, "-m", *words], stdin=subprocess.PIPE)
     try:
         wait_for(running.ready.exists, "the ready file")
@@ -173,7 +173,7 @@ def test_boards_own_echo_is_answered(controller: Controller) -> None:
 
 def one_line(tmp_path: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "loko.controller", *arguments],
+        [sys.executable, "-m", "loko.control", *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -272,7 +272,7 @@ def test_the_controller_admits_exactly_what_loko_plan_admits(
         planned = CliRunner().invoke(app, words).exit_code == 0
         try:
             admitted_tables(two_switch, load_flows(path), allocation, EVALUATION_ENTRIES)
-        except typer.Exit:
+        except SystemExit:
             return planned, False
         return planned, True
 

@@ -13,10 +13,11 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.controller import wire13
-from loko.controller.messages import add_entry, echo_request, session_segments
-from loko.controller.messages13 import PROTOCOL
-from loko.controller.wire import (
+from loko.control import wire13
+from loko.control.entries import five_tuple_entry
+from loko.control.messages import add_entry, echo_request, session_segments
+from loko.control.messages13 import PROTOCOL
+from loko.control.wire import (
     SEGMENT_BYTES,
     AddEntry,
     BarrierRequest,
@@ -27,7 +28,6 @@ from loko.controller.wire import (
     encode,
     entry_of,
 )
-from loko.entries import five_tuple_entry
 
 ENTRY = five_tuple_entry(
     priority=116,

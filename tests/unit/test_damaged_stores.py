@@ -10,8 +10,8 @@ import pytest
 from stores import full, killed, opened
 
 from loko.document import InputError
-from loko.serve.salvage import salvage
-from loko.serve.store_document import StoreDocument
+from loko.service.salvage import salvage
+from loko.service.store_document import StoreDocument
 
 SECTOR = 512
 PAGE = 4096

@@ -15,14 +15,14 @@ import pytest
 
 from benchmarks.growth import NetworkKind, network_of
 from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
-from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
-from loko.flow import Flow
-from loko.lab import Lab, load_lab, ring_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, shortest_path
-from loko.packets import PacketAdmission
-from loko.ring import Ring
-from loko.scenario import EVALUATION, Scenario, loko_scenario
+from loko.admission.packets import PacketAdmission
+from loko.switch_model.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION, Scenario, loko_scenario
+from loko.topology.lab import Lab, load_lab, ring_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, shortest_path
+from loko.topology.ring import Ring
 
 LABS: dict[str, Lab] = {
     "two switches": load_lab("two-switch"),

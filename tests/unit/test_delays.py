@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loko.serve.delays import (
+from loko.service.delays import (
     RECENT,
     SPAN_NS,
     SPANS,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.figure_types.slices import htb_port
-from evaluation.live.departure_times import HoldingDiscipline, program
-from evaluation.runner import RunError
-from loko.slices.document import HtbPort, load_slices
+from loko.slicing.document import HtbPort, load_slices
+from loko_testbed.live.departure_times import HoldingDiscipline, program
+from loko_testbed.measure.slices import htb_port
+from loko_testbed.simulation.runner import RunError
 
 ARRAY = 7
 PASSES, DROPPED = 0, 2

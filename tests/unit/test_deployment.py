@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scripted_runner import records
 
-from evaluation.claims import judge
-from evaluation.figure_types.deployment.admission import deploy
-from evaluation.figure_types.deployment.compute import FIGURE_TYPE
-from evaluation.figure_types.deployment.distribution import Distribution, panels
-from evaluation.figure_types.deployment.document import Deployment, LokoSystem, SiloSystem
-from evaluation.figure_types.experiments import experiments
-from evaluation.options import NoProgress, Options
-from evaluation.runner import LOST
 from loko.document import InputError
+from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.figure_types.deployment.admission import deploy
+from loko_testbed.reproduce.figure_types.deployment.compute import FIGURE_TYPE
+from loko_testbed.reproduce.figure_types.deployment.distribution import Distribution, panels
+from loko_testbed.reproduce.figure_types.deployment.document import Deployment, LokoSystem, SiloSystem
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import LOST
 
 FIGURES = experiments()
 SILO = SiloSystem(system="silo", label="Silo", rate_bps=45e6, burst_bytes=306)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.device import load_device, load_profile
 from loko.document import PROFILES, InputError
-from loko.linux_switch import LinuxSwitch
-from loko.scenario import (
+from loko.switch_model.device import load_device, load_profile
+from loko.switch_model.linux_switch import LinuxSwitch
+from loko.switch_model.scenario import (
     EVALUATION,
     TABLE_1_FRAME_BYTES,
     ActionType,
@@ -21,7 +21,13 @@ from loko.scenario import (
     Scenario,
     UsedEntry,
 )
-from loko.service_curve import Rounding, capacity_bytes, capacity_frames, processing, service_curve
+from loko.switch_model.service_curve import (
+    Rounding,
+    capacity_bytes,
+    capacity_frames,
+    processing,
+    service_curve,
+)
 
 ZODIAC = load_profile("zodiac-fx")
 SOURCE = (PROFILES / "zodiac-fx.toml").read_text()

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.doctor.adapters import stamps_in_hardware
-from evaluation.doctor.commands import _print
-from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
-from evaluation.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Diagnosis, Level, judge, trusted
-from evaluation.doctor.noise import parse
-from evaluation.runner import RunError
+from loko_testbed.cli.doctor import _print
+from loko_testbed.live.doctor.adapters import stamps_in_hardware
+from loko_testbed.live.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
+from loko_testbed.live.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Diagnosis, Level, judge, trusted
+from loko_testbed.live.doctor.noise import parse
+from loko_testbed.simulation.runner import RunError
 
 SECOND_NS = 1_000_000_000
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
 
-from evaluation.chart import (
+from loko_testbed.reproduce.chart import (
     BoxPanel,
     Chart,
     ChartAxis,
@@ -25,13 +25,13 @@ from evaluation.chart import (
     ShareAnnotation,
     Span,
 )
-from evaluation.pictures.axes import set_axis
-from evaluation.pictures.boxes import draw_boxes
-from evaluation.pictures.canvas import PAPER
-from evaluation.pictures.chart import draw_chart
-from evaluation.pictures.panels import draw_histogram
-from evaluation.pictures.sweep import draw_sweep
-from evaluation.result import (
+from loko_testbed.reproduce.plots.axes import set_axis
+from loko_testbed.reproduce.plots.boxes import draw_boxes
+from loko_testbed.reproduce.plots.canvas import PAPER
+from loko_testbed.reproduce.plots.chart import draw_chart
+from loko_testbed.reproduce.plots.panels import draw_histogram
+from loko_testbed.reproduce.plots.sweep import draw_sweep
+from loko_testbed.reproduce.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,

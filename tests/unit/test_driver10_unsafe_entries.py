@@ -8,9 +8,9 @@ import pytest
 from board_end import BoardEnd
 from driver_and_board import V1_0, S, assert_unharmed, expected, table
 
-from loko.controller.dialect import REFRESH_NS
-from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
-from loko.controller.wire import DeleteEntry, WireEntry, encode
+from loko.control.dialect import REFRESH_NS
+from loko.control.notices import Diagnostic, Failed, Installed, Rejected
+from loko.control.wire import DeleteEntry, WireEntry, encode
 
 
 def test_every_write_fits_a_segment_and_gets_one_reply() -> None:

@@ -12,13 +12,13 @@ import pytest
 from board_end import BoardEnd
 from driver_and_board import MS, V1_3, S, Setting, assert_unharmed, expected, table
 
-from loko.control_traffic import HEARTBEAT_NS
-from loko.controller.dialect import LEAK_LIMIT, LISTABLE_13
-from loko.controller.driver import RETRY_NS
-from loko.controller.notices import Diagnostic, Failed, Installed, Rejected
-from loko.controller.wire import BarrierReply, TableStatsReply
-from loko.controller.wire13 import AddEntry, DeleteEntry, FlowStatsReply, WireEntry13, decode, encode
-from loko.scenario import OpenFlow
+from loko.control.dialect import LEAK_LIMIT, LISTABLE_13
+from loko.control.driver import RETRY_NS
+from loko.control.notices import Diagnostic, Failed, Installed, Rejected
+from loko.control.wire import BarrierReply, TableStatsReply
+from loko.control.wire13 import AddEntry, DeleteEntry, FlowStatsReply, WireEntry13, decode, encode
+from loko.switch_model.control_traffic import HEARTBEAT_NS
+from loko.switch_model.scenario import OpenFlow
 
 QUIRKS = ("firmware", "spec")
 BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18

@@ -9,12 +9,11 @@ import pytest
 from board_end import Pair
 from driver_and_board import MARK, MS, SETTINGS, V1_0, V1_3, S, Setting, assert_unharmed, expected, table
 
-from loko.control_traffic import COMPARED_ENTRIES, COMPARISON_S, HEARTBEAT_NS
-from loko.controller import wire, wire13
-from loko.controller.dialect import OPEN_VSWITCH, REFRESH_NS
-from loko.controller.driver import Driver, Segment
-from loko.controller.notices import Diagnostic
-from loko.controller.wire import (
+from loko.control import wire, wire13
+from loko.control.dialect import OPEN_VSWITCH, REFRESH_NS
+from loko.control.driver import Driver, Segment
+from loko.control.notices import Diagnostic
+from loko.control.wire import (
     FlowStatsReply,
     FlowStatsRequest,
     TableStatsReply,
@@ -22,7 +21,8 @@ from loko.controller.wire import (
     WireEntry,
     WireRequest,
 )
-from loko.scenario import OpenFlow
+from loko.switch_model.control_traffic import COMPARED_ENTRIES, COMPARISON_S, HEARTBEAT_NS
+from loko.switch_model.scenario import OpenFlow
 
 COMPARE_NS = round(COMPARISON_S * S)
 PACE_NS = 25 * MS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from driver_and_board import MS, SETTINGS, S, Setting, assert_unharmed, expected, table
 
-from loko.control_traffic import HEARTBEAT_NS
-from loko.controller.dialect import DIALECTS
-from loko.controller.driver import SessionPhase
-from loko.controller.notices import Diagnostic, Failed, Installed, Rejected, Removed
+from loko.control.dialect import DIALECTS
+from loko.control.driver import SessionPhase
+from loko.control.notices import Diagnostic, Failed, Installed, Rejected, Removed
+from loko.switch_model.control_traffic import HEARTBEAT_NS
 
 in_each = pytest.mark.parametrize("version", SETTINGS, ids=str)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loko.controller.echo_load import FIRST_XID, EchoLoad
+from loko.control.echo_load import FIRST_XID, EchoLoad
 
 
 class Switch:

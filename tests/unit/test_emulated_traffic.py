@@ -7,17 +7,17 @@ import switch_emulator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.emulation.boards import power_up
-from evaluation.emulation.cabled import CabledLab, cabled_network
-from evaluation.sidecars.senders import ConformingSender
-from evaluation.sidecars.taps import LOST_AFTER_NS, Taps
-from loko.controller.messages import session_segments
+from loko.control.entries import flow_entry
+from loko.control.messages import session_segments
 from loko.document import InputError
-from loko.entries import flow_entry
-from loko.flow import Flow, FlowDocument
-from loko.lab import load_lab
-from loko.network import shortest_path
-from loko.serve.delays import DelayObservation
+from loko.service.delays import DelayObservation
+from loko.switch_model.flow import Flow, FlowDocument
+from loko.topology.lab import load_lab
+from loko.topology.network import shortest_path
+from loko_testbed.live.emulation.boards import power_up
+from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
+from loko_testbed.live.sidecars.senders import ConformingSender
+from loko_testbed.live.sidecars.taps import LOST_AFTER_NS, Taps
 
 MS = 1_000_000
 OFFSET = 50
@@ -158,8 +158,8 @@ def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_whe
 
 def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
     """The emulation and the evaluation's network agree on the shortest delay through two idle switches."""
-    from evaluation.virtual import SEQUENCE_OFFSET, lab_network  # noqa: PLC0415
-    from loko.frame import frame_of  # noqa: PLC0415
+    from loko.topology.frame import frame_of  # noqa: PLC0415
+    from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network  # noqa: PLC0415
 
     flow = a_flow(burst_bytes=306.0)
     emulation = Emulation(flow)
@@ -218,7 +218,7 @@ def test_other_switches_are_refused_in_one_line() -> None:
 
 
 def test_frames_of_no_flow_reach_their_host_and_leave_at_the_rate_of_the_line() -> None:
-    from loko.frame import frame_of  # noqa: PLC0415
+    from loko.topology.frame import frame_of  # noqa: PLC0415
 
     flow = a_flow()
     emulation = Emulation(flow)

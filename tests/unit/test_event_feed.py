@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from served_boards import ServedBoards
 
-from loko.serve.event_streams import EncodedEvents, EventStreams
-from loko.serve.events import EventFeed
-from loko.serve.run import ServiceLoop
+from loko.service.event_streams import EncodedEvents, EventStreams
+from loko.service.events import EventFeed
+from loko.service.run import ServiceLoop
 
 
 class Application:

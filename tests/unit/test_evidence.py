@@ -19,9 +19,9 @@ from benchmarks.evidence.page import page
 from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
-from evaluation.executor import each_done
-from evaluation.worst_case.trial import run_trial
 from loko.document import InputError
+from loko_testbed.simulation.worst_case.trial import run_trial
+from loko_testbed.tasks.executor import each_done
 
 SEED = 5
 """Seed of a campaign that begins with small networks."""

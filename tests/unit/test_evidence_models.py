@@ -13,9 +13,9 @@ from benchmarks.evidence.models.explorer import explore
 from benchmarks.evidence.models.network import ModelFlow
 from benchmarks.evidence.models.ports import PortRule
 from loko.admission import residual_backlog
+from loko.admission.port_queues import admission
 from loko.admission.residual_backlog import ResidualBacklog
-from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, UnsettledError
-from loko.port_queues import admission
+from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, UnsettledError
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.pictures.explained import ENTRIES, FRAME_BYTES, main, way
-from loko.device import load_profile
-from loko.scenario import ActionType, MatchType, Scenario
-from loko.service_curve import service_curve
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import ActionType, MatchType, Scenario
+from loko.switch_model.service_curve import service_curve
+from loko_testbed.reproduce.plots.explained import ENTRIES, FRAME_BYTES, main, way
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs/images"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from served_boards import FULL, LAB, ServedBoards, flow
 
-from loko.serve import disk, run
-from loko.serve.outcome import (
+from loko.service import disk, run
+from loko.service.outcome import (
     Disposition,
     Event,
     FlowState,
@@ -24,8 +24,8 @@ from loko.serve.outcome import (
     RequestOutcome,
     UnknownFlow,
 )
-from loko.serve.run import ServiceLoop
-from loko.serve.store import Store, StoreError, StoreUnavailableError
+from loko.service.run import ServiceLoop
+from loko.service.store import Store, StoreError, StoreUnavailableError
 
 PROBLEM = "flows.sqlite: disk I/O error"
 

@@ -13,8 +13,8 @@ from benchmarks.fidelity.expected import ExpectedDevice
 from benchmarks.fidelity.systems import FidelitySystem, Train, instants, systems
 from benchmarks.fidelity.trial import CornerResult, FidelityBudget, trial
 from benchmarks.ring import admitted, ring
-from loko.device import load_profile
-from loko.network import shortest_path
+from loko.switch_model.device import load_profile
+from loko.topology.network import shortest_path
 
 EFFORT = FidelityBudget(lone_s=0.05, overload_s=0.1, bursts=2)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from evaluation.facts import Fact
-from evaluation.figure import Evidence, NotTestable
-from evaluation.finding_checks import FindingCheck, number_with_unit
+from loko_testbed.reproduce.facts import Fact
+from loko_testbed.reproduce.figure import Evidence, NotTestable
+from loko_testbed.reproduce.finding_checks import FindingCheck, number_with_unit
 
 CHECK: TypeAdapter = TypeAdapter(FindingCheck)
 FINDINGS = {"a_us": 100.0, "b_us": 104.0, "c_us": 300.0, "zero_us": 0.0}

@@ -8,13 +8,13 @@ import pytest
 from board_end import TRIP_NS, BoardEnd
 from mirrored_flows import FLOWS
 
-from loko.controller.dialect import REFRESH_NS
-from loko.controller.fixed_tables import FixedTables
-from loko.controller.versions import CODECS
-from loko.entries import switch_entries
-from loko.lab import load_lab
-from loko.network import on_shortest_paths
-from loko.scenario import OpenFlow
+from loko.control.dialect import REFRESH_NS
+from loko.control.entries import switch_entries
+from loko.control.fixed_tables import FixedTables
+from loko.control.versions import CODECS
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko.topology.network import on_shortest_paths
 
 LAB = load_lab("two-switch")
 TABLES = switch_entries(LAB, on_shortest_paths(LAB, FLOWS))

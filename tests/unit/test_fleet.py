@@ -14,12 +14,12 @@ from threading import Event, Thread
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.bench.commands import bench_app
-from evaluation.fleet.command import flat, table
-from evaluation.fleet.results import FleetResult, rate_per_s, times
-from evaluation.runner import RunError
-from loko.controller.framing import whole_messages
+from loko.control.framing import whole_messages
 from loko.document import InputError
+from loko_testbed.cli.bench.controller import flat, table
+from loko_testbed.cli.bench.procedures import bench_app
+from loko_testbed.measure.controllers.results import FleetResult, rate_per_s, times
+from loko_testbed.simulation.runner import RunError
 
 HELLO, FEATURES_REQUEST = bytes.fromhex("0100000800000001"), bytes.fromhex("0105000800000002")
 SOURCE = slice(18 + 6, 18 + 12)

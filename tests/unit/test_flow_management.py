@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from predictable_switches import mutated
 
-from evaluation.predictability import tag_stack
-from evaluation.predictability.flow_management import (
+from loko.switch_model.device import profile_text
+from loko_testbed.measure.predictability import tag_stack
+from loko_testbed.measure.predictability.flow_management import (
     Controlled,
     Fill,
     FlowResults,
@@ -21,11 +22,22 @@ from evaluation.predictability.flow_management import (
     judge,
     size,
 )
-from evaluation.predictability.marks import Mark, thresholds
-from evaluation.predictability.numbered_entries import MATCHES, MatchAction, add_message, max_entries, probe
-from evaluation.predictability.subject import FrameStream, evenly, open_network, switch_under_test, transmit
-from evaluation.runner import RunError
-from loko.device import profile_text
+from loko_testbed.measure.predictability.marks import Mark, thresholds
+from loko_testbed.measure.predictability.numbered_entries import (
+    MATCHES,
+    MatchAction,
+    add_message,
+    max_entries,
+    probe,
+)
+from loko_testbed.measure.predictability.subject import (
+    FrameStream,
+    evenly,
+    open_network,
+    switch_under_test,
+    transmit,
+)
+from loko_testbed.simulation.runner import RunError
 
 
 @pytest.mark.parametrize("match", MATCHES)

@@ -9,13 +9,12 @@ from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
 from loko.admission import LokoAdmission
-from loko.controller.dialect import REFRESH_NS
-from loko.controller.driver import SessionPhase
-from loko.controller.wire import AddEntry, encode, entry_of
+from loko.control.dialect import REFRESH_NS
+from loko.control.driver import SessionPhase
+from loko.control.entries import flow_entry
+from loko.control.wire import AddEntry, encode, entry_of
 from loko.document import InputError
-from loko.entries import flow_entry
-from loko.frame import frame_of
-from loko.serve.outcome import (
+from loko.service.outcome import (
     Conflict,
     Disposition,
     EntryRejected,
@@ -28,7 +27,8 @@ from loko.serve.outcome import (
     UnknownFlow,
     WriteBacklogs,
 )
-from loko.serve.store import Store
+from loko.service.store import Store
+from loko.topology.frame import frame_of
 
 S = 1_000_000_000
 

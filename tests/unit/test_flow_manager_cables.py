@@ -9,12 +9,12 @@ import pytest
 from board_end import BoardEnd
 from served_boards import ServedBoards, flow
 
-from loko.controller.port_links import PortsReply
-from loko.lab import load_lab
-from loko.scenario import OpenFlow
-from loko.serve.breaks import ViolationCause
-from loko.serve.outcome import Disposition, Granted, Unavailable
-from loko.serve.views import flow_values, health_values, switch_values
+from loko.control.port_links import PortsReply
+from loko.service.breaks import ViolationCause
+from loko.service.outcome import Disposition, Granted, Unavailable
+from loko.service.views import flow_values, health_values, switch_values
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
 
 PORT_STATUS = 12
 TRUNK, TRUNK_NAME = 3, "s1:3-s2:3"

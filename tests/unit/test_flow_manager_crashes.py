@@ -10,8 +10,8 @@ import pytest
 from scheduling import served_schedule
 from served_boards import HOSTS, LAB, KilledError, ServedBoards, ServedSlots, flow
 
-from loko.scenario import OpenFlow
-from loko.serve.outcome import Disposition, FlowState, Granted, Interrupted, Released
+from loko.service.outcome import Disposition, FlowState, Granted, Interrupted, Released
+from loko.switch_model.scenario import OpenFlow
 
 RUNS, KILLS_A_RUN = 15, 20
 SLOT_RUNS = 4

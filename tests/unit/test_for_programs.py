@@ -13,28 +13,28 @@ import pytest
 from stores import full, stored
 from typer.testing import CliRunner
 
-import evaluation.bench.captures.command as captures
-import evaluation.bench.commands as bench
-import evaluation.bench.live.commands as live_bench
-import evaluation.bench.predictability as predictability
-import evaluation.doctor.commands as doctor
-import evaluation.evaluate as evaluated
-import evaluation.fleet.command as fleet
-import evaluation.live.commands as live
-import evaluation.schedule_check.commands as checks
-import evaluation.serving as serving
-import evaluation.slice_bench.command as slice_bench
-from evaluation.bench.captures.analysis import Analysis, ForwardingTimes
-from evaluation.bench.live.shaped_senders import CASES, SenderMeasurement
-from evaluation.bench.preconditions import Precondition
-from evaluation.bench.procedures import PROCEDURES
-from evaluation.cli import COMMANDS, app, load
-from evaluation.doctor.judgement import Diagnosis, Level
-from evaluation.live.messages import LabStatus
-from evaluation.predictability.marks import Mark
-from evaluation.result import ClaimResult
-from evaluation.slice_bench.judgement import SliceRow, SliceVerdict
-from loko.serve.migration import MigratedFlow, MigrationResult
+import loko_testbed.cli.bench.captures as captures
+import loko_testbed.cli.bench.controller as fleet
+import loko_testbed.cli.bench.live as live_bench
+import loko_testbed.cli.bench.predictability as predictability
+import loko_testbed.cli.bench.procedures as bench
+import loko_testbed.cli.bench.slices as slice_bench
+import loko_testbed.cli.check as checks
+import loko_testbed.cli.doctor as doctor
+import loko_testbed.cli.lab as live
+import loko_testbed.cli.serve as serving
+import loko_testbed.reproduce.evaluate as evaluated
+from loko.service.migration import MigratedFlow, MigrationResult
+from loko_testbed.cli.main import COMMANDS, app, load
+from loko_testbed.live.doctor.judgement import Diagnosis, Level
+from loko_testbed.live.messages import LabStatus
+from loko_testbed.measure.bench.captures.analysis import Analysis, ForwardingTimes
+from loko_testbed.measure.bench.live.shaped_senders import CASES, SenderMeasurement
+from loko_testbed.measure.bench.preconditions import Precondition
+from loko_testbed.measure.bench.procedures import PROCEDURES
+from loko_testbed.measure.predictability.marks import Mark
+from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict
+from loko_testbed.reproduce.result import ClaimResult
 
 FLOW = (
     "- {id: voice, source: H1, destination: H3, udp_source: 1, udp_destination: 2, rate_bps: 64000,"

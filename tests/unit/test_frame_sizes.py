@@ -13,29 +13,29 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.serving import _AdmissionOptions, _by_admission
-from evaluation.virtual import PoweredLab, lab_network
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
-from evaluation.worst_case.port_trial import transmit_and_judge
-from evaluation.worst_case.random_cases import SHAPES, random_lab
-from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
-from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admission, Admitted, Usage
-from loko.commands.forwarding import stack_admission
-from loko.control_traffic import HEARTBEAT
+from loko.admission.planning import Plan, plan, scenario_of
+from loko.admission.port_queues import PortAdmission
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of
+from loko.control.entries import switch_entries
+from loko.control.stack_admission import stack_admission
 from loko.document import InputError
-from loko.entries import switch_entries
-from loko.flow import Flow
-from loko.frame_sizes import CrossableSwitches, parse_size, sizes_by_switch
-from loko.lab import Lab, lab_of
-from loko.mix import FlowKind, Mix, TrafficPair
-from loko.network import Hop, shortest_path
-from loko.planning import Plan, plan, scenario_of
-from loko.port_queues import PortAdmission
-from loko.scenario import OpenFlow
-from loko.schemes import VARIANTS, SchemeName, admission_of
-from loko.serve.admitter import SchemeAdmitter
+from loko.service.admitter import SchemeAdmitter
+from loko.switch_model.control_traffic import HEARTBEAT
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import FlowKind, Mix, TrafficPair
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.frame_sizes import CrossableSwitches, parse_size, sizes_by_switch
+from loko.topology.lab import Lab, lab_of
+from loko.topology.network import Hop, shortest_path
+from loko_testbed.cli.serve import _AdmissionOptions, _by_admission
+from loko_testbed.simulation.virtual import PoweredLab, lab_network
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
+from loko_testbed.simulation.worst_case.port_trial import transmit_and_judge
+from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
+from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED
 
 SCHEMES = (*GUARANTEED, "ports")
 ENTRIES = 40

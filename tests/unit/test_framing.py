@@ -8,8 +8,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.controller.framing import segments_of, whole_messages
-from loko.controller.wire import SEGMENT_BYTES
+from loko.control.framing import segments_of, whole_messages
+from loko.control.wire import SEGMENT_BYTES
 
 
 def message(length: int) -> bytes:

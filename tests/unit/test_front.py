@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loko
-from evaluation.cli import app
+from loko_testbed.cli.main import app
 
 FLOWS = loko.load_requests(loko.load_lab("two-switch").path.parent / "flows.yml")
 MANY = [FLOWS[0].flow._replace(id=f"f{number}", udp_source=5000 + number) for number in range(9)]
@@ -37,7 +37,7 @@ def test_another_name_is_refused() -> None:
 
 
 def test_the_order_of_imports_does_not_change_what_a_name_means() -> None:
-    script = "import loko.planning, loko.notebook_api; from loko import plan; print(callable(plan))"
+    script = "import loko.admission.planning, loko.notebook_api; from loko import plan; print(callable(plan))"
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "True\n"
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.schedule_check.gates import gate_refutations, load_gates
 from loko.document import InputError
+from loko_testbed.cli.main import app
+from loko_testbed.reproduce.schedule_check.gates import gate_refutations, load_gates
 
 HOP = 8_000
 """1000 bytes at 1 bit/ns."""

@@ -13,8 +13,8 @@ import pytest
 from pypdf import PdfReader
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.document import LABS, PROFILES
+from loko_testbed.cli.main import app
 
 FLOWS = [
     {"id": "drive", "udp_source": 1, "rate": "700 kbit/s", "burst": "2 frames", "deadline": "5 ms"},

@@ -15,15 +15,16 @@ from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 from typer.testing import CliRunner
 
-import loko.service_curve
-from evaluation.cli import app
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.delivery import judge_delivery, timed_senders, transmit
-from evaluation.worst_case.random_cases import random_case
-from evaluation.worst_case.schemes import GUARANTEED
-from evaluation.worst_case.search import search_worst_case
-from evaluation.worst_case.trial import run_trial
-from loko.control_traffic import (
+import loko.switch_model.service_curve
+from loko.admission.packets import frame_server
+from loko.admission.schemes import admission_of, variant_named
+from loko.control import messages13
+from loko.control.entries import padding_entries, switch_entries
+from loko.control.messages import serialized
+from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest
+from loko.control.wire13 import entry_of, segment
+from loko.document import PROFILES
+from loko.switch_model.control_traffic import (
     COMPARED_ENTRIES,
     HEARTBEAT,
     MessageType,
@@ -31,21 +32,20 @@ from loko.control_traffic import (
     interference,
     message_ns,
 )
-from loko.controller import messages13
-from loko.controller.messages import serialized
-from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest
-from loko.controller.wire13 import entry_of, segment
-from loko.device import load_profile
-from loko.document import PROFILES
-from loko.entries import padding_entries, switch_entries
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import load_lab
-from loko.network import on_shortest_paths
-from loko.packets import frame_server
-from loko.scenario import OpenFlow, loko_scenario
-from loko.schemes import admission_of, variant_named
-from loko.service_curve import processing, shortest_processing
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.switch_model.service_curve import processing, shortest_processing
+from loko.topology.frame import frame_of
+from loko.topology.lab import load_lab
+from loko.topology.network import on_shortest_paths
+from loko_testbed.cli.main import app
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.delivery import judge_delivery, timed_senders, transmit
+from loko_testbed.simulation.worst_case.random_cases import random_case
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED
+from loko_testbed.simulation.worst_case.search import search_worst_case
+from loko_testbed.simulation.worst_case.trial import run_trial
 
 LAB = load_lab("two-switch")
 ZODIAC = load_profile("zodiac-fx")
@@ -183,8 +183,12 @@ def test_least_times_allow_for_entries_that_fail_at_once() -> None:
 
 def test_a_least_time_that_is_none_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the tests above can fail: sets are admitted as if every search of 1.3 were the shortest."""
-    monkeypatch.setattr("loko.packets.server.processing", loko.service_curve.shortest_processing)
-    monkeypatch.setattr("loko.service_curve.processing", loko.service_curve.shortest_processing)
+    monkeypatch.setattr(
+        "loko.admission.packets.server.processing", loko.switch_model.service_curve.shortest_processing
+    )
+    monkeypatch.setattr(
+        "loko.switch_model.service_curve.processing", loko.switch_model.service_curve.shortest_processing
+    )
     assert any(
         run_trial(seed, packets=3_000, openflow=V1_3, scheme="packet-granular").failed for seed in range(40)
     )

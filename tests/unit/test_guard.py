@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from loko.serve.connections import ClientLimits, Clients
-from loko.serve.counters import RequestMetrics
-from loko.serve.guard import Guard
-from loko.serve.hosts import KnownHosts
+from loko.service.connections import ClientLimits, Clients
+from loko.service.counters import RequestMetrics
+from loko.service.guard import Guard
+from loko.service.hosts import KnownHosts
 
 
 class Client:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loko.serve.history import CAPACITY, EventLog
-from loko.serve.outcome import Event
-from loko.serve.store import Store
+from loko.service.history import CAPACITY, EventLog
+from loko.service.outcome import Event
+from loko.service.store import Store
 
 
 def event(text: str) -> Event:

@@ -8,10 +8,10 @@ import json
 import pytest
 from http_connection import connect, turns
 
-from loko.serve.connections import ClientLimits, Clients
-from loko.serve.counters import RequestMetrics
-from loko.serve.guard import Guard, Receive, Scope, Send
-from loko.serve.hosts import KnownHosts
+from loko.service.connections import ClientLimits, Clients
+from loko.service.counters import RequestMetrics
+from loko.service.guard import Guard, Receive, Scope, Send
+from loko.service.hosts import KnownHosts
 
 OWN = b"127.0.0.1:8080"
 TOKEN = "a-token-of-enough-length"

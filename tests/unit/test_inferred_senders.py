@@ -10,18 +10,28 @@ import pytest
 from pydantic import ValidationError
 from sample_charts import LINES, chart_result
 
-from evaluation.chart import Chart, LinePanel
-from evaluation.evaluate import bands_of, evaluate
-from evaluation.figure_types.experiments import experiments, select
-from evaluation.figure_types.senders.bands import bands
-from evaluation.figure_types.senders.compute import FIGURE_TYPE, claims_table, loss_panels, reach_of
-from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
-from evaluation.figure_types.senders.grid import GridCell, run_cell, run_trials
-from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances, log_likelihood
-from evaluation.figure_types.senders.predictions import Prediction, over_x_of, predict
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.options import NoProgress, Options
-from evaluation.result import (
+from loko.document import InputError
+from loko_testbed.reproduce.chart import Chart, LinePanel
+from loko_testbed.reproduce.evaluate import bands_of, evaluate
+from loko_testbed.reproduce.figure_types.experiments import experiments, select
+from loko_testbed.reproduce.figure_types.senders.bands import bands
+from loko_testbed.reproduce.figure_types.senders.compute import (
+    FIGURE_TYPE,
+    claims_table,
+    loss_panels,
+    reach_of,
+)
+from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
+from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell, run_trials
+from loko_testbed.reproduce.figure_types.senders.likelihood import (
+    PrintedShares,
+    SenderTrial,
+    deviances,
+    log_likelihood,
+)
+from loko_testbed.reproduce.figure_types.senders.predictions import Prediction, over_x_of, predict
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,
@@ -33,8 +43,8 @@ from evaluation.result import (
     read_result,
     write_result,
 )
-from evaluation.senders import SenderSettings
-from loko.document import InputError
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.senders import SenderSettings
 
 FIGURE = experiments()["loko/senders"]
 
@@ -131,7 +141,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
         done.append(grid_cell.senders)
         return [[10, 1, 2], [10, 2, 3]]
 
-    monkeypatch.setattr("evaluation.figure_types.senders.grid.run_cell", counted)
+    monkeypatch.setattr("loko_testbed.reproduce.figure_types.senders.grid.run_cell", counted)
     after = dict(run_trials([first, second], options, kept))
     assert done == [second.senders]
     assert after[0].counts.tolist() == before[0].counts.tolist()
@@ -378,12 +388,13 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     plain = (tmp_path / "fig17b.svg").read_bytes()
     assert not before.bands
     monkeypatch.setattr(
-        "evaluation.figure_types.senders.compute._predictions", lambda *_: [predicted(1.0, 5, holds=True)] * 2
+        "loko_testbed.reproduce.figure_types.senders.compute._predictions",
+        lambda *_: [predicted(1.0, 5, holds=True)] * 2,
     )
     seen = Band(
         figure="loko/fig17b", finding=LOSS_PERCENT, x=[1, 4, 8], least=[0, 1, 2], most=[1, 2, 3], covers="c"
     )
-    monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [seen])
+    monkeypatch.setattr("loko_testbed.reproduce.figure_types.senders.compute.bands", lambda *_: [seen])
     evaluate([FIGURE], replace(options, runs=None, seconds=None), NoProgress())
     after = read_result(tmp_path / "fig17b.json")
     assert after == before.model_copy(update={"bands": [seen]})
@@ -392,7 +403,7 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     (again,) = evaluate([sweep], options, NoProgress())
     assert again == after
     assert (tmp_path / "fig17b.svg").read_bytes() == drawn
-    monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [])
+    monkeypatch.setattr("loko_testbed.reproduce.figure_types.senders.compute.bands", lambda *_: [])
     (tmp_path / "senders.parquet").unlink()
     evaluate([FIGURE], replace(options, runs=None, seconds=None), NoProgress())
     assert read_result(tmp_path / "fig17b.json") == before

@@ -12,9 +12,9 @@ from releases import SETTLED_NS, carry
 from test_packets import RING, critical, flow, numbered, worst
 
 from loko.admission import Admitted
+from loko.admission.packets import JointAdmission, PacketAdmission, joint
 from loko.document import InputError
-from loko.packets import JointAdmission, PacketAdmission, joint
-from loko.scenario import EVALUATION
+from loko.switch_model.scenario import EVALUATION
 
 S_NS = 206_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loko.document import InputError
-from loko.serve.hosts import KnownHosts
+from loko.service.hosts import KnownHosts
 
 
 @pytest.mark.parametrize(

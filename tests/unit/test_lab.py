@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mirrored_flows import FLOWS
 
+from loko.control.entries import switch_entries
 from loko.document import LABS, InputError
-from loko.entries import switch_entries
-from loko.flow import Flow, FlowDocument, dump_flows
-from loko.lab import Backend, Endpoint, load_lab, ring_lab
-from loko.network import Hop, on_shortest_paths, shortest_path
-from loko.requests import load_flows
-from loko.ring import Ring
+from loko.switch_model.flow import Flow, FlowDocument, dump_flows
+from loko.topology.lab import Backend, Endpoint, load_lab, ring_lab
+from loko.topology.network import Hop, on_shortest_paths, shortest_path
+from loko.topology.requests import load_flows
+from loko.topology.ring import Ring
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
 NETWORKED = SOURCE.replace("control: session", "control: network")

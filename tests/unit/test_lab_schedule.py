@@ -12,17 +12,17 @@ from scheduling import clock
 from typer.testing import CliRunner
 
 import loko.schedule.values
-from evaluation.cli import app
 from loko import solvers
 from loko.document import LABS, InputError
-from loko.lab import load_lab
-from loko.scenario import OpenFlow
 from loko.schedule.lab_schedule import SchedulingOptions, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
 from loko.schedule.timing import CycleTiming, Exclusive
 from loko.schedule.values import values_of
 from loko.solvers import Solver, highs, solver_named
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko_testbed.cli.main import app
 
 LAB = load_lab("two-switch")
 HIGHS = solver_named(Solver.HIGHS)

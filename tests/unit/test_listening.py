@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from evaluation.live import session
+from loko_testbed.live import session
 
 
 def test_a_listening_port_is_found_in_the_namespace_of_the_process(monkeypatch):

@@ -7,12 +7,12 @@ from ipaddress import IPv4Interface
 
 import pytest
 
-from evaluation.live.interfaces import device_of
-from evaluation.live.routes import commands, port_rule
-from evaluation.live.transmission import refuse, sinks
-from evaluation.runner import RunError
-from evaluation.traffic import Bucket, Greedy, Sender, Sends, TimeTriggered, flow_of
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.live.interfaces import device_of
+from loko_testbed.live.routes import commands, port_rule
+from loko_testbed.live.transmission import refuse, sinks
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.simulation.traffic import Bucket, Greedy, Sender, Sends, TimeTriggered, flow_of
 
 LAB = load_lab("two-switch/server.yml")
 

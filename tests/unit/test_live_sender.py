@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from evaluation.figure_types.slices.live_sender import AT_ONCE, FrameBatch, HostSender, calls
+from loko_testbed.measure.slices.live_sender import AT_ONCE, FrameBatch, HostSender, calls
 
 
 class Paced:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.live.boards import BoardsReport
-from evaluation.live.capture import (
+from loko.topology.lab import load_lab
+from loko_testbed.live.boards import BoardsReport
+from loko_testbed.live.capture import (
     SNAP_BYTES,
     TcpdumpTap,
     join,
@@ -21,12 +22,11 @@ from evaluation.live.capture import (
     refuse_incomplete,
     sent_by,
 )
-from evaluation.live.generator import Generator, pattern_of, script
-from evaluation.live.shaping import TbfParameters
-from evaluation.live.transmission import Capture, records, refuse
-from evaluation.runner import LOST, RunError, Stall
-from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
-from loko.lab import load_lab
+from loko_testbed.live.generator import Generator, pattern_of, script
+from loko_testbed.live.shaping import TbfParameters
+from loko_testbed.live.transmission import Capture, records, refuse
+from loko_testbed.simulation.runner import LOST, RunError, Stall
+from loko_testbed.simulation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
 START_NS = 1_700_000_000_000_000_000
@@ -326,7 +326,7 @@ def test_foreign_frames_are_noticed(tmp_path):
 @pytest.mark.parametrize("program", ["tcpdump", "mgen"])
 def test_a_program_that_does_not_start_is_found_out(tmp_path, monkeypatch, program, instead, said) -> None:
     monkeypatch.setenv("LOKO_PATIENCE", "0.1")
-    monkeypatch.setattr(f"evaluation.live.{MODULES[program]}.require", lambda name: name)
+    monkeypatch.setattr(f"loko_testbed.live.{MODULES[program]}.require", lambda name: name)
     prefix = ["/bin/sh", "-c", instead]
     started = (
         TcpdumpTap("H1", "lo", prefix, tmp_path)

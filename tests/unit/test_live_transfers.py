@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evaluation.claims import judge
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.live_transfers import compute as live_transfers
-from evaluation.figure_types.live_transfers.compute import live_of
-from evaluation.figure_types.live_transfers.document import LiveTransfers
-from evaluation.figure_types.slices import htb_port, tcp_port
-from evaluation.figure_types.slices.injection import InjectionMethod
-from evaluation.figure_types.slices.tcp_port import CpuShares, reply_of
-from evaluation.live import shaping
-from evaluation.options import NoProgress, Options
-from evaluation.runner import RunError
-from loko.slices.document import HtbPort, load_slices
+from loko.slicing.document import HtbPort, load_slices
+from loko_testbed.live import shaping
+from loko_testbed.measure.slices import htb_port, tcp_port
+from loko_testbed.measure.slices.injection import InjectionMethod
+from loko_testbed.measure.slices.tcp_port import CpuShares, reply_of
+from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.live_transfers import compute as live_transfers
+from loko_testbed.reproduce.figure_types.live_transfers.compute import live_of
+from loko_testbed.reproduce.figure_types.live_transfers.document import LiveTransfers
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import RunError
 
 CPU = CpuShares(switch=0.1, softirq=0.1, machine=1.0)
 

@@ -23,21 +23,28 @@ from filled_boards import (
 )
 from varied_profiles import in_ranges, loaded, numbers_of, varied
 
-from evaluation.worst_case.port_trial import transmit_and_judge
 from loko.admission import Admission, Admitted, Terms
-from loko.allocation import frontier
-from loko.control_traffic import HEARTBEAT, interference
-from loko.device import Device, Profile, load_device, load_profile, profile_text
+from loko.admission.packets import frame_server
+from loko.admission.port_queues import port_device
+from loko.admission.schemes import (
+    VARIANTS,
+    SchemeName,
+    SchemeVariant,
+    admission_of,
+    conditions_of,
+    variant_named,
+)
 from loko.document import PROFILES, InputError
-from loko.generic_switch import GenericSwitch
-from loko.lab import Lab, load_lab
-from loko.margin import GuaranteeKind, Margin, MarginLimit, margin
-from loko.packets import frame_server
-from loko.port_queues import port_device
-from loko.scenario import loko_scenario
-from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, conditions_of, variant_named
-from loko.service_curve import service_curve
-from loko.speed import fastest, slowed, slowest
+from loko.switch_model.allocation import frontier
+from loko.switch_model.control_traffic import HEARTBEAT, interference
+from loko.switch_model.device import Device, Profile, load_device, load_profile, profile_text
+from loko.switch_model.generic_switch import GenericSwitch
+from loko.switch_model.margin import GuaranteeKind, Margin, MarginLimit, margin
+from loko.switch_model.scenario import loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko.switch_model.speed import fastest, slowed, slowest
+from loko.topology.lab import Lab, load_lab
+from loko_testbed.simulation.worst_case.port_trial import transmit_and_judge
 
 MILLION = 1_000_000
 BOARD_SCHEMES = ("full-rate", "fifth-rate", "optimised", "packet-granular")

@@ -8,8 +8,8 @@ import switch_emulator
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control_traffic import COMPARED_ENTRIES, MessageType, message_ns
-from loko.controller.messages import (
+from loko.control.entries import padding_entries, switch_entries
+from loko.control.messages import (
     PROTOCOL,
     barrier_request,
     echo_request,
@@ -20,12 +20,12 @@ from loko.controller.messages import (
     session_segments,
     table_stats_request,
 )
-from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest, entry_of, segment
-from loko.device import load_profile
-from loko.entries import padding_entries, switch_entries
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.network import on_shortest_paths
+from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest, entry_of, segment
+from loko.switch_model.control_traffic import COMPARED_ENTRIES, MessageType, message_ns
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.topology.lab import load_lab
+from loko.topology.network import on_shortest_paths
 
 LAB = load_lab("two-switch")
 ZODIAC = load_profile("zodiac-fx")

@@ -13,16 +13,16 @@ from served_boards import CONDITIONS, FULL, LAB, OPTIONS, ServedBoards, flow
 from stores import ALL, unversioned
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from loko.device import Profile
 from loko.document import InputError
-from loko.lab import Lab, lab_of
-from loko.serve.breaks import ViolationCause
-from loko.serve.migration import Migration, MigrationResult, migration
-from loko.serve.outcome import Disposition, FlowState, Granted, NotStored, Refused, Released
-from loko.serve.promises import Grounds, digest
-from loko.serve.store_file import reading
-from loko.serve.views import flow_values, health_values
+from loko.service.breaks import ViolationCause
+from loko.service.migration import Migration, MigrationResult, migration
+from loko.service.outcome import Disposition, FlowState, Granted, NotStored, Refused, Released
+from loko.service.promises import Grounds, digest
+from loko.service.store_file import reading
+from loko.service.views import flow_values, health_values
+from loko.switch_model.device import Profile
+from loko.topology.lab import Lab, lab_of
+from loko_testbed.cli.main import app
 
 MS = 1_000_000
 

@@ -18,11 +18,19 @@ from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.controller.messages import barrier_request, features_request, hello
-from loko.device import load_profile
+from loko.control.messages import barrier_request, features_request, hello
 from loko.document import PROFILES
-from loko.scenario import TABLE_1_MATCHES, ActionType, Case, MatchType, OpenFlow, PriorityOrder, UsedEntry
-from loko.service_curve import capacity_frames, processing
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import (
+    TABLE_1_MATCHES,
+    ActionType,
+    Case,
+    MatchType,
+    OpenFlow,
+    PriorityOrder,
+    UsedEntry,
+)
+from loko.switch_model.service_curve import capacity_frames, processing
 
 OPENFLOW_1_0 = ofproto_protocol.ProtocolDesc(version=1)
 OPENFLOW_1_3 = ofproto_protocol.ProtocolDesc(version=4)

@@ -13,16 +13,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.live.interfaces import interface_name
-from evaluation.worst_case.commands import replay_twice
-from loko.device import load_device
 from loko.document import LABS, InputError
-from loko.lab import load_lab
-from loko.new_lab.containerlab import expand
-from loko.new_lab.imported import import_network
 from loko.notebook_api import plan
-from loko.schemas import SCHEMAS, schema_of
+from loko.switch_model.device import load_device
+from loko.topology.lab import load_lab
+from loko.topology.new_lab.containerlab import expand
+from loko.topology.new_lab.imported import import_network
+from loko.topology.schemas import SCHEMAS, schema_of
+from loko_testbed.cli.main import app
+from loko_testbed.cli.replay import replay_twice
+from loko_testbed.live.interfaces import interface_name
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>

@@ -14,24 +14,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.figure_types.allocation import allocation_of
-from evaluation.figure_types.experiments import experiments
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import ALLOCATION_RULES, OPTIMISED, allocate, frontier
-from loko.calculus import RateLatency, TokenBucket, backlog_bound_bytes
-from loko.control_traffic import MessageRate, MessageType, interference
-from loko.device import deterministic
+from loko.admission.optimised.filling import FluidNetwork, fill
+from loko.admission.optimised.search import SAMPLES, optimised_splits
+from loko.admission.optimised.streams import expected_requests, streams_of
+from loko.admission.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, variant_named
 from loko.document import LABS, InputError
-from loko.lab import Lab, lab_of, load_lab, ring_lab
-from loko.lab_allocation import Allocator, allocations_of
-from loko.mix import FlowKind, Mix, PathLength, TrafficPair, load_mix
-from loko.optimised.filling import FluidNetwork, fill
-from loko.optimised.search import SAMPLES, optimised_splits
-from loko.optimised.streams import expected_requests, streams_of
-from loko.ring import Ring
-from loko.scenario import EVALUATION, loko_scenario
-from loko.schemes import VARIANTS, SchemeName, SchemeVariant, admission_of, variant_named
+from loko.switch_model.allocation import ALLOCATION_RULES, OPTIMISED, allocate, frontier
+from loko.switch_model.calculus import RateLatency, TokenBucket, backlog_bound_bytes
+from loko.switch_model.control_traffic import MessageRate, MessageType, interference
+from loko.switch_model.device import deterministic
+from loko.switch_model.mix import FlowKind, Mix, PathLength, TrafficPair, load_mix
+from loko.switch_model.scenario import EVALUATION, loko_scenario
+from loko.topology.lab import Lab, lab_of, load_lab, ring_lab
+from loko.topology.lab_allocation import Allocator, allocations_of
+from loko.topology.ring import Ring
+from loko_testbed.cli.main import app
+from loko_testbed.reproduce.figure_types.allocation import allocation_of
+from loko_testbed.reproduce.figure_types.experiments import experiments
 
 LAB = load_lab("two-switch")
 RING = ring_lab(Ring(switches=3, hosts_per_switch=2))

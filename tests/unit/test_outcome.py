@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from sample_charts import LINES
 
-from evaluation.chart import Chart
-from evaluation.figure_types import figure_type_named, figure_type_names
-from evaluation.figure_types.experiments import experiments
-from evaluation.finding_checks import FindingFigure
-from evaluation.options import NoProgress, Options
-from evaluation.outcome import OneByOne, Outcome
-from evaluation.result import AxisLabel
 from loko.document import InputError
+from loko_testbed.reproduce.chart import Chart
+from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.finding_checks import FindingFigure
+from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.result import AxisLabel
+from loko_testbed.simulation.options import NoProgress, Options
 
 FIGURE = FindingFigure.model_validate(
     {

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from releases import SETTLED_NS, Seen, carry, conforming
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
-from loko.allocation import FULL_RATE
-from loko.control_traffic import MessageRate, MessageType
-from loko.controller.wire import AddEntry, BarrierRequest, DeleteEntry, entry_of, segment
-from loko.device import load_profile, profile_text
+from loko.admission.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
+from loko.admission.packets.staircase import Staircase
+from loko.control.entries import padding_entries
+from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, entry_of, segment
 from loko.document import InputError
-from loko.entries import padding_entries
-from loko.flow import Flow
-from loko.lab import Lab, load_lab, ring_lab
-from loko.lab_allocation import allocations_of
-from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
-from loko.packets.staircase import Staircase
-from loko.ring import Ring
-from loko.scenario import EVALUATION, Scenario, loko_scenario
-from loko.service_curve import capacity_frames
+from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.control_traffic import MessageRate, MessageType
+from loko.switch_model.device import load_profile, profile_text
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION, Scenario, loko_scenario
+from loko.switch_model.service_curve import capacity_frames
+from loko.topology.lab import Lab, load_lab, ring_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.ring import Ring
 
 ZODIAC = load_profile("zodiac-fx")
 RING = ring_lab(Ring(switches=5, hosts_per_switch=2))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.cli import COMMANDS
+from loko_testbed.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

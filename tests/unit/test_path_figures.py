@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.chart import LinePanel
-from evaluation.evaluate import evaluate
-from evaluation.figure_types.experiments import experiments, select
-from evaluation.options import Options
-from evaluation.progress import ProgressBar
+from loko_testbed.reproduce.chart import LinePanel
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types.experiments import experiments, select
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import ProgressBar
 
 
 @pytest.mark.parametrize("name", ["fivelive", "ringlive"])

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from evaluation.live.daemon import Daemon
-from evaluation.live.timeouts import scaled_timeout
-from evaluation.runner import RunError
+from loko_testbed.live.daemon import Daemon
+from loko_testbed.live.timeouts import scaled_timeout
+from loko_testbed.simulation.runner import RunError
 
 
 def test_a_limit_is_multiplied_by_what_the_environment_says(monkeypatch):

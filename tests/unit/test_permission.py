@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TRIAL = [sys.executable, "-m", "evaluation.live.permission"]
+TRIAL = [sys.executable, "-m", "loko_testbed.live.permission"]
 
 pytestmark = [
     pytest.mark.namespaces,

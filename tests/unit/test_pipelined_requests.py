@@ -8,8 +8,8 @@ from http_connection import connect, turns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.serve.connections import ConnectionPhase
-from loko.serve.guard import Receive, Scope, Send
+from loko.service.connections import ConnectionPhase
+from loko.service.guard import Receive, Scope, Send
 
 PLAIN = b"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n"
 REQUESTS = {

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app, main
-from evaluation.serving import _AdmissionOptions, _by_admission
 from loko.admission import Admitted
+from loko.admission.schemes import SchemeName
 from loko.document import LABS
-from loko.lab import load_lab
-from loko.requests import load_flows
-from loko.scenario import OpenFlow
-from loko.schemes import SchemeName
-from loko.serve.admitter import SchemeAdmitter
+from loko.service.admitter import SchemeAdmitter
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko.topology.requests import load_flows
+from loko_testbed.cli.main import app, main
+from loko_testbed.cli.serve import _AdmissionOptions, _by_admission
 
 FLOWS = LABS / "two-switch/flows.yml"
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import switch_emulator
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.runner import LOST
-from evaluation.virtual import VirtualRunner
-from loko.controller.messages import echo_request, session_segments
+from loko.control.messages import echo_request, session_segments
 from loko.document import LABS
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.virtual import VirtualRunner
 
 FIGURES = experiments()
 

@@ -7,9 +7,14 @@ from random import Random
 
 import pytest
 
-from evaluation.worst_case.port_trial import port_trial, transmit_and_judge
 from loko.admission import Admitted, Refusal
-from loko.calculus import (
+from loko.admission.port_queues import PortAdmission, unfit
+from loko.admission.port_queues.device import worst_room_bytes
+from loko.admission.schemes import SchemeName, default_scheme
+from loko.control.entries import Enqueue, path_entries
+from loko.document import PROFILES, InputError
+from loko.notebook_api import plan
+from loko.switch_model.calculus import (
     Arriving,
     PathStep,
     PortServer,
@@ -21,16 +26,11 @@ from loko.calculus import (
     delay_of_port_ns,
     leftover_service,
 )
-from loko.device import load_device
-from loko.document import PROFILES, InputError
-from loko.entries import Enqueue, path_entries
-from loko.flow import Flow
-from loko.lab import lab_of, load_lab
-from loko.notebook_api import plan
-from loko.port_queues import PortAdmission, unfit
-from loko.port_queues.device import worst_room_bytes
-from loko.scenario import loko_scenario
-from loko.schemes import SchemeName, default_scheme
+from loko.switch_model.device import load_device
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import lab_of, load_lab
+from loko_testbed.simulation.worst_case.port_trial import port_trial, transmit_and_judge
 
 GBIT = RateLatency(rate_bps=1e9, latency_ns=0.0)
 """Transmitting a byte takes 8 ns."""

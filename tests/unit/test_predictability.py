@@ -12,9 +12,10 @@ from markupsafe import escape
 from predictable_switches import mutated
 from typer.testing import CliRunner
 
-from evaluation.bench.commands import bench_app
-from evaluation.predictability import buffers, priority_queueing, processing_time, throughput
-from evaluation.predictability.campaign import (
+from loko.document import InputError
+from loko_testbed.cli.bench.procedures import bench_app
+from loko_testbed.measure.predictability import buffers, priority_queueing, processing_time, throughput
+from loko_testbed.measure.predictability.campaign import (
     CampaignSize,
     CampaignTask,
     measure,
@@ -22,9 +23,9 @@ from evaluation.predictability.campaign import (
     run_campaign,
     verdicts,
 )
-from evaluation.predictability.marks import Mark, thresholds
-from evaluation.predictability.processing_time import ScenarioTimes
-from evaluation.predictability.subject import (
+from loko_testbed.measure.predictability.marks import Mark, thresholds
+from loko_testbed.measure.predictability.processing_time import ScenarioTimes
+from loko_testbed.measure.predictability.subject import (
     FrameStream,
     Pace,
     StreamTimes,
@@ -33,9 +34,8 @@ from evaluation.predictability.subject import (
     switch_under_test,
     transmit,
 )
-from evaluation.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, variations
-from evaluation.runner import LOST
-from loko.document import InputError
+from loko_testbed.measure.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, variations
+from loko_testbed.simulation.runner import LOST
 
 SMALL = CampaignSize(
     packets=200,

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from predictable_switches import mutated
 
-from evaluation.cli import main
-from evaluation.predictability import flow_management
-from evaluation.predictability.campaign import QUICK, parts, run_campaign
-from evaluation.runner import RunError
 from loko.document import PROFILES
+from loko_testbed.cli.main import main
+from loko_testbed.measure.predictability import flow_management
+from loko_testbed.measure.predictability.campaign import QUICK, parts, run_campaign
+from loko_testbed.simulation.runner import RunError
 
 
 @pytest.fixture

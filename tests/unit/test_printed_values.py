@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation import facts
-from evaluation.figure_types.experiments import experiments
-from evaluation.result import Printed
+from loko_testbed.reproduce import facts
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.result import Printed
 
 FIGURES = experiments()
 

@@ -11,10 +11,17 @@ from pathlib import Path
 import pytest
 import switch_emulator
 
-from evaluation.live.boards import board_tables
-from evaluation.quirks import VARIABLE, check_quirks, from_environment, with_quirks, without, without_quirks
 from loko.document import InputError
-from loko.lab import Backend, load_lab
+from loko.topology.lab import Backend, load_lab
+from loko_testbed.live.boards import board_tables
+from loko_testbed.simulation.quirks import (
+    VARIABLE,
+    check_quirks,
+    from_environment,
+    with_quirks,
+    without,
+    without_quirks,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs/quirks.md").read_text()
 OFF = {"without": ["no-reassembly"]}

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star
-from evaluation.worst_case.changes import ignore_released
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
-from loko.allocation import PACKET_GRANULAR
-from loko.flow import Flow
-from loko.lab import Lab, ring_lab
-from loko.packets import PacketAdmission
-from loko.ring import Ring
-from loko.scenario import loko_scenario
-from loko.schemes import admission_of, variant_named
+from loko.admission.packets import PacketAdmission
+from loko.admission.schemes import admission_of, variant_named
+from loko.switch_model.allocation import PACKET_GRANULAR
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import Lab, ring_lab
+from loko.topology.ring import Ring
+from loko_testbed.simulation.worst_case.changes import ignore_released
 
 STAR = star()
 LABS = {"star": STAR, "ring": ring_lab(Ring(switches=3, hosts_per_switch=2))}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from loko.admission import Admission, Admitted
-from loko.allocation import JOINT, PACKET_GRANULAR
+from loko.admission.schemes import SchemeName, SchemeVariant, admission_of, variant_named
 from loko.document import InputError
-from loko.flow import DuplicateFlowError, Flow
-from loko.lab import load_lab
-from loko.scenario import loko_scenario
-from loko.schemes import SchemeName, SchemeVariant, admission_of, variant_named
+from loko.switch_model.allocation import JOINT, PACKET_GRANULAR
+from loko.switch_model.flow import DuplicateFlowError, Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import load_lab
 
 SCHEMES = ("full-rate", PACKET_GRANULAR, JOINT, "silo", SchemeName.PORTS.value)
 

@@ -1,7 +1,7 @@
 """The benchmark of the whole replay reports which figures take long."""
 
 from benchmarks.replay import by_figure
-from evaluation.runs import FigureRun
+from loko_testbed.reproduce.runs import FigureRun
 
 
 def run_of(figure: str, seconds: float, *others: str) -> FigureRun:

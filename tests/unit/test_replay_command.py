@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.worst_case.commands import replay_twice
-from loko.flow import Flow, dump_flows
-from loko.lab import load_lab
 from loko.notebook_api import plan
+from loko.switch_model.flow import Flow, dump_flows
+from loko.topology.lab import load_lab
+from loko_testbed.cli.main import app
+from loko_testbed.cli.replay import replay_twice
 
 FLOWS = [
     Flow("a", "H1", "H2", 1, 2, 2e6, 3060.0, 306),

@@ -12,15 +12,15 @@ from collections.abc import Callable
 import pytest
 import switch_emulator
 
-from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, FreeRunningBoard
-from loko.controller import wire, wire13
-from loko.controller.lab_access import access_list
-from loko.controller.port_links import PORTS_10, PORTS_13, PortsReply
-from loko.controller.relay import Listening
-from loko.controller.switchboard import Switchboard
-from loko.controller.wire import PortsRequest, WireReply
-from loko.lab import load_lab
-from loko.scenario import OpenFlow
+from loko.control import wire, wire13
+from loko.control.lab_access import access_list
+from loko.control.port_links import PORTS_10, PORTS_13, PortsReply
+from loko.control.relay import Listening
+from loko.control.switchboard import Switchboard
+from loko.control.wire import PortsRequest, WireReply
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko_testbed.live.emulation.boards import KEPT_SESSION, EmulatedBoard, FreeRunningBoard
 
 LAB = load_lab("two-switch")
 TIMEOUT_S = 60

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from loko.serve.shapes import FlowRequest, SlotRequest
+from loko.service.shapes import FlowRequest, SlotRequest
 
 ENDS = {"id": "f1", "source": "H1", "destination": "H3", "udp_source": 1, "udp_destination": 2}
 FLOW: dict[str, object] = {

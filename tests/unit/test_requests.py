@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import load_lab
-from loko.requests import Request, load_documents, load_flows, load_requests
+from loko.switch_model.flow import Flow
+from loko.topology.lab import load_lab
+from loko.topology.requests import Request, load_documents, load_flows, load_requests
 from loko.units import DataSize, frame_bytes, rate_bps, size, time_ns
+from loko_testbed.cli.main import app
 
 ENDS = {"source": "H1", "destination": "H3", "udp_source": 5000, "udp_destination": 6000}
 MEANT = Request(Flow("a", "H1", "H3", 5000, 6000, 700_000.0, 612.0, 306), 5e6)

@@ -11,16 +11,16 @@ from served_boards import FULL, KilledError, ServedBoards, flow
 from test_migration import two_ways, without
 
 from loko.admission import Refusal
-from loko.controller.dialect import LISTABLE
-from loko.controller.port_links import PortsReply
-from loko.flow import Flow
-from loko.network import Hop
-from loko.scenario import OpenFlow
-from loko.serve.admitter import AdmittedFlow
-from loko.serve.breaks import ViolationCause
-from loko.serve.flow_manager import _may_replace
-from loko.serve.outcome import Conflict, Disposition, FlowState, Granted, NotStored, Released
-from loko.serve.views import flow_values, health_values
+from loko.control.dialect import LISTABLE
+from loko.control.port_links import PortsReply
+from loko.service.admitter import AdmittedFlow
+from loko.service.breaks import ViolationCause
+from loko.service.flow_manager import _may_replace
+from loko.service.outcome import Conflict, Disposition, FlowState, Granted, NotStored, Released
+from loko.service.views import flow_values, health_values
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.network import Hop
 
 MS, S = 1_000_000, 1_000_000_000
 DIRECT, CUT = "s1:2-s2:3", ("s1", 2)

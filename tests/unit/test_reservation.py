@@ -12,9 +12,16 @@ from releases import carry
 from switch_emulator import Board
 
 from benchmarks.evidence.attacks import star
-from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admitted
-from loko.control_traffic import (
+from loko.admission.packets import PacketAdmission
+from loko.admission.schemes import admission_of, variant_named
+from loko.control.driver import OWN_MARK, Driver
+from loko.control.entries import padding_entries, switch_entries
+from loko.control.messages import session_segments
+from loko.control.notices import Diagnostic
+from loko.control.wire import entry_of
+from loko.document import InputError
+from loko.switch_model.control_traffic import (
     AS_PRINTED,
     HEARTBEAT,
     NO_MESSAGES,
@@ -26,19 +33,12 @@ from loko.control_traffic import (
     interference,
     silences_keepalive,
 )
-from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.messages import session_segments
-from loko.controller.notices import Diagnostic
-from loko.controller.wire import entry_of
-from loko.device import load_profile
-from loko.document import InputError
-from loko.entries import padding_entries, switch_entries
-from loko.flow import Flow
-from loko.mix import mix_of_equal
-from loko.network import on_shortest_paths
-from loko.packets import PacketAdmission
-from loko.scenario import EVALUATION
-from loko.schemes import admission_of, variant_named
+from loko.switch_model.device import load_profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.mix import mix_of_equal
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.network import on_shortest_paths
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED
 
 ZODIAC = load_profile("zodiac-fx")
 STAR = star()
@@ -92,7 +92,7 @@ def test_timers_alone_are_too_little_to_reserve(monkeypatch: pytest.MonkeyPatch)
     """Shows that the test above can fail."""
     nothing = TimeBucket(share=0.0, burst_ns=0.0)
     timers = Interference(messages=nothing, board=TIMERS)
-    monkeypatch.setattr("loko.packets.server.interference", lambda *_: timers)
+    monkeypatch.setattr("loko.admission.packets.server.interference", lambda *_: timers)
     assert worst(PacketAdmission(STAR, EVALUATION)) > 1
 
 

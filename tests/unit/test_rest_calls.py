@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from loko.serve.call_protocol import CallResponse, RestSettings, receive, send
-from loko.serve.event_streams import EncodedEvents
-from loko.serve.journal import LogFormat
-from loko.serve.manager_client import ManagerClient
-from loko.serve.rest_process import RestProcess
+from loko.service.call_protocol import CallResponse, RestSettings, receive, send
+from loko.service.event_streams import EncodedEvents
+from loko.service.journal import LogFormat
+from loko.service.manager_client import ManagerClient
+from loko.service.rest_process import RestProcess
 
 CALLS = 50
 SETTINGS = RestSettings(
@@ -224,7 +224,7 @@ def test_a_rest_process_that_hangs_as_it_starts_is_killed(monkeypatch: pytest.Mo
             return program
 
         monkeypatch.setattr("asyncio.create_subprocess_exec", started)
-        monkeypatch.setattr("loko.serve.rest_process.ALIVE_S", 0.001)
+        monkeypatch.setattr("loko.service.rest_process.ALIVE_S", 0.001)
         rest = rest_process()
         with ExitStack() as open_:
             rest._listening = open_.enter_context(socket.socket())

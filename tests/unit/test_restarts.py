@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from loko.controller.restarts import Backoff, Restarts
+from loko.control.restarts import Backoff, Restarts
 from loko.document import InputError
 
 

@@ -12,14 +12,14 @@ from types import MappingProxyType
 import pytest
 
 from loko.admission import Admitted, LokoAdmission, Refusal
-from loko.allocation import scheme_named
+from loko.admission.routing import MOST_PATHS, path_through, paths, route
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab, Link, load_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop
-from loko.routing import MOST_PATHS, path_through, paths, route
-from loko.scenario import loko_scenario
+from loko.switch_model.allocation import scheme_named
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import Endpoint, Lab, Link, load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop
 
 TWO = load_lab("two-switch")
 

@@ -10,24 +10,24 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from evaluation import cli
-from evaluation.evaluate import evaluate
-from evaluation.figure_types import figure_type_named
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.run_times.document import RunTimesFigure
-from evaluation.figure_types.run_times.timing import Find, ours, time_indexed, timed
-from evaluation.options import NoProgress, Options
-from evaluation.result import FigureResult
+from loko_testbed.cli import main as cli
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.run_times.document import RunTimesFigure
+from loko_testbed.reproduce.figure_types.run_times.timing import Find, ours, time_indexed, timed
+from loko_testbed.reproduce.result import FigureResult
+from loko_testbed.simulation.options import NoProgress, Options
 
 pytest.importorskip("networkx")
 
 from benchmarks import schedule
-from evaluation.figure_types.run_times import compute as run_times
-from evaluation.figure_types.run_times.compute import points_of
 from loko.schedule.packing import Paths
 from loko.schedule.problem import ScheduleSolution, SchedulingProblem
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Solve, TimeBudget
+from loko_testbed.reproduce.figure_types.run_times import compute as run_times
+from loko_testbed.reproduce.figure_types.run_times.compute import points_of
 
 NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
@@ -113,7 +113,9 @@ def test_what_was_stopped_has_no_run_time_and_is_named(
 
 
 def test_a_run_that_waits_for_the_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.figure_types.run_times.timing.time.process_time_ns", lambda: 0)
+    monkeypatch.setattr(
+        "loko_testbed.reproduce.figure_types.run_times.timing.time.process_time_ns", lambda: 0
+    )
     monkeypatch.setattr(run_times, "_LEAST_WAITING_S", 0.0)
     result = measured(small(), options(tmp_path))
     assert result.findings["most_waiting_percent"] == 100

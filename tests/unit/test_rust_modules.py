@@ -1,7 +1,7 @@
 """The modules of each Rust crate have no import cycle: each can be read and tested before its users.
 
-This holds at every level: for the modules side by side in any module, each with all that is inside it. A module
-and those inside it count as one.
+This holds at every level: for the modules side by side in any module, each with all that is inside it. A
+module and those inside it count as one.
 """
 
 from __future__ import annotations

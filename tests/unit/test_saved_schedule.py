@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from scheduling import clock
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.document import InputError
-from loko.lab import load_lab
 from loko.schedule.lab_schedule import SchedulingOptions, hops_of, lab_graph, path_of, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.saved_schedule import SavedSchedule, extend
@@ -21,6 +19,8 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
+from loko.topology.lab import load_lab
+from loko_testbed.cli.main import app
 
 LAB = load_lab("two-switch")
 RING = load_lab("labs/ring/five.yml")

@@ -11,18 +11,18 @@ import pytest
 from scheduling import clock
 from typer.testing import CliRunner
 
-import evaluation.schedule_check
 import loko.schedule
-from evaluation.cli import app
-from evaluation.schedule_check.arithmetic import refutations
-from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
-from evaluation.schedule_check.incremental import IncrementalCheck
-from evaluation.schedule_check.replay import replay
-from loko.lab import lab_of, load_lab
+import loko_testbed.reproduce.schedule_check
 from loko.schedule.lab_schedule import SchedulingOptions, schedule
 from loko.schedule.timed_flow import load_timed_flows
 from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
+from loko.topology.lab import lab_of, load_lab
+from loko_testbed.cli.main import app
+from loko_testbed.reproduce.schedule_check.arithmetic import refutations
+from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, WantedFlow
+from loko_testbed.reproduce.schedule_check.incremental import IncrementalCheck
+from loko_testbed.reproduce.schedule_check.replay import replay
 
 LAB = load_lab("two-switch")
 PAIRS = (("H1", "H3"), ("H2", "H4"), ("H4", "H2"), ("H3", "H4"))
@@ -354,9 +354,9 @@ def imports(package) -> set[str]:
 
 
 def test_checker_and_scheduler_share_no_code() -> None:
-    makers = ("loko.schedule", "loko.solvers", "evaluation.scheduling")
-    assert not [name for name in imports(evaluation.schedule_check) if name.startswith(makers)]
-    assert not [name for name in imports(loko.schedule) if name.startswith("evaluation")]
+    makers = ("loko.schedule", "loko.solvers", "loko_testbed.cli.schedule")
+    assert not [name for name in imports(loko_testbed.reproduce.schedule_check) if name.startswith(makers)]
+    assert not [name for name in imports(loko.schedule) if name.startswith("loko_testbed")]
 
 
 def test_the_command_says_what_it_found(files, values, tmp_path) -> None:

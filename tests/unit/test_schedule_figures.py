@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.runner import RunError
-from evaluation.schedule_check.graphs import GraphSchedule, graph_refutations
 from loko.document import InputError
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.schedule_check.graphs import GraphSchedule, graph_refutations
+from loko_testbed.simulation.runner import RunError
 
 pytest.importorskip("networkx")
 
-from evaluation.figure_types.run_times import timing
-from evaluation.figure_types.schedules import scenario as scenarios
-from evaluation.figure_types.schedules.compute import scenarios_of
-from evaluation.figure_types.schedules.document import Topology
-from evaluation.figure_types.schedules.scenario import ScheduleScenario, network, run_scenario
 from loko.schedule.packing import Paths, pack
 from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
+from loko_testbed.reproduce.figure_types.run_times import timing
+from loko_testbed.reproduce.figure_types.schedules import scenario as scenarios
+from loko_testbed.reproduce.figure_types.schedules.compute import scenarios_of
+from loko_testbed.reproduce.figure_types.schedules.document import Topology
+from loko_testbed.reproduce.figure_types.schedules.scenario import ScheduleScenario, network, run_scenario
 
 FIGURE = experiments()["tssdn/fig4c"]
 

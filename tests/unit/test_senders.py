@@ -9,27 +9,27 @@ import numpy as np
 import pytest
 import switch_emulator
 
-from evaluation.figure import lab_of
-from evaluation.figure_types.allocation import allocation_of
-from evaluation.figure_types.deployment.admission import deploy
-from evaluation.figure_types.deployment.compute import FIGURE_TYPE
-from evaluation.figure_types.deployment.document import Deployment
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.paths.admission import admit_paths
-from evaluation.figure_types.paths.document import PathsFigure
-from evaluation.figure_types.sweep.compute import plan_of
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.figure_types.versions.compute import admitted_senders
-from evaluation.figure_types.versions.document import Versions
-from evaluation.flow_figure import SendingFigure, refuse_unsupported_senders
-from evaluation.options import NoProgress, Options
-from evaluation.runner import LOST
-from evaluation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
-from evaluation.traffic import RandomBursts, Sender
-from evaluation.virtual import VirtualRunner
 from loko.document import InputError
-from loko.scenario import OpenFlow
+from loko.switch_model.scenario import OpenFlow
+from loko_testbed.reproduce.figure import lab_of
+from loko_testbed.reproduce.figure_types.allocation import allocation_of
+from loko_testbed.reproduce.figure_types.deployment.admission import deploy
+from loko_testbed.reproduce.figure_types.deployment.compute import FIGURE_TYPE
+from loko_testbed.reproduce.figure_types.deployment.document import Deployment
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.paths.admission import admit_paths
+from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
+from loko_testbed.reproduce.figure_types.sweep.compute import plan_of
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.versions.compute import admitted_senders
+from loko_testbed.reproduce.figure_types.versions.document import Versions
+from loko_testbed.reproduce.flow_figure import SendingFigure, refuse_unsupported_senders
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
+from loko_testbed.simulation.traffic import RandomBursts, Sender
+from loko_testbed.simulation.virtual import VirtualRunner
 
 FIGURES = experiments()
 SENDING = [figure for figure in FIGURES.values() if isinstance(figure, SendingFigure)]

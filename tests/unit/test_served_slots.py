@@ -12,18 +12,18 @@ import pytest
 from scheduling import served_schedule
 from served_boards import LAB, OPTIONS, ServedBoards, ServedSlots, flow, renamed, timed
 
-from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.incremental import IncrementalCheck
 from loko.document import InputError
-from loko.lab import load_lab
-from loko.scenario import OpenFlow
 from loko.schedule.incremental_lab_schedule import IncrementalLabSchedule, NoFreeSlot
 from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
-from loko.serve.outcome import Delete, Granted, Refused, Released, SendSlot
-from loko.serve.slots import ServedSchedule, SlotAdmitter, SlottedFlow, load_served
-from loko.serve.store import Store
+from loko.service.outcome import Delete, Granted, Refused, Released, SendSlot
+from loko.service.slots import ServedSchedule, SlotAdmitter, SlottedFlow, load_served
+from loko.service.store import Store
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.schedule_check.document import ScheduleDocument
+from loko_testbed.reproduce.schedule_check.incremental import IncrementalCheck
 
 F1, F2 = flow(1), flow(2, "H4", "H2")
 
@@ -230,7 +230,7 @@ def test_a_slot_that_cannot_be_replayed_is_not_given(
         raise ValueError("no such board")
 
     with monkeypatch.context() as mutated:
-        mutated.setattr("evaluation.schedule_check.replay.lab_network", no_such_board)
+        mutated.setattr("loko_testbed.reproduce.schedule_check.replay.lab_network", no_such_board)
         with pytest.raises(InputError, match="the emulator does not accept the schedule: no such board"):
             one_more()
     assert isinstance(one_more(), SlottedFlow), "nothing of it was left"

@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from loko.controller.rate_limited_logger import MOST_EXAMPLES, PAUSE_S, RateLimitedLogger
-from loko.serve.journal import EQUAL_LINES, REQUEST, CountedLines, JsonLines, TextLines, fields, request_id
+from loko.control.rate_limited_logger import MOST_EXAMPLES, PAUSE_S, RateLimitedLogger
+from loko.service.journal import EQUAL_LINES, REQUEST, CountedLines, JsonLines, TextLines, fields, request_id
 
 
 class Clock:

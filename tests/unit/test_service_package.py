@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 import yaml
 
-from evaluation.cli import load
+from loko_testbed.cli.main import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = ROOT / "setup" / "service"

@@ -10,15 +10,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.runner import LOST, RunRecords
-from evaluation.traffic import Releases, Sender, flow_of
-from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError
-from loko.flow import Flow
-from loko.lab import Endpoint, load_lab
-from loko.network import RoutedFlow, shortest_path
 from loko.notebook_api import plan
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Endpoint, load_lab
+from loko.topology.network import RoutedFlow, shortest_path
+from loko_testbed.cli.main import app
+from loko_testbed.simulation.runner import LOST, RunRecords
+from loko_testbed.simulation.traffic import Releases, Sender, flow_of
+from loko_testbed.simulation.virtual import VirtualRunner
 
 FILE = LABS / "two-switch/server.yml"
 SOURCE = FILE.read_text()

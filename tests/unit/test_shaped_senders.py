@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.bench.live.shaped_senders import CASES, SenderMeasurement, train_length
+from loko_testbed.measure.bench.live.shaped_senders import CASES, SenderMeasurement, train_length
 
 FRAME_NS = 450_000.0
 

@@ -10,16 +10,16 @@ from types import MappingProxyType
 
 import pytest
 
-from loko import network
 from loko.admission import AdmittedFlows, BarePath, LokoAdmission, admitted_flows
-from loko.allocation import FULL_RATE
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import Endpoint, Lab, Link, load_lab, ring_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, ShortestPaths, longest_path, shortest_path
-from loko.ring import Ring
-from loko.scenario import EVALUATION
+from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import EVALUATION
+from loko.topology import network
+from loko.topology.lab import Endpoint, Lab, Link, load_lab, ring_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, ShortestPaths, longest_path, shortest_path
+from loko.topology.ring import Ring
 
 TWO = load_lab("two-switch")
 

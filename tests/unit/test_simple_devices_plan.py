@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from loko.entries import EVALUATION_ENTRIES, default_entries, switch_entries
-from loko.lab import Lab, load_lab
+from loko.control.entries import EVALUATION_ENTRIES, default_entries, switch_entries
 from loko.notebook_api import plan
-from loko.scenario import UNKNOWN
+from loko.switch_model.scenario import UNKNOWN
+from loko.topology.lab import Lab, load_lab
+from loko_testbed.cli.main import app
 
 RING = 5
 DEVICE = """\

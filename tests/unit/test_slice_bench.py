@@ -14,17 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.figure_types.slices import policed_port
-from evaluation.figure_types.slices.policed_port import Policer
-from evaluation.figure_types.slices.release import PacketTimes, Release
-from evaluation.slice_bench import measurements
-from evaluation.slice_bench.command import measured_rows
-from evaluation.slice_bench.devices import open_device
-from evaluation.slice_bench.document import FOLDER, CountedBytes, VirtualSwitch, load_sliced_switch
-from evaluation.slice_bench.judgement import SliceRow, SliceVerdict, rows
 from loko.document import LABS
-from loko.slices.document import TrtcmPort, TrtcmQueue, load_slices
+from loko.slicing.document import TrtcmPort, TrtcmQueue, load_slices
+from loko_testbed.cli.bench.slices import measured_rows
+from loko_testbed.cli.main import app
+from loko_testbed.measure.slices import measurements, policed_port
+from loko_testbed.measure.slices.devices import open_device
+from loko_testbed.measure.slices.document import FOLDER, CountedBytes, VirtualSwitch, load_sliced_switch
+from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict, rows
+from loko_testbed.measure.slices.policed_port import Policer
+from loko_testbed.measure.slices.release import PacketTimes, Release
 
 HTB: dict[str, Any] = {
     "scheduler": "htb",
@@ -216,8 +215,8 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
     def none(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr("evaluation.slice_bench.devices.transmit", none)
-    monkeypatch.setattr("evaluation.slice_bench.devices.transfer", none)
+    monkeypatch.setattr("loko_testbed.measure.slices.devices.transmit", none)
+    monkeypatch.setattr("loko_testbed.measure.slices.devices.transfer", none)
     assert measured_rows("policer-of-one-packet", tmp_path, seed=1) == first
     with pytest.raises(AssertionError):
         measured_rows("policer-of-one-packet", tmp_path, seed=2)

@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.slices import compute as slices
-from evaluation.figure_types.slices.compute import compute
-from evaluation.figure_types.slices.document import Segmentation, SegmentedMessage, Slices
-from evaluation.figure_types.slices.groups import (
+from loko.document import LABS
+from loko.slicing.document import HtbPort, HtbQueue, Port, load_slices
+from loko_testbed.live import datapaths
+from loko_testbed.measure.slices.groups import (
     gap_seen_ns,
     group_lengths,
     longest_gap_ns,
     max_pause_ns,
     step_lengths,
 )
-from evaluation.figure_types.slices.htb_port import difference
-from evaluation.figure_types.slices.port import transmit_live
-from evaluation.figure_types.slices.release import PacketTimes, Release
-from evaluation.live import datapaths
-from evaluation.options import NoProgress, Options
-from evaluation.outcome import Outcome
-from evaluation.runner import LOST, RunError
-from loko.document import LABS
-from loko.slices.document import HtbPort, HtbQueue, Port, load_slices
+from loko_testbed.measure.slices.htb_port import difference
+from loko_testbed.measure.slices.port import transmit_live
+from loko_testbed.measure.slices.release import PacketTimes, Release
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.slices import compute as slices
+from loko_testbed.reproduce.figure_types.slices.compute import compute
+from loko_testbed.reproduce.figure_types.slices.document import Segmentation, SegmentedMessage, Slices
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import LOST, RunError
 
 
 def replay(figure: Slices, folder: Path) -> Outcome:

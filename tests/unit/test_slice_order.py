@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
-from evaluation.figure_types.slices.port import SENDERS, SliceTrial, transmit
-from evaluation.figure_types.slices.release import Release
 from loko.document import InputError
-from loko.slices.document import HtbDequeue, HtbPort, Port, load_slices
-from loko.slices.lengths import Protocol, payload
-from loko.slices.order import SliceMessage, TransferPlan, transfer_plans
+from loko.slicing.document import HtbDequeue, HtbPort, Port, load_slices
+from loko.slicing.lengths import Protocol, payload
+from loko.slicing.order import SliceMessage, TransferPlan, transfer_plans
+from loko_testbed.cli.main import app
+from loko_testbed.measure.slices.port import SENDERS, SliceTrial, transmit
+from loko_testbed.measure.slices.release import Release
 
 PACKET = payload(Protocol.UDP, 1518)
 DATA, COMMAND = SliceMessage("data", 15 * PACKET), SliceMessage("command", 5 * PACKET)

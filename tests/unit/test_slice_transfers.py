@@ -9,26 +9,26 @@ import pytest
 import switch_emulator
 from pydantic import ValidationError
 
-from evaluation.claims import judge
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.slice_transfers import real_time
-from evaluation.figure_types.slice_transfers.compute import compute, equation_1_ms
-from evaluation.figure_types.slice_transfers.document import SliceTransfers
-from evaluation.figure_types.slice_transfers.transfers import measure_transfer, port_with
-from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.port import TransferResult, transfer_of
-from evaluation.figure_types.slices.release import PacketTimes
-from evaluation.figure_types.slices.segment_tap import Segments, join
-from evaluation.live import datapaths
-from evaluation.options import NoProgress, Options
-from evaluation.outcome import Outcome
-from evaluation.runner import LOST, RunError
-from evaluation.traffic import Sender, Tcp, flow_of
-from evaluation.virtual import VirtualRunner
-from loko.frame import segment_of
-from loko.lab import load_lab
-from loko.network import RoutedFlow, shortest_path
-from loko.slices.document import HtbPort, TrtcmPort
+from loko.slicing.document import HtbPort, TrtcmPort
+from loko.topology.frame import segment_of
+from loko.topology.lab import load_lab
+from loko.topology.network import RoutedFlow, shortest_path
+from loko_testbed.live import datapaths
+from loko_testbed.measure.slices import tcp_port
+from loko_testbed.measure.slices.port import TransferResult, transfer_of
+from loko_testbed.measure.slices.release import PacketTimes
+from loko_testbed.measure.slices.segment_tap import Segments, join
+from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.slice_transfers import real_time
+from loko_testbed.reproduce.figure_types.slice_transfers.compute import compute, equation_1_ms
+from loko_testbed.reproduce.figure_types.slice_transfers.document import SliceTransfers
+from loko_testbed.reproduce.figure_types.slice_transfers.transfers import measure_transfer, port_with
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.simulation.traffic import Sender, Tcp, flow_of
+from loko_testbed.simulation.virtual import VirtualRunner
 
 
 def figure(name: str, rates_mbps: list[int], seconds: float) -> SliceTransfers:

@@ -10,14 +10,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.document import InputError
-from loko.slices.bound import NoSliceBound, SliceBound, delay_bound
-from loko.slices.document import HtbPort, HtbQueue, TrtcmPort, load_slices
-from loko.slices.goodput import counted_bps, goodput_bps
-from loko.slices.latency import MeanLatency, effective_rate, mean_latency
-from loko.slices.lengths import Protocol, Scheduler, counted, payload
-from loko.slices.settings import scheduler_settings
+from loko.slicing.bound import NoSliceBound, SliceBound, delay_bound
+from loko.slicing.document import HtbPort, HtbQueue, TrtcmPort, load_slices
+from loko.slicing.goodput import counted_bps, goodput_bps
+from loko.slicing.latency import MeanLatency, effective_rate, mean_latency
+from loko.slicing.lengths import Protocol, Scheduler, counted, payload
+from loko.slicing.settings import scheduler_settings
+from loko_testbed.cli.main import app
 
 HTB: dict[str, Any] = {
     "scheduler": "htb",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.doctor.facts import Requirement
-from evaluation.runner import LOST, HostReport, RunRecords
-from evaluation.smoke import WITHOUT_BOARDS, combinations, judge, senders
-from loko.entries import EVALUATION_ENTRIES
-from loko.lab import Backend
-from loko.planning import plan, scenario_of
-from loko.schemes import admission_of, variant_named
+from loko.admission.planning import plan, scenario_of
+from loko.admission.schemes import admission_of, variant_named
+from loko.control.entries import EVALUATION_ENTRIES
+from loko.topology.lab import Backend
+from loko_testbed.cli.smoke import WITHOUT_BOARDS, combinations, judge, senders
+from loko_testbed.live.doctor.facts import Requirement
+from loko_testbed.simulation.runner import LOST, HostReport, RunRecords
 
 EVERY = list(combinations(WITHOUT_BOARDS))
 

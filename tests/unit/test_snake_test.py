@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 from served_boards import ServedBoards
 
-from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.admission import LokoAdmission, Refusal
-from loko.allocation import scheme_named
-from loko.baselines import Baseline, Epsilon, baseline_admission
-from loko.device import profile_text
+from loko.admission.baselines import Baseline, Epsilon, baseline_admission
+from loko.admission.packets import PacketAdmission
+from loko.admission.routing import path_through, paths
+from loko.control.entries import match_of, switch_entries
 from loko.document import InputError
-from loko.entries import match_of, switch_entries
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import Lab
-from loko.lab import lab_of as lab_of_values
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, RoutedFlow, visits
-from loko.packets import PacketAdmission
-from loko.routing import path_through, paths
-from loko.scenario import MatchType, OpenFlow, Scenario, loko_scenario
-from loko.serve.outcome import Granted, Released
-from loko.snake_test import snake_path, snake_test_lab
+from loko.service.outcome import Granted, Released
+from loko.switch_model.allocation import scheme_named
+from loko.switch_model.device import profile_text
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import MatchType, OpenFlow, Scenario, loko_scenario
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab
+from loko.topology.lab import lab_of as lab_of_values
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, RoutedFlow, visits
+from loko.topology.snake_test import snake_path, snake_test_lab
+from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
 
 PORTS = {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
 BOARD = snake_test_lab("zodiac-fx", 4, PORTS)

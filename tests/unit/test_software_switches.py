@@ -14,8 +14,11 @@ import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.software_switches import ports
-from evaluation.bench.software_switches.named_switches import (
+from loko.control.messages import flow_mod
+from loko_testbed.instruments.packet_tap import TappedFrame
+from loko_testbed.live import datapaths, state
+from loko_testbed.measure.bench.software_switches import ports
+from loko_testbed.measure.bench.software_switches.named_switches import (
     NAMES,
     PACE,
     QUICK_SIZE,
@@ -23,17 +26,14 @@ from evaluation.bench.software_switches.named_switches import (
     open_switch,
     outline,
 )
-from evaluation.bench.software_switches.tc_table import TcMatch, by_flower, by_u32, deletes_all
-from evaluation.instruments.packet_tap import TappedFrame
-from evaluation.live import datapaths, state
-from evaluation.predictability import campaign, host, priority_queueing
-from evaluation.predictability.marks import DimensionVerdict, Mark, thresholds
-from evaluation.predictability.numbered_entries import MATCHES
-from evaluation.predictability.priority_queueing import Excesses
-from evaluation.predictability.subject import LOST, FrameStream, StreamTimes
-from evaluation.predictability.table_iii import frame, like_entry
-from evaluation.runner import RunError, Stall
-from loko.controller.messages import flow_mod
+from loko_testbed.measure.bench.software_switches.tc_table import TcMatch, by_flower, by_u32, deletes_all
+from loko_testbed.measure.predictability import campaign, host, priority_queueing
+from loko_testbed.measure.predictability.marks import DimensionVerdict, Mark, thresholds
+from loko_testbed.measure.predictability.numbered_entries import MATCHES
+from loko_testbed.measure.predictability.priority_queueing import Excesses
+from loko_testbed.measure.predictability.subject import LOST, FrameStream, StreamTimes
+from loko_testbed.measure.predictability.table_iii import frame, like_entry
+from loko_testbed.simulation.runner import RunError, Stall
 
 
 def words(match: str, *, flower: bool = False) -> str | None:

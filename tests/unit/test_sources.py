@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from scheduling import clock
 
-from evaluation.live.slot_source import refuse_slots
-from evaluation.runner import RunError
-from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 from loko.document import InputError
-from loko.frame import frame_of
-from loko.lab import load_lab
 from loko.schedule.lab_schedule import LabSchedule, SchedulingOptions, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.sources import slots_file, write_sources
 from loko.schedule.timed_flow import TimedFlow
 from loko.solvers import Solver, solver_named
+from loko.topology.frame import frame_of
+from loko.topology.lab import load_lab
+from loko_testbed.live.slot_source import refuse_slots
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.simulation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 
 LAB = load_lab("two-switch")
 MS = 1_000_000

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.fidelity import expected
-from evaluation.live import stand_in
-from evaluation.live.mininet_link import LinkLimit, rates_mbps
-from evaluation.live.shaping import TbfParameters
-from evaluation.live.stand_in import Names, SharedQueue, port_commands, queue_commands
-from evaluation.live.timed_stand_in import DelayTerms, HeldSwitch, inner
-from evaluation.runner import RunError
-from loko.device import load_profile
 from loko.document import InputError
-from loko.scenario import EVALUATION, ActionType, loko_scenario
-from loko.service_curve import service_curve
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import EVALUATION, ActionType, loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko_testbed.live import stand_in
+from loko_testbed.live.mininet_link import LinkLimit, rates_mbps
+from loko_testbed.live.shaping import TbfParameters
+from loko_testbed.live.stand_in import Names, SharedQueue, port_commands, queue_commands
+from loko_testbed.live.timed_stand_in import DelayTerms, HeldSwitch, inner
+from loko_testbed.simulation.runner import RunError
 
 PROFILE = load_profile("zodiac-fx")
 QUEUE = SharedQueue.of(PROFILE, EVALUATION)

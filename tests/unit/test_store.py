@@ -16,13 +16,13 @@ from served_lab import LOKO
 from stores import ALL, full, killed, opened, stored, unversioned
 from typer.testing import CliRunner
 
-from evaluation.cli import app
 from loko.document import LABS, InputError
-from loko.serve import store_file, store_reading, store_schema
-from loko.serve.outcome import FlowState, Insert
-from loko.serve.store import StoreError
-from loko.serve.store_file import reading
+from loko.service import store_file, store_reading, store_schema
+from loko.service.outcome import FlowState, Insert
+from loko.service.store import StoreError
+from loko.service.store_file import reading
 from loko.user_error import EnvironmentFaultError
+from loko_testbed.cli.main import app
 
 
 def run(*words: str | Path) -> str:

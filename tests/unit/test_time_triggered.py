@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.time_triggered.compute import live_findings, not_judged
-from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
-from evaluation.figure_types.time_triggered.trial import NEVER, SlotFrameTimes, SlotTrial, cross_of, hosts_of
-from evaluation.figure_types.time_triggered.veths import transmit_live
-from evaluation.figure_types.time_triggered.virtual import transmit
-from evaluation.runner import RunError, Stall
-from evaluation.traffic import RandomBursts, Releases, Sender, flow_of
-from evaluation.virtual import add_sender, lab_network
+from loko.control.entries import flow_entry
 from loko.document import LABS
-from loko.entries import flow_entry
-from loko.lab import load_lab
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.time_triggered.compute import live_findings, not_judged
+from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
+from loko_testbed.reproduce.figure_types.time_triggered.trial import (
+    NEVER,
+    SlotFrameTimes,
+    SlotTrial,
+    cross_of,
+    hosts_of,
+)
+from loko_testbed.reproduce.figure_types.time_triggered.veths import transmit_live
+from loko_testbed.reproduce.figure_types.time_triggered.virtual import transmit
+from loko_testbed.simulation.runner import RunError, Stall
+from loko_testbed.simulation.traffic import RandomBursts, Releases, Sender, flow_of
+from loko_testbed.simulation.virtual import add_sender, lab_network
 
 LAB = load_lab("tssdn")
 TABLE3 = experiments()["tssdn/table3"]

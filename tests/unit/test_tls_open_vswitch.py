@@ -12,11 +12,11 @@ import pytest
 from driver_and_board import MARK, V1_0
 from test_tls_switches import Authority, carry_out, wait_for
 
-from evaluation.live.datapaths import Datapath
-from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
-from loko.controller.dialect import OPEN_VSWITCH
-from loko.controller.driver import Driver
-from loko.controller.notices import Diagnostic
+from loko.control.dialect import OPEN_VSWITCH
+from loko.control.driver import Driver
+from loko.control.notices import Diagnostic
+from loko_testbed.live.datapaths import Datapath
+from loko_testbed.live.openvswitch import SCHEMA, OpenVSwitch
 
 DUMMY = Datapath(kind="dummy", options=("--enable-dummy",))
 """A datapath without interfaces: needs neither root nor a namespace."""

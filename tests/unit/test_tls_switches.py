@@ -15,14 +15,14 @@ import pytest
 from scripted_board import ScriptedBoard
 
 from benchmarks.one_board import BUILD
-from loko.controller.access import AccessList, SwitchAccess
-from loko.controller.relay import Listening, interpreter
-from loko.controller.switchboard import Switchboard
-from loko.controller.tls_files import TlsFiles
-from loko.controller.wire import BarrierReply, BarrierRequest, WireReply
+from loko.control.access import AccessList, SwitchAccess
+from loko.control.relay import Listening, interpreter
+from loko.control.switchboard import Switchboard
+from loko.control.tls_files import TlsFiles
+from loko.control.wire import BarrierReply, BarrierRequest, WireReply
 from loko.document import InputError
-from loko.scenario import OpenFlow
-from loko.serve.program import read_tls
+from loko.service.program import read_tls
+from loko.switch_model.scenario import OpenFlow
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 TIMEOUT_S = 120

@@ -23,28 +23,28 @@ from filled_boards import (
 )
 from pydantic import ValidationError
 
-from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import prepare
-from evaluation.virtual import SEQUENCE_OFFSET
 from loko.admission import Admission, Admitted, Refusal
-from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
-from loko.baselines import Epsilon, QJump
-from loko.control_traffic import AS_PRINTED, interference
-from loko.controller.messages import session_segments
-from loko.device import Profile, deterministic, load_device, load_profile, profile_text
+from loko.admission.baselines import Epsilon, QJump
+from loko.admission.packets import PacketAdmission, frame_server
+from loko.admission.planning import plan
+from loko.admission.port_queues.device import port_device
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of, variant_named
+from loko.control.entries import switch_entries
+from loko.control.messages import session_segments
 from loko.document import PROFILES, InputError
-from loko.entries import switch_entries
-from loko.frame import frame_of
-from loko.lab import Lab, load_lab
-from loko.packets import PacketAdmission, frame_server
-from loko.planning import plan
-from loko.port_queues.device import port_device
-from loko.quantity import Count
-from loko.scenario import EVALUATION, loko_scenario
-from loko.schemes import VARIANTS, SchemeName, admission_of, variant_named
-from loko.service_curve import service_curve
-from loko.tolerance import Tolerance
+from loko.switch_model.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
+from loko.switch_model.control_traffic import AS_PRINTED, interference
+from loko.switch_model.device import Profile, deterministic, load_device, load_profile, profile_text
+from loko.switch_model.quantity import Count
+from loko.switch_model.scenario import EVALUATION, loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko.switch_model.tolerance import Tolerance
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab, load_lab
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.sweep.setting import prepare
+from loko_testbed.simulation.virtual import SEQUENCE_OFFSET
 
 EXACT = LAB.as_printed()
 ZODIAC = load_profile("zodiac-fx")
@@ -241,7 +241,7 @@ def test_a_promise_contains_the_cable(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Nothing else is reserved: the board sends no echo request while these frames pass.
     """
-    monkeypatch.setattr("loko.control_traffic.silences_keepalive", lambda _: True)
+    monkeypatch.setattr("loko.switch_model.control_traffic.silences_keepalive", lambda _: True)
     cable_ns = ZODIAC.tolerance.cable_ns.value
     told, untold = alone(with_cables_of(cable_ns)), alone(with_cables_of(0))
     assert told.guarantee_ns == untold.guarantee_ns + cable_ns

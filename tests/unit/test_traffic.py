@@ -11,13 +11,15 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from evaluation import traffic
-from evaluation.live.runner import LiveRunner
-from evaluation.options import NoProgress, Options
-from evaluation.replay.campaign import replay
-from evaluation.replay.point import Point
-from evaluation.runner import RunError, RunRecords
-from evaluation.traffic import (
+from loko.topology.lab import load_lab
+from loko.topology.network import RoutedFlow, shortest_path
+from loko_testbed.live.runner import LiveRunner
+from loko_testbed.reproduce.replay.campaign import replay
+from loko_testbed.reproduce.replay.point import Point
+from loko_testbed.simulation import traffic
+from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.runner import RunError, RunRecords
+from loko_testbed.simulation.traffic import (
     IN_WORDS,
     Bucket,
     Greedy,
@@ -28,9 +30,7 @@ from evaluation.traffic import (
     TimeTriggered,
     flow_of,
 )
-from evaluation.virtual import VirtualRunner
-from loko.lab import load_lab
-from loko.network import RoutedFlow, shortest_path
+from loko_testbed.simulation.virtual import VirtualRunner
 
 LAB = load_lab("two-switch")
 FRAME_BYTES = 306
@@ -129,7 +129,7 @@ def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:
     assert len(described) == len(ways)
 
 
-def test_the_vocabulary_imports_nothing_of_the_evaluation() -> None:
+def test_the_vocabulary_imports_nothing_of_the_testbed() -> None:
     tree = ast.parse(Path(traffic.__file__).read_text(encoding="utf-8"))
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [name for name in modules if name.startswith("evaluation")]
+    assert not [name for name in modules if name.startswith("loko_testbed")]

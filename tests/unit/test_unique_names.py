@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PYTHON = ("controller/loko", "evaluation")
+PYTHON = ("controller/loko", "testbed/loko_testbed")
 RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)", re.MULTILINE)
 RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod ", re.MULTILINE)
 

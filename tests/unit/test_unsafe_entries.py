@@ -14,14 +14,10 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.controller import messages, messages13, wire, wire13
-from loko.controller.dialect import DIALECTS
-from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.unsafe_entries import refuse_unsafe_entries
-from loko.controller.versions import CODECS
-from loko.controller.wire import SEGMENT_BYTES
-from loko.document import InputError
-from loko.entries import (
+from loko.control import messages, messages13, wire, wire13
+from loko.control.dialect import DIALECTS
+from loko.control.driver import OWN_MARK, Driver
+from loko.control.entries import (
     UNTAGGED,
     Enqueue,
     Fields,
@@ -31,8 +27,12 @@ from loko.entries import (
     PushVlan,
     SetVlan,
 )
-from loko.lab import Backend, load_lab
-from loko.scenario import OpenFlow
+from loko.control.unsafe_entries import refuse_unsafe_entries
+from loko.control.versions import CODECS
+from loko.control.wire import SEGMENT_BYTES
+from loko.document import InputError
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import Backend, load_lab
 
 BOARD = load_lab("two-switch").switches["s1"]
 V1_0, V1_3 = OpenFlow.V1_0, OpenFlow.V1_3

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from sample_charts import BOXES, chart_result
 
-from evaluation.chart import Chart
-from evaluation.claims import check_reference, judge, kind_of
-from evaluation.facts import fact
-from evaluation.figure import Figure
-from evaluation.figure_types.attack.compute import compute
-from evaluation.figure_types.attack.document import AttackFigure, SearchBudget
-from evaluation.figure_types.experiments import experiments
-from evaluation.finding_checks import FindingFigure
-from evaluation.guarantees import guarantee
-from evaluation.options import NoProgress, Options
-from evaluation.report import render
-from evaluation.result import (
+from loko.document import InputError
+from loko_testbed.reproduce.chart import Chart
+from loko_testbed.reproduce.claims import check_reference, judge, kind_of
+from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types.attack.compute import compute
+from loko_testbed.reproduce.figure_types.attack.document import AttackFigure, SearchBudget
+from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.finding_checks import FindingFigure
+from loko_testbed.reproduce.guarantees import guarantee
+from loko_testbed.reproduce.report import render
+from loko_testbed.reproduce.result import (
     ClaimKind,
     ClaimResult,
     DelayQuantiles,
@@ -28,8 +28,8 @@ from evaluation.result import (
     GuaranteeResult,
     PointResult,
 )
-from evaluation.verdicts import ClaimCount, counted_with, counts, counts_of_all
-from loko.document import InputError
+from loko_testbed.reproduce.verdicts import ClaimCount, counted_with, counts, counts_of_all
+from loko_testbed.simulation.options import NoProgress, Options
 
 FIGURES = experiments()
 CIRCULAR = {

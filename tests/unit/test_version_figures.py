@@ -6,17 +6,17 @@ from pathlib import Path
 
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from evaluation.evaluate import evaluate
-from evaluation.figure_types.experiments import experiments, select
-from evaluation.options import Options
-from evaluation.progress import ProgressBar
-from evaluation.virtual import lab_network
-from loko.controller.messages13 import PROTOCOL, session_segments
-from loko.device import load_profile
-from loko.entries import switch_entries
-from loko.lab import load_lab
-from loko.scenario import OpenFlow, loko_scenario
-from loko.service_curve import service_curve
+from loko.control.entries import switch_entries
+from loko.control.messages13 import PROTOCOL, session_segments
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko.topology.lab import load_lab
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types.experiments import experiments, select
+from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.virtual import lab_network
+from loko_testbed.tasks.progress import ProgressBar
 
 
 def test_tables_are_installed_in_either_version() -> None:

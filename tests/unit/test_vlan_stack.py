@@ -13,22 +13,11 @@ import switch_emulator
 import typer
 from typer.testing import CliRunner
 
-from evaluation.virtual import lab_network
 from loko.admission import Admitted, Refusal
-from loko.allocation import scheme_named
-from loko.commands.plan import plan as plan_command
-from loko.controller import messages
-from loko.controller.unsafe_entries import refuse_unsafe_entries
-from loko.device import Profile
-from loko.document import InputError
-from loko.entries import UNTAGGED, Fields, FlowEntry, Output
-from loko.flow import Flow
-from loko.frame import frame_of
-from loko.lab import Lab, load_lab
-from loko.lab_allocation import allocations_of
-from loko.network import Hop, longest_path, shortest_path
-from loko.scenario import OpenFlow
-from loko.vlan_stack import (
+from loko.control import messages
+from loko.control.entries import UNTAGGED, Fields, FlowEntry, Output
+from loko.control.unsafe_entries import refuse_unsafe_entries
+from loko.control.vlan_stack import (
     StackAdmission,
     stack_entries,
     stack_of,
@@ -36,6 +25,17 @@ from loko.vlan_stack import (
     tagged_flow,
     tagged_frame,
 )
+from loko.document import InputError
+from loko.switch_model.allocation import scheme_named
+from loko.switch_model.device import Profile
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.frame import frame_of
+from loko.topology.lab import Lab, load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko.topology.network import Hop, longest_path, shortest_path
+from loko_testbed.cli.plan import plan as plan_command
+from loko_testbed.simulation.virtual import lab_network
 
 LAB = load_lab("two-switch")
 RING = load_lab("ring")

@@ -11,21 +11,21 @@ from random import Random
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app, main
-from evaluation.worst_case.port_frames import whole_path_trial
-from evaluation.worst_case.port_trial import port_trial
 from loko.admission import Admitted, Refusal
-from loko.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
-from loko.calculus.whole_path import whole_path_ns
+from loko.admission.planning import plan
+from loko.admission.port_queues import whole_paths
+from loko.admission.port_queues.whole_paths import WholePathAdmission
+from loko.admission.schemes import VARIANTS, admission_of
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import lab_of
-from loko.planning import plan
-from loko.port_queues import whole_paths
-from loko.port_queues.whole_paths import WholePathAdmission
-from loko.scenario import loko_scenario
-from loko.schemes import VARIANTS, admission_of
 from loko.solvers.linear import LinearProgram
+from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
+from loko.switch_model.calculus.whole_path import whole_path_ns
+from loko.switch_model.flow import Flow
+from loko.switch_model.scenario import loko_scenario
+from loko.topology.lab import lab_of
+from loko_testbed.cli.main import app, main
+from loko_testbed.simulation.worst_case.port_frames import whole_path_trial
+from loko_testbed.simulation.worst_case.port_trial import port_trial
 
 FRAME_BYTES = 1518
 

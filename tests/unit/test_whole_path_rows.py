@@ -10,15 +10,22 @@ import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from evaluation.worst_case.port_frames import (
+from loko.switch_model.calculus import PortServer, TotalFlow
+from loko.switch_model.calculus.whole_path import (
+    _FlowGroup,
+    _load,
+    _PathLoad,
+    _PathProgram,
+    _QueuePosition,
+    _stretches,
+)
+from loko_testbed.simulation.worst_case.port_frames import (
     FrameFlow,
     ServerVisit,
     find_bounds,
     random_network,
     simulate_visits,
 )
-from loko.calculus import PortServer, TotalFlow
-from loko.calculus.whole_path import _FlowGroup, _load, _PathLoad, _PathProgram, _QueuePosition, _stretches
 
 Queue = Sequence[ServerVisit]
 _ROUNDING = 1e-6

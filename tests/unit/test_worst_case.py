@@ -12,12 +12,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star, succeeded
-from evaluation.worst_case.admitted_set import AdmittedSet
-from evaluation.worst_case.changes import ChangePlan, ignore_released, random_history
-from evaluation.worst_case.conformance import excess_bytes
-from evaluation.worst_case.delivery import judge_delivery, random_burst_senders, timed_senders, transmit
-from evaluation.worst_case.random_cases import random_case
-from evaluation.worst_case.release import (
+from loko.admission.schemes import variant_named
+from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.scenario import EVALUATION
+from loko.topology.lab import load_lab
+from loko.topology.lab_allocation import allocations_of
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.changes import ChangePlan, ignore_released, random_history
+from loko_testbed.simulation.worst_case.conformance import excess_bytes
+from loko_testbed.simulation.worst_case.delivery import (
+    judge_delivery,
+    random_burst_senders,
+    timed_senders,
+    transmit,
+)
+from loko_testbed.simulation.worst_case.random_cases import random_case
+from loko_testbed.simulation.worst_case.release import (
     LEAD_NS,
     aimed_pattern,
     release_instants,
@@ -25,14 +35,9 @@ from evaluation.worst_case.release import (
     sustained_pattern,
     vary,
 )
-from evaluation.worst_case.schemes import GUARANTEED, fill
-from evaluation.worst_case.search import random_search, search_worst_case
-from evaluation.worst_case.trial import narrow_down, run_trial
-from loko.allocation import FULL_RATE
-from loko.lab import load_lab
-from loko.lab_allocation import allocations_of
-from loko.scenario import EVALUATION
-from loko.schemes import variant_named
+from loko_testbed.simulation.worst_case.schemes import GUARANTEED, fill
+from loko_testbed.simulation.worst_case.search import random_search, search_worst_case
+from loko_testbed.simulation.worst_case.trial import narrow_down, run_trial
 
 PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
 SEEDS = st.integers(0, 10**9)
@@ -194,14 +199,14 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
 @given(seed=SEEDS)
 def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluation.worst_case.trial.WAYS", ("changes",))
+        patch.setattr("loko_testbed.simulation.worst_case.trial.WAYS", ("changes",))
         outcome = run_trial(seed, packets=10_000)
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
 def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random histories expose it, too, within the first few trials."""
-    monkeypatch.setattr("evaluation.worst_case.trial.WAYS", ("changes",))
+    monkeypatch.setattr("loko_testbed.simulation.worst_case.trial.WAYS", ("changes",))
     begin = ChangePlan.__init__
     monkeypatch.setattr(
         ChangePlan, "__init__", lambda self, admission: begin(self, ignore_released(admission))

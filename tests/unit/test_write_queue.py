@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from loko.serve.disk import NOTES_S, RETRY_S, STALL_TIMEOUT_S, WriteQueue
-from loko.serve.outcome import Delete, Event, LoggedEvent, Write
+from loko.service.disk import NOTES_S, RETRY_S, STALL_TIMEOUT_S, WriteQueue
+from loko.service.outcome import Delete, Event, LoggedEvent, Write
 
 QUIET = Event(kind="note", name="x", text="x")
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import TableCase, flow_mods, loading_s
-from evaluation.bench.device import MISSING, BenchDevice
-from evaluation.bench.part import Combinations, MeasurementPart, MeasurementSize, Procedure, counts
-from evaluation.instruments.numbered_frame import frame
-from loko.scenario import ActionType, MatchType
+from loko.switch_model.scenario import ActionType, MatchType
+from loko_testbed.instruments.numbered_frame import frame
+from loko_testbed.measure.bench.cases import TableCase, flow_mods, loading_s
+from loko_testbed.measure.bench.device import MISSING, BenchDevice
+from loko_testbed.measure.bench.part import Combinations, MeasurementPart, MeasurementSize, Procedure, counts
 
 ENTRIES: Final = (1, 128)
 SIZES: Final = (64, 1516)

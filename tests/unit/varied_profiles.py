@@ -1,4 +1,4 @@
-"""Copies of profiles with other numbers, written independently of `loko.speed`."""
+"""Copies of profiles with other numbers, written independently of `loko.switch_model.speed`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import tomlkit
 
-from loko.device import Device, load_device
 from loko.document import PROFILES
+from loko.switch_model.device import Device, load_device
 
 Change = Callable[[str, Mapping[str, Any]], float]
 """Returns the new value of a number, by the names of the sections that lead to it and as it is written."""

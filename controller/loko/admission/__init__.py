@@ -8,7 +8,7 @@ from loko.admission.answer import Admitted, HopTerm, Refusal, Suggestion
 from loko.admission.scheme import Admission, ResourceDemand, ResourceShare, Usage
 from loko.admission.suggestion import Ask, Check, suggest_more_entries, suggest_on_path, suggest_smaller
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
-from loko.conditions import Condition, SchemeConditions, StatedCondition, Terms
+from loko.topology.conditions import Condition, SchemeConditions, StatedCondition, Terms
 
 __all__ = [
     "ROUNDING",

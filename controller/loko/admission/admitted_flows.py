@@ -8,9 +8,9 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
-from loko.flow import DuplicateFlowError, FiveTuple, Flow
-from loko.lab import Lab
-from loko.network import Hop, ShortestPaths, visits
+from loko.switch_model.flow import DuplicateFlowError, FiveTuple, Flow
+from loko.topology.lab import Lab
+from loko.topology.network import Hop, ShortestPaths, visits
 
 
 class PreparedPath(Protocol):

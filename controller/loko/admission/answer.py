@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loko.calculus import TokenBucket
-from loko.flow import Flow
-from loko.network import Hop
+from loko.switch_model.calculus import TokenBucket
+from loko.switch_model.flow import Flow
+from loko.topology.network import Hop
 from loko.units import EXACT, readable
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
-from loko.conditions import SchemeConditions
-from loko.flow import Flow
-from loko.margin import LimitTest
-from loko.network import Hop
+from loko.switch_model.flow import Flow
+from loko.switch_model.margin import LimitTest
+from loko.topology.conditions import SchemeConditions
+from loko.topology.network import Hop
 
 
 class ResourceShare(NamedTuple):
@@ -139,7 +139,7 @@ class Admission(Protocol):
         """
 
     def falls_if_slower(self) -> LimitTest | None:
-        """Return what tells which promise to the flows of now falls if switches are slower (`loko.margin`).
+        """Return the test of which promise falls if switches are slower (`loko.switch_model.margin`).
 
         None if nothing is promised, or while released flows still count.
         """

@@ -12,8 +12,8 @@ from typing import Final
 
 from loko.admission.answer import Admitted, Refusal, Suggestion
 from loko.document import InputError
-from loko.flow import Flow
-from loko.network import Hop
+from loko.switch_model.flow import Flow
+from loko.topology.network import Hop
 
 Ask = Callable[[Flow], Admitted | Refusal]
 """Decides on a request, on whatever path; admits nothing."""

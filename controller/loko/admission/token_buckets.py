@@ -17,17 +17,17 @@ from loko.admission.answer import Admitted, Refusal, Suggestion
 from loko.admission.residual_backlog import AdmissionClock, ResidualBacklog, wait_advice
 from loko.admission.scheme import ResourceDemand, ResourceShare, Usage
 from loko.admission.suggestion import suggest_more_entries, suggest_on_path
-from loko.allocation import Allocation
-from loko.calculus import NOTHING, TokenBucket, time_ns
-from loko.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
 from loko.document import InputError
-from loko.flow import Flow
-from loko.lab import Lab
-from loko.lab_allocation import SplitsOf
 from loko.lazy_mapping import LazyMapping
-from loko.margin import GuaranteeKind, LimitTest, MarginLimit
-from loko.network import Hop
-from loko.scenario import Unknown
+from loko.switch_model.allocation import Allocation
+from loko.switch_model.calculus import NOTHING, TokenBucket, time_ns
+from loko.switch_model.flow import Flow
+from loko.switch_model.margin import GuaranteeKind, LimitTest, MarginLimit
+from loko.switch_model.scenario import Unknown
+from loko.topology.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
+from loko.topology.lab import Lab
+from loko.topology.lab_allocation import SplitsOf
+from loko.topology.network import Hop
 from loko.units import BITS_NS_PER_BYTE_S
 
 ROUNDING: Final = 1e-9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loko.conditions import Condition, of_one_server
+from loko.topology.conditions import Condition, of_one_server
 
 HOSTS_KEEP_SLOTS: Final = Condition(
     id="hosts-keep-slots",

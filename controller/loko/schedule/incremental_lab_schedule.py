@@ -13,10 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from loko.document import InputError
-from loko.flow import DuplicateFlowError, FiveTuple
-from loko.lab import Lab
-from loko.network import Hop
-from loko.scenario import OpenFlow
 from loko.schedule.graph import Path
 from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.lab_schedule import (
@@ -36,6 +32,10 @@ from loko.schedule.problem import Assignment, SchedulingScheme, SlotDemand
 from loko.schedule.saved_schedule import SavedSchedule
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import crossing_times, slot_ns
+from loko.switch_model.flow import DuplicateFlowError, FiveTuple
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import Lab
+from loko.topology.network import Hop
 from loko.units import NS_PER_US
 
 

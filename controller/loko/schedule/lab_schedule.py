@@ -8,14 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from loko.allocation import Frontier
-from loko.control_traffic import driver_traffic
+from loko.control.entries import EVALUATION_ENTRIES, FlowEntry, path_entries
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, path_entries
-from loko.lab import Lab
-from loko.lab_allocation import Allocator
-from loko.network import Hop, RoutedFlow, refuse_ends
-from loko.scenario import OpenFlow, loko_scenario
 from loko.schedule.graph import DirectedLink, Graph, Path
 from loko.schedule.packing import Paths, pack, solve_time_indexed
 from loko.schedule.problem import (
@@ -38,6 +32,12 @@ from loko.schedule.timing import (
     switches_with_small_buffers,
 )
 from loko.solvers.program import Solve, TimeBudget
+from loko.switch_model.allocation import Frontier
+from loko.switch_model.control_traffic import driver_traffic
+from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.topology.lab import Lab
+from loko.topology.lab_allocation import Allocator
+from loko.topology.network import Hop, RoutedFlow, refuse_ends
 
 _INSIDE: Final = " (inside)"
 """After the name of a switch: where its frames are once its CPU has handled them. No name has a space."""

@@ -15,9 +15,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from loko.document import InputError, read
-from loko.lab import Lab
-from loko.network import Hop
-from loko.scenario import OpenFlow
 from loko.schedule.graph import Graph, Path
 from loko.schedule.incremental import IncrementalSchedule
 from loko.schedule.lab_schedule import (
@@ -45,6 +42,9 @@ from loko.schedule.problem import (
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import CycleTiming, Exclusive, crossing_times, slot_ns
 from loko.solvers.program import Solve, TimeBudget
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import Lab
+from loko.topology.network import Hop
 from loko.units import NS_PER_US
 
 _ANEW: Final = "schedule anew, without --keep"

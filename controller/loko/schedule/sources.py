@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from loko.document import InputError
-from loko.frame import Addressed, frame_of
-from loko.lab import Lab
 from loko.schedule.lab_schedule import LabSchedule
+from loko.topology.frame import Addressed, frame_of
+from loko.topology.lab import Lab
 
 _WRITTEN: Final = "# Written by loko: "
 """How such a file begins."""

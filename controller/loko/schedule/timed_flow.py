@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loko.document import InputError
-from loko.flow import Flow
-from loko.requests import RequestDocument, load_documents
+from loko.switch_model.flow import Flow
+from loko.topology.requests import RequestDocument, load_documents
 
 
 class TimedFlow(NamedTuple):
@@ -50,7 +50,7 @@ class TimedFlow(NamedTuple):
 
 
 def load_timed_flows(path: str | Path) -> tuple[TimedFlow, ...]:
-    """Read a list as `loko.requests` does. Raises `InputError`: a line for each error."""
+    """Read a list as `loko.topology.requests` does. Raises `InputError`: a line for each error."""
     return timed_flows_of(load_documents(path), str(path))
 
 

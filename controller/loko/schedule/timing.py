@@ -1,8 +1,9 @@
 """How long a slot is, and when a host sends (TSSDN, section 3.1 and algorithm 1).
 
 A slot is as long as the slowest frame of it can take to the other end of the longest path, so the frames of
-two slots never meet. How long that is comes from the model of the lab's switches (`loko.service_curve`),
-which forward for all their ports with one CPU: frames of one slot share no cable, but they may share a CPU.
+two slots never meet. How long that is comes from the model of the lab's switches
+(`loko.switch_model.service_curve`), which forward for all their ports with one CPU: frames of one slot share
+no cable, but they may share a CPU.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from loko.allocation import Frontier
-from loko.device import deterministic
-from loko.lab import Lab
+from loko.switch_model.allocation import Frontier
+from loko.switch_model.device import deterministic
+from loko.topology.lab import Lab
 
 GUARD_NS: Final = 2_000
 """How far a host may be off its slot: section 4 says that more than 1 to 2 us make a schedule useless."""

@@ -1,0 +1,674 @@
+"""Admission for switches with a queue for each priority and port: each port keeps a delay target.
+
+A flow fits if, with it, bounds exist for all ports of the network that are not above their targets, and no
+queue holds more than its worst room. Its guarantee is the sum of the targets on its path, so it holds
+whatever is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import ClassVar, Final, NamedTuple
+
+from loko.admission import (
+    Admitted,
+    AdmittedFlows,
+    BarePath,
+    Refusal,
+    ResourceDemand,
+    ResourceShare,
+    SchemeConditions,
+    Suggestion,
+    Usage,
+    suggest_more_entries,
+    suggest_on_path,
+)
+from loko.admission.port_queues.conditions import CONDITIONS
+from loko.admission.port_queues.device import (
+    BESIDE_BYTES,
+    PREAMBLE_BYTES,
+    PortDevice,
+    port_device,
+    table_entries,
+)
+from loko.admission.residual_backlog import AdmissionClock, wait_advice
+from loko.document import InputError
+from loko.lazy_mapping import LazyMapping
+from loko.switch_model.calculus import (
+    PathStep,
+    PortServer,
+    RateLatency,
+    TokenBucket,
+    TotalFlow,
+    UnsettledError,
+    longest_busy_ns,
+)
+from loko.switch_model.flow import Flow
+from loko.switch_model.margin import GuaranteeKind, LimitTest, MarginLimit
+from loko.switch_model.scenario import Scenario, Unknown
+from loko.topology.lab import Lab
+from loko.topology.network import Hop
+
+_MOST_USED: Final = 0.999
+"""The part of a port's rate that flows may take: so every busy period ends."""
+_MOST_CHANGES: Final = 200
+"""Changes of the bounds that an advice to wait looks ahead."""
+
+
+class _CountedFlow(NamedTuple):
+    """A flow as its servers see it."""
+
+    flow_id: str
+    path: tuple[Hop, ...]
+    steps: tuple[PathStep, ...]
+    bucket: TokenBucket
+    """With preamble and gap."""
+    cables_ns: float
+    """The time on the cables of its path together, beside that at its servers."""
+
+
+class _DrainingFlow(NamedTuple):
+    """A released flow that still counts."""
+
+    counted: _CountedFlow
+    sent_ns: int
+    """When its last frame was sent at the latest."""
+
+
+class _PortState:
+    """The flows that count, the bounds that hold for them, and what time changes in both."""
+
+    def __init__(self, servers: Mapping[str, PortServer]) -> None:
+        self.network = TotalFlow(servers)
+        self.flows: dict[str, _CountedFlow] = {}
+        self.leavers: list[_DrainingFlow] = []
+        self.is_above = False
+        """Whether the bounds are above the least ones, because of flows that have left."""
+        self.since_ns = 0
+        """From when on the present bounds hold for all that is in the network."""
+        self.is_within = True
+        """Whether all bounds and backlogs are known to be within their limits. Then a request is checked only
+        where it changes something: removals and time only lower them."""
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether released flows still matter."""
+        return self.is_above or bool(self.leavers)
+
+    def copy(self) -> _PortState:
+        """Return books that can change on their own, to look ahead."""
+        books = _PortState(self.network.servers)
+        for counted in [*self.flows.values(), *(draining.counted for draining in self.leavers)]:
+            books.network.add(counted.steps, counted.bucket)
+        books.network.bounds = dict(self.network.bounds)
+        books.flows, books.leavers = dict(self.flows), list(self.leavers)
+        books.is_above, books.since_ns = self.is_above, self.since_ns
+        books.is_within = self.is_within
+        return books
+
+    def next_ns(self) -> int:
+        """Return when time next changes something. Only if it holds a backlog of something."""
+        ways_ns = self._ways_ns()
+        return min(
+            [*(self._forgotten_ns(draining, ways_ns) for draining in self.leavers), *self._lowered_ns()]
+        )
+
+    def settle(self, now_ns: int) -> None:
+        """Let time pass: forget flows that have left, and lower bounds that are too high."""
+        while self._forget(now_ns) or self._lower(now_ns):
+            pass
+
+    def _forget(self, now_ns: int) -> bool:
+        """Forget released flows that count nowhere any more. Return whether there were any."""
+        ways_ns = self._ways_ns()
+        forgotten = [
+            (at_ns, draining)
+            for draining in self.leavers
+            if (at_ns := self._forgotten_ns(draining, ways_ns)) <= now_ns
+        ]
+        for at_ns, draining in forgotten:
+            self.leavers.remove(draining)
+            self.network.remove(draining.counted.steps, draining.counted.bucket)
+            self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
+        return bool(forgotten)
+
+    def _lower(self, now_ns: int) -> bool:
+        """Lower the bounds by one step, if they are too high and long enough in force. Return whether so."""
+        if not self.is_above:
+            return False
+        lower = self.network.once_more()
+        if lower == self.network.bounds:
+            self.is_above = False
+        elif (at_ns := next(self._lowered_ns())) <= now_ns:
+            self.network.bounds, self.since_ns = lower, at_ns
+            return True
+        return False
+
+    def _ways_ns(self) -> Mapping[str, float]:
+        """Return, by server, the longest way to its queue and busy period there together."""
+        servers = self.network.servers
+        return LazyMapping(lambda name: servers[name].before_ns + self.network.busy_ns(name))
+
+    def _clear_ns(self, counted: _CountedFlow, ways_ns: Mapping[str, float]) -> float:
+        """Return the time after which a frame is not in the network, nor in a busy period that goes on.
+
+        At each server it has passed those before within their bounds. It leaves within the bound, and the
+        busy period that serves it had begun when it came to the queue.
+        """
+        passed_ns, clear_ns = counted.cables_ns, 0.0
+        for step in counted.steps:
+            bound_ns = self.network.bounds[step.server]
+            clear_ns = max(clear_ns, passed_ns + max(bound_ns, ways_ns[step.server]))
+            passed_ns += bound_ns
+        return clear_ns
+
+    def _forgotten_ns(self, draining: _DrainingFlow, ways_ns: Mapping[str, float]) -> int:
+        """Return from when on a released flow counts nowhere, by the bounds in force: no others matter."""
+        return AdmissionClock.after(draining.sent_ns, self._clear_ns(draining.counted, ways_ns))
+
+    def _lowered_ns(self) -> Iterator[int]:
+        """Yield when the next lower bounds hold: all earlier frames are gone, and no other waits for one."""
+        if self.is_above:
+            ways_ns = self._ways_ns()
+            counted = [*self.flows.values(), *(draining.counted for draining in self.leavers)]
+            clear_ns = max((self._clear_ns(flow, ways_ns) for flow in counted), default=0.0)
+            yield AdmissionClock.after(self.since_ns, clear_ns)
+
+
+class PortAdmission:
+    """Admission by bounds for every port; see `loko.admission.Admission`."""
+
+    conditions: ClassVar[SchemeConditions] = CONDITIONS
+
+    def __init__(
+        self,
+        lab: Lab,
+        scenario: Scenario,
+        *,
+        target_ns: float | Mapping[str, float] | None = None,
+        padding: int | None = None,
+    ) -> None:
+        """Start empty. `target_ns` is the target of each port, or has that of each switch's ports, by name.
+
+        Without, it is what the room in the buffer allows.
+        Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
+        """
+        self._sizes = LazyMapping(self._sizes_at)
+        self._register = AdmittedFlows(
+            lab,
+            BarePath.prepare,
+            single_visits="of ports, each counts a flow once; take another path",
+        )
+        self._lab = lab
+        self._scenario = scenario
+        self._clock = AdmissionClock()
+        self._devices = {name: _device(lab, name, scenario.at(name).frame_bytes) for name in lab.switches}
+        self._most_entries = {
+            name: _most_entries(device, name, scenario, padding or 0)
+            for name, device in self._devices.items()
+        }
+        servers = {_host(name): self._sender(name) for name in lab.hosts}
+        self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
+        for name, device in self._devices.items():
+            asked_ns = target_ns.get(name) if isinstance(target_ns, Mapping) else target_ns
+            target = _target_ns(device, name, scenario.at(name).frame_bytes[-1], asked_ns)
+            for port, _ in lab.neighbours(name):
+                servers[_server(name, port)] = device.server
+                self._targets[_server(name, port)] = target
+        self._servers = servers
+        self._books = _PortState(servers)
+        self._entries: Counter[str] = Counter()
+        self._padding = padding or 0
+        self._held_ns = 0
+        """Until then nothing is admitted: what came before a restart may wait."""
+
+    @property
+    def scheme(self) -> str:
+        """Name of the scheme."""
+        return "ports"
+
+    @property
+    def admitted(self) -> Mapping[str, Admitted]:
+        """The accepted flows by id, in order of admission."""
+        return self._register.admitted
+
+    @property
+    def bounds_ns(self) -> Mapping[str, int]:
+        """The bound of each port in use, as `switch:port`, with the flows of now: at most its target."""
+        self._settle()
+        return {name: bound for name, bound in self._books.network.bounds.items() if ":" in name}
+
+    def as_bound_now(self, flow_id: str) -> Admitted:
+        """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
+        admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
+        delays_ns = tuple(
+            bounds[_server(hop.switch, hop.output_port)]
+            + self._cable_ns(hop.switch)
+            + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
+            for place, hop in enumerate(admitted.path)
+        )
+        return admitted._replace(delays_ns=delays_ns)
+
+    def backlog_bytes(self, switch: str, port: int) -> float:
+        """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
+        self._settle()
+        return self._books.network.backlog_bytes(_server(switch, port))
+
+    def room_bytes(self, switch: str) -> float:
+        """Return what the highest queue of a port holds at least, in the same bytes."""
+        return self._devices[switch].room_bytes
+
+    def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Return what `request` would answer, without admitting anything."""
+        answer, _, _ = self._decide(flow, path)
+        return answer
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
+        answer, counted, bounds = self._decide(flow, path)
+        if isinstance(answer, Admitted):
+            books = self._books
+            self._register.add(answer)
+            books.network.add(counted.steps, counted.bucket)
+            books.network.bounds = bounds
+            books.flows[flow.id] = counted
+            books.since_ns = max(books.since_ns, self._clock.now_ns)
+            books.is_within = True
+            self._entries.update(hop.switch for hop in counted.path)
+        return answer
+
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. Released flows count less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Release a flow that has sent until now, or until `sent_until_ns`. Raises `InputError`."""
+        self._clock.advance(now_ns)
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        self._settle()
+        self._register.remove(flow_id)
+        books = self._books
+        counted = books.flows.pop(flow_id)
+        books.leavers.append(_DrainingFlow(counted, sent_ns))
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
+        self._settle()
+        self._register.remove(flow_id)
+        books = self._books
+        counted = books.flows.pop(flow_id)
+        books.network.remove(counted.steps, counted.bucket)
+        self._entries.subtract(hop.switch for hop in counted.path)
+        books.is_above = True
+
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports."""
+        renamed = self._register.rename(flow_id, flow)
+        flows = self._books.flows
+        flows[flow.id] = flows.pop(flow_id)._replace(flow_id=flow.id)
+        return renamed
+
+    def release_all(self) -> None:
+        """Begin anew, as if no flow had ever sent."""
+        self._register.clear()
+        self._books = _PortState(self._servers)
+        self._entries.clear()
+        self._held_ns = 0
+
+    def drain_time_ns(self, flow_id: str) -> int:
+        """Return the time from a flow's last frame until none is on its way, whatever is admitted meanwhile.
+
+        Bounds may rise up to the targets. At its host's cable a frame does not wait for later ones.
+        """
+        counted = self._books.flows[flow_id]
+        cable, *ports = counted.steps
+        passage_ns = self._books.network.bounds[cable.server] + sum(
+            self._targets[port.server] for port in ports
+        )
+        return AdmissionClock.after(0, counted.cables_ns + passage_ns)
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
+        ports = (_server(hop.switch, hop.output_port) for hop in admitted.path)
+        return (_host(admitted.flow.source), *ports)
+
+    def residual_backlog(self, server: str) -> float | None:
+        """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
+        self._settle()
+        books = self._books
+        return float(books.network.bounds.get(server, 0)) if books.has_backlog or self._is_held else None
+
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over stored residual backlogs by server, as if no time had passed since.
+
+        The bounds of ports were at most the targets, and at a host's cable released flows add at most the
+        stored bound. So bounds begin there or above, and fall as after a release.
+        """
+        self._clock.advance(now_ns)
+        if unknown := backlogs.keys() - self._servers.keys():
+            raise KeyError(min(unknown))
+        if not backlogs:
+            return
+        books, network = self._books, self._books.network
+        start = {
+            name: max(math.ceil(target), bound)
+            if math.isfinite(target)
+            else bound + math.ceil(backlogs.get(name, 0.0))
+            for name, bound in network.bounds.items()
+            for target in [self._targets[name]]
+        }
+        try:
+            network.bounds = network.settle(start, start=start)
+        except UnsettledError:
+            raise ValueError(
+                "the residual backlogs of released flows have no bound beside the flows that stay"
+            ) from None
+        books.is_above, books.is_within = True, False
+        # Frames of the flow that left may wait at any port.
+        busy_ns = max(
+            longest_busy_ns(
+                network.arriving(name, network.bounds),
+                network.service(name, network.bounds),
+                delay_ns=network.bounds.get(name, self._finite_target_ns(name)),
+            )
+            for name in self._servers
+        )
+        self._held_ns = books.since_ns = AdmissionClock.after(self._clock.now_ns, busy_ns)
+
+    def usage(self, switch: str) -> Usage:
+        """Return what is used of each port that flows leave by, and of the table."""
+        self._settle()
+        network, shares = self._books.network, []
+        for port, _ in self._lab.neighbours(switch):
+            name = _server(switch, port)
+            if not network.has_flows(name):
+                continue
+            allowed_bps = self._allowed_bps(name)
+            shares += [
+                ResourceShare(f"rate of port {port}", network.used_bps(name), allowed_bps, "bit/s"),
+                ResourceShare(
+                    f"delay of port {port}", float(network.bounds[name]), self._targets[name], "ns"
+                ),
+                ResourceShare(
+                    f"burst of port {port}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"
+                ),
+            ]
+        entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
+        return Usage(shares=(*shares, entries), delay_ns=self._delay_ns(switch))
+
+    def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
+        """See `Admission.demands`. Flows that exceed no capacity need not fit: delays and bursts decide."""
+        wire = _on_wire(admitted.flow)
+        for hop in admitted.path:
+            name = _server(hop.switch, hop.output_port)
+            yield ResourceDemand(
+                hop.switch, f"rate of port {hop.output_port}", wire.rate_bps, self._allowed_bps(name)
+            )
+            yield ResourceDemand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
+
+    def falls_if_slower(self) -> LimitTest | None:
+        """See `Admission.falls_if_slower`."""
+        self._settle()
+        flows = tuple(self.admitted.values())
+        return None if not flows or self._books.has_backlog or self._is_held else partial(self._fall, flows)
+
+    def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> MarginLimit | None:
+        """Return what falls if every switch is slower but must keep its targets."""
+        lab = self._lab.slowed(slower_ppm)
+        targets = {
+            name: self._targets[_server(name, port)]
+            for name in lab.switches
+            for port, _ in lab.neighbours(name)[:1]
+        }
+        try:
+            slower = PortAdmission(lab, self._scenario, target_ns=targets, padding=self._padding)
+        except InputError:  # some target is less than a lone frame takes
+            return MarginLimit(flows[0].path[0].switch, GuaranteeKind.LATENESS)
+        for admitted in flows:
+            answer = slower.request(admitted.flow, admitted.path)
+            if isinstance(answer, Refusal):
+                is_late = answer.quantity.startswith("delay")
+                return MarginLimit(answer.switch, GuaranteeKind.LATENESS if is_late else GuaranteeKind.LOSS)
+        return None
+
+    # How requests are decided.
+
+    def _sizes_at(self, switch: str) -> Sequence[int]:
+        scenario = self._scenario.at(switch)
+        sizes = scenario.frame_bytes
+        return range(sizes[0], sizes[-1] + 1) if isinstance(scenario.packet_sizes_bytes, Unknown) else sizes
+
+    def _decide(
+        self, flow: Flow, path: Sequence[Hop] | None
+    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int]]:
+        route = self._register.route(flow, path).path
+        for hop in route:
+            if flow.frame_bytes not in (sizes := self._sizes[hop.switch]):
+                known = ", ".join(map(str, sizes[:8]))
+                raise InputError(
+                    f"frame_bytes {flow.frame_bytes} is not a size that {hop.switch} was planned for"
+                    f" ({known})"
+                )
+        self._settle()
+        counted = self._counted(flow, route)
+        decided = self._found(flow, counted, self._books)
+        if isinstance(decided, Refusal):
+            advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
+            return decided._replace(advice=advice), counted, {}
+        delays_ns = tuple(
+            self._delay_ns(hop.switch) + (self._first_wire_ns(flow) if place == 0 else 0.0)
+            for place, hop in enumerate(route)
+        )
+        growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
+        bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
+        return Admitted(flow, route, bursts_bytes, delays_ns), counted, decided
+
+    def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
+        """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
+        network = books.network
+        above = None
+        if not books.is_within:
+            above = next((name for name, ns in network.bounds.items() if ns > self._targets[name]), None)
+        if above is not None or self._is_held:
+            name = above or counted.steps[1].server
+            return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), books)
+        for step in counted.steps:
+            used, allowed = network.used_bps(step.server), self._allowed_bps(step.server)
+            if used + counted.bucket.rate_bps > allowed:
+                return self._refusal(
+                    flow, counted, step.server, "rate", (used, counted.bucket.rate_bps, allowed, "bit/s")
+                )
+        for hop in counted.path:
+            here, most = self._entries[hop.switch], self._most_entries[hop.switch]
+            if here + 1 > most:
+                table = table_entries(self._devices[hop.switch].profile)
+                hint = suggest_more_entries(hop.switch, most + self._padding, table)
+                counts = (float(here), 1.0, float(most), "entries")
+                return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
+        full: tuple[str, float] | None = None
+        network.add(counted.steps, counted.bucket)
+        try:
+            touched: set[str] = set()
+            path = [step.server for step in counted.steps]
+            bounds = network.settle(path, limits_ns=self._targets, touched=touched)
+            # In the order of the bounds, so that of several limits it is always the same one that is told.
+            for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
+                backlog_bytes = network.backlog_bytes(name, bounds)
+                if backlog_bytes > self._room_bytes(name):
+                    full = name, backlog_bytes
+                    break
+        except UnsettledError as unsettled:
+            return self._delay_refusal(flow, counted, unsettled.server, unsettled.delay_ns, books)
+        finally:
+            kept = network.bounds
+            network.bounds = dict(kept)
+            network.remove(counted.steps, counted.bucket)
+            network.bounds = kept
+        return bounds if full is None else self._burst_refusal(flow, counted, *full, books)
+
+    def _burst_refusal(
+        self, flow: Flow, counted: _CountedFlow, name: str, backlog_bytes: float, books: _PortState
+    ) -> Refusal:
+        used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
+        numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
+        return self._refusal(flow, counted, name, "burst", numbers)
+
+    def _delay_refusal(
+        self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, books: _PortState
+    ) -> Refusal:
+        used_ns = min(float(books.network.bounds.get(name, 0)), delay_ns)
+        target_ns = self._targets[name]
+        return self._refusal(flow, counted, name, "delay", (used_ns, delay_ns - used_ns, target_ns, "ns"))
+
+    def _refusal(
+        self,
+        flow: Flow,
+        counted: _CountedFlow,
+        name: str,
+        what: str,
+        numbers: tuple[float, float, float, str],
+    ) -> Refusal:
+        if name in self._lab.hosts:
+            return Refusal(flow, counted.path[0].switch, f"{what} of {flow.source}'s cable", *numbers)
+        switch, _, port = name.rpartition(":")
+        return Refusal(flow, switch, f"{what} of port {port}", *numbers)
+
+    def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
+        """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
+        if not self._books.has_backlog:
+            return None
+        ahead, at_ns = self._books.copy(), self._clock.now_ns
+        held_ns, self._held_ns = self._held_ns, 0
+        try:
+            for _ in range(_MOST_CHANGES):
+                if not ahead.has_backlog:
+                    return None
+                at_ns = max(at_ns, ahead.next_ns())
+                ahead.settle(at_ns)
+                if not isinstance(self._found(flow, counted, ahead), Refusal):
+                    return wait_advice(self._clock.now_ns, max(at_ns, held_ns))
+        finally:
+            self._held_ns = held_ns
+        return None
+
+    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _CountedFlow:
+        rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
+        steps = [PathStep(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
+        steps += [
+            PathStep(
+                _server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes)
+            )
+            for hop in path
+        ]
+        cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
+        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
+
+    def _settle(self) -> None:
+        books = self._books
+        if books.has_backlog and self._clock.now_ns >= self._held_ns:
+            leavers = {draining.counted.flow_id: draining.counted for draining in books.leavers}
+            books.settle(self._clock.now_ns)
+            left = {draining.counted.flow_id for draining in books.leavers}
+            for flow_id, counted in leavers.items():
+                if flow_id not in left:
+                    self._entries.subtract(hop.switch for hop in counted.path)
+
+    @property
+    def _is_held(self) -> bool:
+        return self._clock.now_ns < self._held_ns
+
+    def _sender(self, host: str) -> PortServer:
+        """Return a host's cable: it sends its flows' frames in the order in which they come."""
+        end = self._lab.far_end(host, 1)
+        switch = end.node if end is not None and end.node in self._devices else next(iter(self._devices))
+        profile = self._devices[switch].profile
+        rate_bps, stretch = profile.ports.link_rate_bps.value, profile.tolerance.stretch
+        return PortServer(
+            service=RateLatency(rate_bps=rate_bps / stretch, latency_ns=0.0),
+            line_rate_bps=rate_bps * stretch,
+        )
+
+    def _first_wire_ns(self, flow: Flow) -> float:
+        """Return the time of a flow's frame on its host's cable, from its first bit to its last."""
+        service = self._servers[_host(flow.source)].service
+        return (flow.frame_bytes + BESIDE_BYTES) * 8e9 / service.rate_bps
+
+    def _delay_ns(self, switch: str) -> float:
+        """Return the target of a switch's ports, with the cable to the switch."""
+        port = next(port for port, _ in self._lab.neighbours(switch))
+        return self._targets[_server(switch, port)] + self._cable_ns(switch)
+
+    def _cable_ns(self, switch: str) -> float:
+        tolerance = self._devices[switch].profile.tolerance
+        return tolerance.cable_ns.value * tolerance.stretch
+
+    def _allowed_bps(self, name: str) -> float:
+        return self._servers[name].service.rate_bps * _MOST_USED
+
+    def _room_bytes(self, name: str) -> float:
+        if name in self._lab.hosts:
+            return math.inf
+        switch, _, _ = name.rpartition(":")
+        return self._devices[switch].room_bytes
+
+    def _finite_target_ns(self, name: str) -> float:
+        target_ns = self._targets[name]
+        return target_ns if math.isfinite(target_ns) else 0.0
+
+
+def _host(name: str) -> str:
+    """Return the name of a host's cable as a server; no port of a switch is called like a host."""
+    return name
+
+
+def _server(switch: str, port: int) -> str:
+    return f"{switch}:{port}"
+
+
+def _on_wire(flow: Flow) -> TokenBucket:
+    """Return a flow's bucket with preambles and gaps: its frames all have one size."""
+    factor = (flow.frame_bytes + BESIDE_BYTES) / flow.frame_bytes
+    return TokenBucket(rate_bps=flow.rate_bps * factor, burst_bytes=flow.burst_bytes * factor)
+
+
+def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
+    cabled = len(lab.neighbours(switch))
+    try:
+        device = lab.switches[switch]
+        return port_device(device.profile, frame_bytes=sizes, cabled_ports=cabled, fastest=device.fastest)
+    except InputError as error:
+        raise InputError(f"{switch}: {error}") from None
+
+
+def _most_entries(device: PortDevice, name: str, scenario: Scenario, padding: int) -> int:
+    table = table_entries(device.profile)
+    if isinstance(scenario.entries, Unknown):
+        return table - padding
+    if scenario.entries > table:
+        raise InputError(f"{name}: {scenario.entries} entries planned, its table holds {table}; plan fewer")
+    return scenario.entries - padding
+
+
+def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float | None) -> float:
+    """Return the target of a switch's ports. Raises `InputError` if no frame can keep it."""
+    server = device.server
+    alone_bytes = frame_bytes + BESIDE_BYTES + server.blocking_bytes
+    service = server.service
+    least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
+    if device.room_bytes < frame_bytes + BESIDE_BYTES:
+        raise InputError(
+            f"{name}: {device.profile.name}: nothing can be promised: when other queues are full, a queue has"
+            f" room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
+        )
+    if target_ns is None:
+        return device.room_ns
+    if target_ns < least_ns:
+        raise InputError(
+            f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at a port of {name};"
+            " choose more"
+        )
+    return min(target_ns, device.room_ns)

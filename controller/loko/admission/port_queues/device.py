@@ -1,0 +1,216 @@
+"""Guarantees of a switch chip's port to its highest queue, read from the parts of a profile.
+
+The corrections to the switch of the books are those that `loko bench predictability` measures: the time
+between checks of the queues (epsilon), and the room that a queue has left when others are full.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from loko.document import InputError
+from loko.switch_model.calculus import PortServer, RateLatency
+from loko.switch_model.device import Device
+from loko.switch_model.generic_switch import (
+    ActionKind,
+    GenericSwitch,
+    Knot,
+    MatchKind,
+    Pipeline,
+    SharedBuffer,
+    TableRule,
+)
+
+BESIDE_BYTES: Final = 8 + 12
+"""Of a frame on a wire: preamble and gap."""
+PREAMBLE_BYTES: Final = 8
+LARGEST_FRAME_BYTES: Final = 1522
+"""The largest frame that may come beside the flows, with a tag."""
+_QUEUES_IN_USE: Final = 2
+"""Of each port: the highest for flows, the lowest for everything else."""
+_MATCHES: Final[frozenset[MatchKind]] = frozenset({"five-tuple", "other"})
+_ACTION: Final[ActionKind] = "enqueue"
+
+
+def unfit(device: Device) -> str | None:
+    """Return why nothing can be promised about a device's ports, in one line; None if something can."""
+    if not isinstance(device, GenericSwitch):
+        return "it has no queues of its own for each port"
+    return next((why for is_so, why in _hindrances(device) if is_so), None)
+
+
+def _hindrances(device: GenericSwitch) -> Iterator[tuple[bool, str]]:
+    """Yield all that keeps a switch from promising anything, and whether this one has it."""
+    rule, agent, lookup = _rule(device), device.agent, device.lookup
+    path = None if rule is None else rule.path
+    shared = "so flows would share their queue with all other traffic"
+    yield path == "refused", f"it refuses the action enqueue, {shared}"
+    yield path == "software", "it forwards by such entries in software, which has no bound"
+    yield device.priorities is None, f"it has no priority queues, {shared}"
+    yield device.server is not None, "one server forwards for all ports, so no port has a rate of its own"
+    frames = 0 if lookup is None else lookup.frames_per_s.value
+    yield lookup is not None, f"it looks up {frames} frames/s for all ports together, not line rate"
+    yield device.cut_through is not None, "it forwards before the whole frame is there"
+    writer, settling = (None, None) if agent is None else (agent.writer, agent.settling)
+    loses = "its table loses entries and lists them all the same, so nobody knows which flows it forwards"
+    yield settling is not None, loses
+    keeps = "its table loses the room of deleted entries, so nobody knows how many flows it holds"
+    yield writer is not None and writer.keeps_deleted, keeps
+
+
+def highest_queue(device: Device) -> int | None:
+    """Return the queue in which a device's flows wait; None if it can promise nothing about its queues."""
+    if unfit(device) is not None:
+        return None
+    assert isinstance(device, GenericSwitch)
+    assert device.priorities is not None
+    return device.priorities.queues.value - 1
+
+
+def table_entries(device: Device) -> int:
+    """Return how many entries of flows a device's table holds."""
+    table = device.table.entries.value
+    rule = _rule(device) if isinstance(device, GenericSwitch) else None
+    return table if rule is None or rule.entries is None else min(rule.entries.value, table)
+
+
+def flow_rule(device: Device) -> int | None:
+    """Return the place, in its table's rules, of the one that applies to the entries of flows; or None."""
+    rules = device.table.rules if isinstance(device, GenericSwitch) else []
+    return next((place for place, rule in enumerate(rules) if _applies(rule)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortDevice:
+    """Common properties of a switch's ports, counted by the clock of the fastest sender."""
+
+    profile: GenericSwitch
+    """The device at its slowest."""
+    fastest: GenericSwitch
+    """Server of the device at its fastest."""
+    server: PortServer
+    """The highest queue of a port."""
+    room_bytes: float
+    """Least room of that queue in bytes of frames with preamble and gap, however full others are."""
+
+    @property
+    def room_ns(self) -> float:
+        """The bound of a port whose room is used up: frames in it leave within this time."""
+        service = self.server.service
+        blocked_bytes = self.room_bytes + self.server.blocking_bytes
+        return self.server.before_ns + service.latency_ns + blocked_bytes * 8e9 / service.rate_bps
+
+    def least_ns(self, frame_bytes: int) -> float:
+        """Return the least time from a frame's arrival until it is at the next switch."""
+        rate_bps = self.profile.ports.link_rate_bps.value
+        least_ns = _least_ns(self.fastest, frame_bytes) + (PREAMBLE_BYTES + frame_bytes) * 8e9 / rate_bps
+        return least_ns * self.profile.tolerance.shrink
+
+
+def port_device(
+    device: Device, *, frame_bytes: tuple[int, ...], cabled_ports: int, fastest: Device | None = None
+) -> PortDevice:
+    """Return what a device's ports promise, for flows with frames of these sizes.
+
+    Frames wait at `cabled_ports` ports. `device` is at its slowest, `fastest` at its fastest, by default the
+    same. Raises `InputError` if the device can promise nothing.
+    """
+    fastest = fastest or device
+    why = unfit(device)
+    if why is not None:
+        raise InputError(f"{device.name}: nothing can be promised: {why}")
+    assert isinstance(device, GenericSwitch)
+    assert isinstance(fastest, GenericSwitch)
+    assert device.priorities is not None
+    stretch = device.tolerance.stretch
+    rate_bps = device.ports.link_rate_bps.value
+    most_ns, spread_ns = _latency_ns(device)
+    shortest_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
+    least_ns = shortest_ns * device.tolerance.shrink
+    before_ns = (most_ns + spread_ns) * stretch
+    room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
+    if device.buffer is not None:
+        others = cabled_ports * min(device.priorities.queues.value, _QUEUES_IN_USE) - 1
+        assert fastest.buffer is not None
+        for factor in (device.buffer.factor_percent, fastest.buffer.factor_percent):
+            buffer = device.buffer.model_copy(update={"factor_percent": factor})
+            room_bytes = min(room_bytes, float(worst_room_bytes(buffer, others=others)))
+    return PortDevice(
+        profile=device,
+        fastest=fastest,
+        server=PortServer(
+            service=RateLatency(
+                rate_bps=rate_bps / stretch, latency_ns=device.priorities.check_ns.value * stretch
+            ),
+            before_ns=before_ns,
+            spread_ns=before_ns - least_ns,
+            line_rate_bps=rate_bps * stretch,
+            blocking_bytes=LARGEST_FRAME_BYTES + BESIDE_BYTES,
+            frame_bytes=float(max(frame_bytes) + BESIDE_BYTES),
+        ),
+        room_bytes=room_bytes,
+    )
+
+
+def worst_room_bytes(buffer: SharedBuffer, *, others: int) -> int:
+    """Return what a queue can certainly hold while `others` queues hold whatever they may.
+
+    A queue may hold f times what is free. Queues that fill one after another take more than queues that fill
+    together: each takes f/(1 + f) of what the ones before have left (theorem 3 in docs/port-queues.md).
+    """
+    factor = buffer.factor_percent.value / 100
+    largest = LARGEST_FRAME_BYTES
+    left_bytes = (buffer.pool_bytes.value + largest) / (1 + factor) ** others - largest
+    return max(0, math.floor(factor / (1 + factor) * left_bytes) - 1)
+
+
+def _rule(device: GenericSwitch) -> TableRule | None:
+    """Return the rule that applies to the entries of flows, if there is one."""
+    place = flow_rule(device)
+    return None if place is None else device.table.rules[place]
+
+
+def _applies(rule: TableRule) -> bool:
+    is_match = not rule.matches or bool(_MATCHES & set(rule.matches))
+    return is_match and (not rule.actions or _ACTION in rule.actions)
+
+
+def _pipeline(device: GenericSwitch) -> Pipeline:
+    if device.pipeline is not None:
+        return device.pipeline
+    assert device.forwarding is not None, "a profile has either"
+    latency = device.forwarding.latency_ns
+    zero = latency.model_copy(update={"value": 0})
+    knot = Knot(frame_bytes=64, latency_ns=latency)
+    return Pipeline(latency=[knot], spread_ns=zero)
+
+
+def _lengths(device: GenericSwitch) -> list[int]:
+    return [knot.frame_bytes for knot in _pipeline(device).latency]
+
+
+def _latency_ns(device: GenericSwitch) -> tuple[int, int]:
+    """Return the longest least time of any length, and how much longer a frame may take."""
+    pipeline = _pipeline(device)
+    extra_ns = pipeline.spread_ns.value
+    if pipeline.busy is not None:
+        extra_ns += pipeline.busy.rise_ns.value
+    if pipeline.tag_push is not None:  # of other traffic, behind which a frame of the same port must wait
+        extra_ns += pipeline.tag_push.extra_ns.value
+    return max(knot.latency_ns.value for knot in pipeline.latency), extra_ns
+
+
+def _least_ns(device: GenericSwitch, frame_bytes: int) -> int:
+    """Return the least time of a length: on straight lines between the lengths given, rounded down."""
+    knots = _pipeline(device).latency
+    if frame_bytes <= knots[0].frame_bytes:
+        return knots[0].latency_ns.value
+    for below, above in itertools.pairwise(knots):
+        if frame_bytes < above.frame_bytes:
+            way, whole = frame_bytes - below.frame_bytes, above.frame_bytes - below.frame_bytes
+            return (below.latency_ns.value * (whole - way) + above.latency_ns.value * way) // whole
+    return knots[-1].latency_ns.value

@@ -1,0 +1,346 @@
+"""Admission schemes by name, ready for a lab: the one list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from loko.admission import Admission, LokoAdmission, SchemeConditions
+from loko.admission.baselines import Baseline, Epsilon, baseline_admission, baseline_conditions
+from loko.document import InputError
+from loko.switch_model.allocation import (
+    ALLOCATIONS,
+    FIFTH_RATE,
+    JOINT,
+    OPTIMISED,
+    PACKET_GRANULAR,
+    WHOLE_PATHS,
+    AllocationRule,
+    Frontier,
+    allocation_name,
+    scheme_named,
+)
+from loko.switch_model.calculus import NOTHING, TokenBucket
+from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, describe
+from loko.switch_model.mix import Mix
+from loko.switch_model.scenario import Scenario, Unknown
+from loko.topology.conditions import has_boards
+from loko.topology.lab import Lab
+from loko.topology.lab_allocation import Allocator, splits_for
+from loko.units import NS_PER_MS
+
+_FOR_FLOWS_THAT_STAY: Final = (JOINT, WHOLE_PATHS)
+_REQUESTS_FOR_TARGETS: Final = 150
+_FEW_SWITCHES: Final = 8
+"""Up to this many switches get delay targets of their own, from several samples of requests."""
+_SAMPLES_IF_FEW: Final = 4
+
+
+class SchemeName(Enum):
+    """The admission schemes, as `--scheme` takes them."""
+
+    LOKO = "loko"
+    PACKETS = "packets"
+    PORTS = "ports"
+    SILO = Baseline.SILO.value
+    QJUMP = Baseline.QJUMP.value
+
+
+_ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
+    {
+        SchemeName.LOKO: ALLOCATIONS,
+        SchemeName.PACKETS: (OPTIMISED, JOINT),
+        SchemeName.PORTS: (WHOLE_PATHS,),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemeVariant:
+    """An admission scheme in one of its variants."""
+
+    scheme: SchemeName
+    allocation: str | None = None
+    """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
+    `optimised` chooses the delay targets, `joint` bounds flows from one switch together; for ports
+    `whole-paths` bounds paths as a whole where the ports' bounds are too much. Baselines have none."""
+    epsilon: Epsilon = Epsilon.PAPER
+    """Only for QJump: its cumulated processing time."""
+
+    def __post_init__(self) -> None:
+        known = _ALLOCATIONS_OF.get(self.scheme, ())
+        if self.allocation is not None and self.allocation not in known:
+            if self.allocation not in _FOR_FLOWS_THAT_STAY:
+                allocation_name(self.allocation)
+            raise InputError(
+                f"scheme {self.scheme.value}: has no allocation '{self.allocation}'; leave it out"
+                + (f" or give {' or '.join(known)}" if known else "")
+            )
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it assumes switches that forward at line rate; where a CPU does, its guarantees break."""
+        return self.scheme.value in {baseline.value for baseline in Baseline}
+
+    @property
+    def supports_release(self) -> bool:
+        """Whether flows may be released while others stay.
+
+        Lemma 6 of docs/packet-granular.md and theorem 4 of docs/port-queues.md are for flows that stay.
+        """
+        return self.allocation not in _FOR_FLOWS_THAT_STAY
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether every part of a set that fits is known to fit, also with flows that ask for less.
+
+        What flows take of a switch then grows with their number, rates and bursts, whatever else is admitted.
+        Bounds of flows together, and those that a solver finds, are not known to.
+        """
+        return self.allocation not in _FOR_FLOWS_THAT_STAY
+
+    @property
+    def is_optimised(self) -> bool:
+        """Whether it is optimised for an expected traffic mix."""
+        return self.allocation == OPTIMISED
+
+
+VARIANTS: Final[Mapping[str, SchemeVariant]] = MappingProxyType(
+    {
+        **{name: SchemeVariant(scheme=SchemeName.LOKO, allocation=name) for name in ALLOCATIONS},
+        PACKET_GRANULAR: SchemeVariant(scheme=SchemeName.PACKETS),
+        f"{PACKET_GRANULAR}-{JOINT}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=JOINT),
+        f"{PACKET_GRANULAR}-{OPTIMISED}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
+        SchemeName.PORTS.value: SchemeVariant(scheme=SchemeName.PORTS),
+        f"{SchemeName.PORTS.value}-{WHOLE_PATHS}": SchemeVariant(
+            scheme=SchemeName.PORTS, allocation=WHOLE_PATHS
+        ),
+        Baseline.SILO.value: SchemeVariant(scheme=SchemeName.SILO),
+        Baseline.QJUMP.value: SchemeVariant(scheme=SchemeName.QJUMP),
+        **{
+            f"{Baseline.QJUMP.value}-{epsilon.value}": SchemeVariant(scheme=SchemeName.QJUMP, epsilon=epsilon)
+            for epsilon in Epsilon
+        },
+    }
+)
+"""Every variant by its own name, as figures, attacks and `python -m loko.control` take them."""
+
+
+def variant_named(name: str) -> SchemeVariant:
+    """Return a variant by its name. Raises `InputError` if it is unknown."""
+    try:
+        return VARIANTS[name]
+    except KeyError:
+        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(VARIANTS)})") from None
+
+
+def default_scheme(lab: Lab) -> SchemeName:
+    """Return the scheme for a lab if nobody says otherwise: `ports` where every switch has such queues."""
+    from loko.admission.port_queues import unfit  # noqa: PLC0415 - few labs have such switches
+
+    fits = all(unfit(switch.profile) is None for switch in lab.switches.values())
+    return SchemeName.PORTS if fits else SchemeName.LOKO
+
+
+def variant_of(
+    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
+) -> SchemeVariant:
+    """Return the chosen scheme; without an allocation, Loko takes the lab's."""
+    if scheme is SchemeName.LOKO:
+        allocation = allocation or lab.allocation
+    return SchemeVariant(scheme=scheme, allocation=allocation, epsilon=epsilon)
+
+
+def conditions_of(choice: SchemeVariant) -> SchemeConditions:
+    """Return the conditions on which guarantees by a scheme hold, as its admission has them."""
+    if choice.scheme is SchemeName.LOKO:
+        return LokoAdmission.conditions
+    if choice.scheme is SchemeName.PACKETS:
+        from loko.admission.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - as in `admission_of`
+
+        return (JointAdmission if choice.allocation == JOINT else PacketAdmission).conditions
+    if choice.scheme is SchemeName.PORTS:
+        from loko.admission.port_queues.conditions import (  # noqa: PLC0415 - as above
+            CONDITIONS,
+            WHOLE_PATH_CONDITIONS,
+        )
+
+        return WHOLE_PATH_CONDITIONS if choice.allocation == WHOLE_PATHS else CONDITIONS
+    return baseline_conditions(Baseline(choice.scheme.value))
+
+
+def takes_target(lab: Lab, choice: SchemeVariant) -> bool:
+    """Return whether `admission_of` takes a delay target for this scheme and lab.
+
+    Loko's own scheme takes one where no switch is a board. Their allocation is the paper's.
+    """
+    if choice.scheme is SchemeName.LOKO:
+        return not choice.is_optimised and not has_boards(lab)
+    return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS}
+
+
+def reserved_of(lab: Lab, choice: SchemeVariant, traffic: ControlTraffic) -> str:
+    """Return what a scheme reserves of each switch beside flows, in words."""
+    if choice.is_baseline:
+        return "nothing: the scheme knows no control traffic"
+    return describe(traffic) if has_boards(lab) else "nothing: its agent has a processor of its own"
+
+
+def admission_of(
+    lab: Lab,
+    choice: SchemeVariant,
+    scenario: Scenario,
+    *,
+    mix: Mix | None = None,
+    traffic: ControlTraffic | None = NO_MESSAGES,
+    control: TokenBucket = NOTHING,
+    padding: int | None = None,
+    target_ns: float | None = None,
+    deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+) -> Admission:
+    """Return an empty admission control for a lab.
+
+    `mix` is the traffic mix for `optimised`, by default the lab's. `traffic` is the control traffic for which
+    Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither; it
+    is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
+    alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
+    packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
+    promises them.
+
+    By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
+    Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must
+    know this: with few entries, frames follow each other faster.
+
+    Raises `InputError` for choices that do not go together, or that leave nothing to flows.
+    """
+    entries = scenario.entries
+    if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
+        raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
+    if choice.scheme is SchemeName.LOKO:
+        allocation = choice.allocation or FIFTH_RATE.name
+        schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
+        allocator = Allocator(lab, scenario, traffic)
+        if target_ns is not None:
+            schemes = _within(target_ns, schemes, allocator.frontiers())
+        return LokoAdmission(
+            lab,
+            allocator.allocations(schemes),
+            control,
+            padding=padding or 0,
+            splits_of=splits_for(scenario, traffic),
+        )
+    if choice.scheme is SchemeName.PACKETS:
+        if traffic is AS_PRINTED:
+            raise InputError(
+                f"scheme {choice.scheme.value}: is not in the paper, so nothing of it can be as printed"
+            )
+        from loko.admission.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - with NumPy: who asks for it waits
+
+        targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
+        if choice.is_optimised:
+            targets = _targets(
+                lab,
+                scenario,
+                expected_mix(lab, mix),
+                largest_ns=targets,
+                traffic=traffic,
+                padding=padding,
+            )
+        kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
+        return kind(lab, scenario, targets, traffic=traffic, padding=padding)
+    if choice.scheme is SchemeName.PORTS:
+        from loko.admission.port_queues import PortAdmission  # noqa: PLC0415 - as above
+
+        if choice.allocation == WHOLE_PATHS:
+            from loko.admission.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
+
+            return WholePathAdmission(
+                lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
+            )
+        return PortAdmission(lab, scenario, target_ns=target_ns, padding=padding)
+    return baseline_admission(Baseline(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
+
+
+def schemes_of(
+    lab: Lab,
+    allocation: str,
+    scenario: Scenario,
+    *,
+    mix: Mix | None = None,
+    traffic: ControlTraffic | None = NO_MESSAGES,
+    control: TokenBucket = NOTHING,
+) -> dict[str, AllocationRule]:
+    """Return Loko's allocation rule of each switch, for the name of an allocation. See `admission_of`."""
+    if allocation_name(allocation) != OPTIMISED:
+        return dict.fromkeys(lab.switches, scheme_named(allocation))
+    from loko.admission.optimised import optimised_splits  # noqa: PLC0415 - as above
+
+    return optimised_splits(lab, scenario, expected_mix(lab, mix), traffic=traffic, control=control)
+
+
+def _within(
+    target_ns: float, rules: Mapping[str, AllocationRule], frontiers: Mapping[str, Frontier]
+) -> dict[str, AllocationRule]:
+    """Return the rules with bursts so small that no switch has a bound above the target.
+
+    Raises `InputError` if a switch cannot forward a single frame in that time.
+    """
+    alike: dict[tuple[int, int], AllocationRule] = {}
+    for name, rule in rules.items():
+        splits = frontiers[name]
+        key = id(rule), id(splits)
+        if key not in alike:
+            burst_bytes = splits.burst_within(target_ns)
+            if burst_bytes < splits.frame_bytes:
+                least_ms = splits.delay_ns(splits.frame_bytes) / NS_PER_MS
+                raise InputError(
+                    f"target {target_ns / NS_PER_MS:g} ms: a frame may take {least_ms:.4f} ms at {name};"
+                    " choose more"
+                )
+            alike[key] = replace(rule, most_burst_bytes=min(burst_bytes, rule.most_burst_bytes))
+    return {name: alike[id(rule), id(frontiers[name])] for name, rule in rules.items()}
+
+
+def expected_mix(lab: Lab, mix: Mix | None) -> Mix:
+    """Return the mix, or else the lab's. Raises `InputError` if there is neither."""
+    chosen = mix or lab.mix
+    if chosen is None:
+        raise InputError(
+            f"allocation '{OPTIMISED}': is chosen for an expected traffic mix; give --mix FILE, or `mix` in"
+            f" {lab.path}"
+        )
+    return chosen
+
+
+def _targets(
+    lab: Lab,
+    scenario: Scenario,
+    mix: Mix,
+    *,
+    largest_ns: Mapping[str, float] | None,
+    traffic: ControlTraffic,
+    padding: int | None,
+) -> dict[str, float]:
+    from loko.admission.optimised import expected_requests, streams_of  # noqa: PLC0415 - as above
+    from loko.admission.packets import optimised_targets  # noqa: PLC0415 - as above
+
+    streams = streams_of(lab, mix)
+    is_small = len(lab.switches) <= _FEW_SWITCHES
+    samples = [
+        expected_requests(streams, mix.requests or _REQUESTS_FOR_TARGETS, sample)
+        for sample in range(_SAMPLES_IF_FEW if is_small else 1)
+    ]
+    stream_of = {flow.id: streams[number] for sample in samples for flow, number in sample}
+    return optimised_targets(
+        lab,
+        scenario,
+        [[flow for flow, _ in sample] for sample in samples],
+        largest_ns=largest_ns,
+        rounds=1 if is_small else 0,
+        worth=lambda admitted: stream_of[admitted.flow.id].worth(admitted.guarantee_ns),
+        traffic=traffic,
+        padding=padding,
+    )

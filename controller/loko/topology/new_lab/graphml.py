@@ -1,0 +1,47 @@
+"""Networks in GraphML, as the Topology Zoo, yEd, networkx and others write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import networkx as nx
+
+from loko.document import InputError, read_text
+from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, cables_of_arcs, says_host
+
+_XML: Final = "{http://graphml.graphdrawing.org/xmlns}"
+
+
+def read_graphml(path: Path) -> ParsedNetwork:
+    """Read the nodes and edges of a file. Raises `InputError` in one line.
+
+    A node that contains a graph is a group (yEd: a folder), and no switch. In a directed graph, arcs to and
+    fro are one cable.
+    """
+    text = read_text(path)
+    try:
+        graph = nx.parse_graphml(text)
+        groups = _groups(text)
+    except (ET.ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: is not GraphML: {why}") from None
+    nodes = {
+        str(key): ParsedNode(str(values.get("label") or ""), says_host(values))
+        for key, values in graph.nodes(data=True)
+        if str(key) not in groups
+    }
+    arcs = [(str(a), str(b)) for a, b in graph.edges()]
+    for arc in arcs:
+        if group := next((end for end in arc if end in groups), None):
+            raise InputError(f"{path}: a cable leads to the group '{group}'; lead it to a node of the group")
+    cables, notes = cables_of_arcs(arcs) if graph.is_directed() else (arcs, ())
+    return ParsedNetwork(nodes=nodes, cables=cables, notes=notes)
+
+
+def _groups(text: str) -> frozenset[str]:
+    root = ET.fromstring(text)  # noqa: S314 - a file of the user's own, which networkx has parsed already
+    return frozenset(
+        node.get("id", "") for node in root.iter(f"{_XML}node") if node.find(f"{_XML}graph") is not None
+    )

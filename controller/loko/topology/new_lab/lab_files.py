@@ -1,0 +1,176 @@
+"""A drawing as a lab's files: ports and addresses are given, the text is checked, then all is written."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from loko.document import PROFILES, InputError
+from loko.switch_model.device import Device, Profile, profile_file
+from loko.topology.lab import Lab, is_interface_name, load_lab
+from loko.topology.new_lab.network import Drawing
+from loko.topology.schemas import SCHEMA_FOLDER, schema_line, schema_of
+from loko.units import DataSize
+
+_HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
+
+
+def simple_device(
+    *, name: str, rate_bps: int, latency_ns: int, room: DataSize, ports: int, link_rate_bps: int
+) -> str:
+    """The profile of a simple device (docs/devices.md), as a file's text."""
+    key, value = ("frames", room.frames) if room.frames else ("bytes", room.bytes)
+    return f"""# A simple device: a rate, a latency and a buffer for all ports together (docs/devices.md).
+# A number is a table {{ value, source, range, note }}; units are in the names.
+format = 1
+kind = "generic-switch"
+name = "{name}"
+title = "Simple device"
+
+[ports]
+count = {{ value = {ports}, source = "assumption" }}
+link_rate_bps = {{ value = {link_rate_bps}, source = "assumption" }}
+
+[table]
+entries = {{ value = 1000, source = "assumption" }}
+
+[server]
+rate_bps = {{ value = {rate_bps}, source = "assumption" }}
+buffer_{key} = {{ value = {int(value)}, source = "assumption" }}
+
+[forwarding]
+latency_ns = {{ value = {latency_ns}, source = "assumption" }}
+"""
+
+
+def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
+    """Return the content of a lab's file. Raises `InputError` for more cables than a device has ports."""
+    drawing.check()
+    ports = device.ports.count.value
+    cables = Counter(node for cable in drawing.cables for node in cable)
+    used: Counter[str] = Counter()
+    switches = frozenset(drawing.switches)
+    interfaces = {host: _interfaces(drawing, host) for host in drawing.hosts if cables[host] > 1}
+
+    def end(node: str) -> str:
+        used[node] += 1
+        if node in switches:
+            return f"{node}:{used[node]}"
+        return node if node not in interfaces else f"{node}:{interfaces[node][used[node] - 1]}"
+
+    links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
+    for switch in drawing.switches:
+        if (count := cables[switch]) > ports:
+            raise InputError(
+                f"{drawing.title}: {switch} needs {count} ports, and {device.name} has {ports};"
+                " take fewer hosts or cables, or another device (--profile, --rate)"
+            )
+    return _text(
+        {
+            "name": drawing.name,
+            "title": drawing.title,
+            "switches": {
+                switch: _switch(number, device, profile) for number, switch in enumerate(drawing.switches, 1)
+            },
+            "hosts": _hosts(drawing.hosts, interfaces),
+            "links": links,
+        }
+    )
+
+
+def _hosts(hosts: Iterable[str], interfaces: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """The hosts with their addresses: one interface for each cable."""
+    numbers = itertools.count(1)
+    return {
+        host: {"interfaces": {name: _host(next(numbers)) for name in interfaces[host]}}
+        if host in interfaces
+        else _host(next(numbers))
+        for host in hosts
+    }
+
+
+def _interfaces(drawing: Drawing, host: str) -> list[str]:
+    """Return the names of a host's interfaces, in order of its cables: as drawn, or eth1, eth2 and so on."""
+    ends = zip(drawing.cables, drawing.interfaces or drawing.cables, strict=True)
+    names = [name for nodes, named in ends for node, name in zip(nodes, named, strict=True) if node == host]
+    if drawing.interfaces and len(set(names)) == len(names) and all(map(is_interface_name, names)):
+        return names
+    return [f"eth{number}" for number in range(1, len(names) + 1)]
+
+
+def ring_text(name: str, switches: int, hosts: int) -> str:
+    """The short form for Zodiac FX: it stands for switches, hosts and links."""
+    ring = {"switches": switches, "hosts_per_switch": hosts, "one_way": False}
+    return _text({"name": name, "title": f"Ring of {switches} switches", "ring": ring})
+
+
+def profile_in(folder: Path, profile: str) -> str:
+    """How a lab in this folder names a profile: by its name, or by the path from there."""
+    file = profile_file(profile)
+    return profile if file.parent == PROFILES.resolve() else os.path.relpath(file, folder.resolve())
+
+
+def write_lab(folder: Path, files: Mapping[str, str], *, force: bool) -> Lab:
+    """Write a lab's files, with the schema that editors complete it by. All or none, and only if they fit.
+
+    Raises `InputError` if one is there already, unless `force` replaces it, or if they are no lab.
+    """
+    texts = {
+        **files,
+        f"{SCHEMA_FOLDER}/lab.json": _json("lab"),
+        f"{SCHEMA_FOLDER}/flows.json": _json("flows"),
+    }
+    refuse_existing([folder / name for name in files], force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".loko-new-") as new:
+        for name, text in texts.items():
+            path = Path(new) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        load_lab(Path(new) / "lab.yml")  # paths from a folder beside are the same
+        folder.mkdir(exist_ok=True)
+        for name in texts:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (Path(new) / name).replace(folder / name)
+    return load_lab(folder / "lab.yml")
+
+
+def refuse_existing(paths: list[Path], *, force: bool) -> None:
+    """Raise `InputError` for the first file that is there already, unless it may be replaced."""
+    for path in paths:
+        if path.exists() and not force:
+            raise InputError(f"{path}: is there already; choose another place, or replace it with --force")
+
+
+def _switch(number: int, device: Device, profile: str) -> dict[str, object]:
+    block, place = divmod(number - 1, 250)
+    if isinstance(device, Profile):
+        mac = f"70:b3:d5:6c:{block:02x}:{place + 1:02x}"
+        config: dict[str, object] = {"mac": mac, "ofchecks": False}  # section 3.1
+        return {"datapath_id": f"00:00:{mac}", "profile": profile, "config": config}
+    return {"datapath_id": f"00:00:02:b1:00:00:{block:02x}:{place + 1:02x}", "profile": profile}
+
+
+def _host(number: int) -> dict[str, str]:
+    high, low = divmod(number - 1, 250)
+    address = _HOSTS.network_address + (high << 8) + low + 1
+    third, second = divmod(high, 256)[::-1]
+    return {"mac": f"02:00:00:{second:02x}:{third:02x}:{low + 1:02x}", "ip": f"{address}/{_HOSTS.prefixlen}"}
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    body = yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=None, width=110)
+    return f"{schema_line('lab')}\n{body}"
+
+
+def _json(what: str) -> str:
+    return json.dumps(schema_of(what), indent=1) + "\n"

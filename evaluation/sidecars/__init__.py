@@ -1,8 +1,0 @@
-"""Common code of sidecars: programs that run beside `loko serve`, with the boards or at the hosts.
-
-    program     receives the flows that are in place, reports observations, ends with the service
-    senders     the worst conforming traffic of an admitted flow; pure
-    taps        the frames that arrived, and when; pure
-
-The programs are `evaluation.emulation` (boards, cabled with hosts or not) and `evaluation.live.host_taps`.
-"""

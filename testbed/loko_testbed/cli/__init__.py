@@ -1,0 +1,1 @@
+"""The program `loko`: one module per command, each imported only when it is called."""

@@ -1,0 +1,83 @@
+"""Options that several commands share: scheme, allocation, mix, control traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import typer
+
+from loko.admission.schemes import SchemeVariant, expected_mix, takes_target
+from loko.control.entries import EVALUATION_ENTRIES
+from loko.document import InputError
+from loko.switch_model.mix import Mix, load_mix
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.conditions import has_boards
+from loko.topology.lab import Lab
+
+ControlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What the controller may send to each switch: KIND=PER_SECOND, or KIND=PER_SECONDxBURST, such as"
+        " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message, `none` alone"
+        " for a silent controller."
+    ),
+]
+
+
+OpenFlowOption = Annotated[
+    OpenFlow, typer.Option(help="OpenFlow version of the switches: it decides what tables and messages cost.")
+]
+EntriesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Entries that each flow table is planned for. Default: all that the switch's profile has;"
+        f" {EVALUATION_ENTRIES} in a lab with boards, whose CPU compares each frame with every entry.",
+    ),
+]
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How much of a switch is given away: full-rate, fifth-rate, or optimised for an expected mix"
+        " (packets: the delay targets). Packets also has joint, which bounds flows from one switch together."
+        " Ports has whole-paths, which bounds a path as a whole where the bounds of its ports are too much."
+        " Default: as the lab says, else fifth-rate."
+    ),
+]
+MixOption = Annotated[
+    str | None,
+    typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
+]
+
+RobustOption = Annotated[
+    bool,
+    typer.Option(
+        "--robust",
+        help="Plan for the worst end of every range in the profiles, so that the guarantees hold for every"
+        " device within the ranges (docs/model.md, section 16).",
+    ),
+]
+
+
+def mix_of(lab: Lab, choice: SchemeVariant, path: str | None) -> Mix | None:
+    """Return the mix that the scheme is optimised for, from a file or the lab; None if it needs none."""
+    if choice.is_optimised:
+        return expected_mix(lab, None if path is None else load_mix(path))
+    if path is not None:
+        raise InputError("--mix: is for --allocation optimised; give that too, or leave --mix out")
+    return None
+
+
+def refuse_together(options: Mapping[str, bool]) -> None:
+    """Refuse options of which more than one is given. Raises `InputError`."""
+    if sum(options.values()) > 1:
+        raise InputError(f"{', '.join(options)}: give one of them")
+
+
+def refuse_idle_target(lab: Lab, target_ms: float | None, choices: Iterable[SchemeVariant]) -> None:
+    """Refuse a delay target that none of the schemes keeps on the lab's switches. Raises `InputError`."""
+    if target_ms is None or any(takes_target(lab, choice) for choice in choices):
+        return
+    others = "packets or ports" if has_boards(lab) else "loko, with a fixed allocation, or ports"
+    raise InputError(f"--target-ms: is for --scheme {others}; give one of them, or leave it out")

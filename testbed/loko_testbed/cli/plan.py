@@ -1,0 +1,551 @@
+"""The command `loko plan`: which flows fit a lab, with which guarantee, and why the others do not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from loko.admission import Admission, StatedCondition, Terms
+from loko.admission.baselines import Epsilon
+from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
+from loko.admission.largest import LargestSet, largest
+from loko.admission.planning import Plan, scenario_of
+from loko.admission.planning import plan as make_plan
+from loko.admission.schemes import (
+    SchemeName,
+    SchemeVariant,
+    admission_of,
+    conditions_of,
+    default_scheme,
+    reserved_of,
+    takes_target,
+    variant_of,
+)
+from loko.admission.what_if import Changes, changed, changes
+from loko.control.dialect import refuse_version
+from loko.control.entries import default_entries, match_of, planned_entries
+from loko.control.stack_admission import refuse_stacks, stack_admission
+from loko.control.vlan_stack import ForwardingMode
+from loko.document import InputError
+from loko.solvers import Solver, solver_named
+from loko.solvers.program import TimeBudget
+from loko.switch_model.allocation import WHOLE_PATHS
+from loko.switch_model.control_traffic import (
+    CHANGES_PER_S,
+    COMPARISON_S,
+    HEARTBEAT,
+    NO_MESSAGES,
+    ControlTraffic,
+    parse_control,
+    served_traffic,
+)
+from loko.switch_model.margin import LimitTest, Margin, margin
+from loko.switch_model.mix import Mix
+from loko.switch_model.scenario import OpenFlow, Unknown
+from loko.switch_model.split import echo_traffic
+from loko.terminal import tell, user_errors_end
+from loko.topology.lab import Lab, load_lab, stays_loaded
+from loko.topology.requests import STDIN, Request, deadlines_of, load_requests
+from loko.units import NS_PER_MS
+from loko_testbed.cli.choices import (
+    AllocationOption,
+    ControlOption,
+    EntriesOption,
+    MixOption,
+    OpenFlowOption,
+    RobustOption,
+    mix_of,
+    refuse_idle_target,
+    refuse_together,
+)
+from loko_testbed.cli.for_programs import JsonOption, print_json
+from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
+from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
+from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
+
+_RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
+"""The schemes that reserve for what a controller sends, and for what boards do by themselves."""
+_HINTED = 2_000
+"""Up to this many flows, it is quick to find out how many fit with another scheme, or on slower switches."""
+_FEW_IDS: Final = 5
+"""So many flows are named in a hint."""
+_TIME_LIMIT_S: Final = 10.0
+
+
+def plan(
+    context: typer.Context,
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    *,
+    allocation: AllocationOption = None,
+    mix: MixOption = None,
+    entries: EntriesOption = None,
+    scheme: Annotated[
+        list[SchemeName] | None,
+        typer.Option(
+            help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default"
+            " where all switches have them), or a baseline's. Repeat it to see several side by side."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
+    ] = Epsilon.PAPER,
+    padding: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Plan as for 'loko serve --padding': this many entries belong to no flow, and nothing else"
+            " fills the tables up. Default: padding fills them up.",
+        ),
+    ] = None,
+    target_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Delay target of each port, for --scheme ports, or switch: for packets, and for loko on"
+            " simple devices, whose targets otherwise follow the deadlines.",
+        ),
+    ] = None,
+    openflow: OpenFlowOption = OpenFlow.V1_0,
+    robust: RobustOption = False,
+    forwarding: Annotated[
+        ForwardingMode,
+        typer.Option(
+            help="How switches forward: by an entry for each flow, or by a stack of VLAN tags that the"
+            " sending host puts in front of each frame; then both are shown."
+        ),
+    ] = ForwardingMode.PER_FLOW,
+    control: ControlOption = None,
+    changes_per_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Plan what 'loko serve' with the same option guarantees, whose own number is"
+            f" {CHANGES_PER_S:g}: reserve so many changes of each table. Default: tables stay as they are.",
+        ),
+    ] = None,
+    compare_s: Annotated[
+        float,
+        typer.Option(min=0, help="With --changes-per-s: how often the service compares tables; 0: never."),
+    ] = COMPARISON_S,
+    echoes_per_s: Annotated[
+        float | None,
+        typer.Option(
+            help="Reserve as the paper does, for this many EchoRequests a second of 66 bytes each. The"
+            " boards' own work is reserved in any case."
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="Plan as if these flows came, too: a further list, requested after the others."),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Plan as if there were no flow with this id; repeat it for more.")
+    ] = None,
+    find_largest: Annotated[
+        bool,
+        typer.Option("--largest", help="Find the largest set of flows that fits, in any order."),
+    ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option(min=0.1, max=86_400, help="Seconds after which --largest returns the best set so far."),
+    ] = _TIME_LIMIT_S,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
+    ] = False,
+    as_json: JsonOption = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
+) -> None:
+    """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
+
+    Without --control it reserves what our own controller sends to tables that do not change. Flows may
+    be written with units, such as rate: 2.3 Mbit/s, burst: 2 frames, deadline: 5 ms (docs/planning.md).
+
+    Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
+    """
+    with user_errors_end():
+        refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
+        files = [flows, *(add or [])]
+        if files.count(STDIN) > 1:
+            raise InputError("--add -: the standard input is read once; give a file")
+        planned = load_lab(lab).robust() if robust else load_lab(lab)
+        before = load_requests(flows, planned)
+        if not before:
+            raise InputError(
+                f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one"
+            )
+        added = [request for file in add or [] for request in load_requests(file, planned)]
+        asked = _PlanRequest(
+            lab=planned,
+            before=before,
+            requests=changed(before, added=added, without=without or ()),
+            mix=mix,
+            entries=default_entries(planned) if entries is None else entries,
+            control=control,
+            echoes_per_s=echoes_per_s,
+            changes_per_s=changes_per_s,
+            compare_s=compare_s,
+            padding=padding,
+            openflow=openflow,
+            forwarding=forwarding,
+            limit_s=time_limit if find_largest else None,
+            target_ms=target_ms,
+        )
+        schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
+        for switch in asked.lab.switches.values():
+            refuse_version(switch, openflow)
+        stays_loaded()
+        for name in schemes:
+            asked.refuse_control(name)
+        choices = [variant_of(asked.lab, name, allocation, epsilon) for name in schemes]
+        refuse_idle_target(asked.lab, target_ms, choices)
+        asked.refuse_forwarding(choices, sheet)
+        if sheet is not None:
+            refuse_sheet(sheet, choices)
+        answers = [asked.answer(choice) for choice in choices]
+        if sheet is not None:
+            inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
+            if choices[0].is_optimised and mix is not None:
+                inputs.append(("mix", mix))
+            write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
+    plans = [answer.plan for answer in answers]
+    if as_json:
+        values = [answer.as_values() for answer in answers]
+        told = values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values}
+        print_json(told)
+    elif csv:
+        typer.echo(as_csv(plans), nl=False)
+    elif not quiet:
+        _print(answers, asked)
+    if any(plan.refused for plan in plans):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SchemePlan:
+    """The plan of one scheme."""
+
+    plan: Plan
+    choice: SchemeVariant
+    terms: Terms
+    """Terms of the scheme's conditions, but for the margin."""
+    falls: LimitTest | None
+    """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
+    largest: LargestSet | None
+    """The largest set, if it was asked for."""
+    changes: Changes | None
+    """In a what-if, what differs from the plan of the flows as they are."""
+    per_flow: Plan | None
+    """The plan with an entry for each flow, if `plan` is for another forwarding."""
+
+    @cached_property
+    def margin(self) -> Margin | None:
+        """How much slower the switches may be."""
+        return None if self.falls is None else margin(self.falls)
+
+    @property
+    def conditions(self) -> tuple[StatedCondition, ...]:
+        """The conditions on which its guarantees hold, or a baseline's would."""
+        return conditions_of(self.choice).stated(replace(self.terms, margin=self.margin))
+
+    def as_values(self) -> dict[str, Any]:
+        values = {
+            **self.plan.as_values(),
+            "openflow": self.terms.openflow.value,
+            "reserved": self.terms.reserved,
+            "conditions": [condition.as_values() for condition in self.conditions],
+            "robust": self.plan.lab.is_robust,
+            "margin": None if self.margin is None else self.margin.as_values(),
+        }
+        if self.largest is not None:
+            values["largest"] = self.largest.as_values()
+        if self.changes is not None:
+            values["what_if"] = self.changes.as_values()
+        if self.per_flow is not None:
+            values |= forwarding_values(self.plan, self.per_flow)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlanRequest:
+    """Options of the command line for every scheme."""
+
+    lab: Lab
+    before: tuple[Request, ...]
+    """The flows as they are."""
+    requests: tuple[Request, ...]
+    """The flows as they would be."""
+    mix: str | None
+    entries: int | Unknown
+    control: list[str] | None
+    echoes_per_s: float | None
+    changes_per_s: float | None
+    compare_s: float
+    padding: int | None
+    openflow: OpenFlow
+    forwarding: ForwardingMode
+    target_ms: float | None
+    limit_s: float | None
+    """How long to search for the largest set; None: not at all."""
+
+    @property
+    def traffic(self) -> ControlTraffic:
+        """Limits of the controller's messages."""
+        if self.changes_per_s is not None:
+            others = parse_control(self.control or ())
+            return served_traffic(self.changes_per_s, others, compare_s=self.compare_s)
+        silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
+        return silent if self.control is None else parse_control(self.control)
+
+    def refuse_control(self, scheme: SchemeName) -> None:
+        """Raise `InputError` if the scheme cannot reserve for this control traffic."""
+        if self.echoes_per_s is not None and self.control is not None:
+            raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
+        if self.echoes_per_s is not None and self.changes_per_s is not None:
+            raise InputError(
+                "--echoes-per-s reserves as the paper does; leave --changes-per-s out, or the other"
+            )
+        knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
+        told = (self.echoes_per_s, self.control, self.changes_per_s)
+        if not knows and any(option is not None for option in told):
+            raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+
+    def refuse_forwarding(self, choices: Sequence[SchemeVariant], sheet: Path | None) -> None:
+        """Raise `InputError` for options that do not go with the forwarding."""
+        if self.forwarding is ForwardingMode.VLAN_STACK:
+            for choice in choices:
+                refuse_stacks(choice, sheet=sheet, padding=self.padding)
+
+    def answer(self, choice: SchemeVariant) -> _SchemePlan:
+        """Plan by one scheme. Raises `InputError`."""
+        if self.limit_s is not None and not choice.is_monotone:
+            raise InputError(
+                f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
+                " also fits; leave one of them out"
+            )
+        target_ns = self._target_ns(choice, self.requests)
+        admission = self._admission(choice, self.requests, target_ns)
+        answer = self._found(admission, self.requests, target_ns)
+        result = answer.plan if isinstance(answer, LargestSet) else answer
+        return _SchemePlan(
+            plan=result,
+            choice=choice,
+            terms=self._terms(choice),
+            falls=_falls_of(admission, result),
+            largest=answer if isinstance(answer, LargestSet) else None,
+            changes=self._changes(choice, result),
+            per_flow=None
+            if self.forwarding is ForwardingMode.PER_FLOW
+            else replace(self, forwarding=ForwardingMode.PER_FLOW).answer(choice).plan,
+        )
+
+    def _terms(self, choice: SchemeVariant) -> Terms:
+        return Terms(
+            lab=self.lab,
+            reserved=reserved_of(self.lab, choice, self.traffic),
+            entries=planned_entries(self.lab, self.entries),
+            padding=self._padding,
+            openflow=self.openflow,
+            entry_per_flow=self.forwarding is ForwardingMode.PER_FLOW,
+        )
+
+    def by_packets(self) -> Plan | None:
+        """Plan the same flows by whole packets; None if that scheme cannot plan them."""
+        try:
+            return self._plan(SchemeVariant(scheme=SchemeName.PACKETS), self.requests)
+        except InputError:
+            return None
+
+    def unserved(self, answer: _SchemePlan) -> list[str]:
+        """Return the flows with a deadline that fit here, but not beside what `loko serve` reserves."""
+        accepted = {admitted.flow.id for admitted in answer.plan.accepted}
+        in_time = accepted & deadlines_of(self.requests).keys()
+        is_other = self.changes_per_s is None and self.echoes_per_s is None
+        if not (in_time and is_other and answer.choice.scheme in _RESERVING):
+            return []
+        target_ns = answer.plan.target_ns
+        target_ms = self.target_ms if target_ns is None else target_ns / NS_PER_MS
+        served = replace(self, changes_per_s=CHANGES_PER_S, target_ms=target_ms)
+        try:
+            plan = served._plan(answer.choice, self.requests)
+        except InputError:
+            return []
+        return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
+
+    def _plan(self, choice: SchemeVariant, requests: Sequence[Request]) -> Plan:
+        target_ns = self._target_ns(choice, requests)
+        return self._planned(self._admission(choice, requests, target_ns), requests, target_ns)
+
+    def _planned(self, admission: Admission, requests: Sequence[Request], target_ns: float | None) -> Plan:
+        requested = [request.flow for request in requests]
+        planned = make_plan(self.lab, requested, admission, deadlines_ns=deadlines_of(requests))
+        return replace(planned, target_ns=target_ns)
+
+    def _found(
+        self, admission: Admission, requests: Sequence[Request], target_ns: float | None
+    ) -> Plan | LargestSet:
+        if self.limit_s is None:
+            return self._planned(admission, requests, target_ns)
+        begin_ns = time.monotonic_ns()
+        return largest(
+            self.lab,
+            [request.flow for request in requests],
+            admission,
+            solve=solver_named(Solver.HIGHS),
+            clock=TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
+            deadlines_ns=deadlines_of(requests),
+        )
+
+    def _changes(self, choice: SchemeVariant, result: Plan) -> Changes | None:
+        """Compare with the plan of the flows as they are; None if this is no what-if."""
+        if self.requests == self.before:
+            return None
+        target_ns = self._target_ns(choice, self.before)
+        before = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
+        return changes(before.plan if isinstance(before, LargestSet) else before, result)
+
+    def _target_ns(self, choice: SchemeVariant, requests: Sequence[Request]) -> float | None:
+        """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
+
+        A service does not know the deadlines to come, so `--changes-per-s` plans with what is given.
+        """
+        if self.target_ms is not None:
+            target_ns = self.target_ms * NS_PER_MS
+            if choice.scheme is SchemeName.LOKO:
+                target_ns = round(target_ns)  # what a plan advises is in whole nanoseconds
+            return target_ns if takes_target(self.lab, choice) else None
+        is_followed = self.changes_per_s is None and self.forwarding is ForwardingMode.PER_FLOW
+        if not is_followed or not follows_deadlines(self.lab, choice, requests):
+            return None
+        return followed_target_ns(
+            self.lab, requests, lambda target_ns: self._admission(choice, requests, target_ns)
+        )
+
+    def _admission(
+        self, choice: SchemeVariant, requests: Sequence[Request], target_ns: float | None
+    ) -> Admission:
+        if self.forwarding is ForwardingMode.VLAN_STACK:
+            return stack_admission(
+                self.lab,
+                choice,
+                [request.flow for request in requests],
+                openflow=self.openflow,
+                traffic=self.traffic,
+                echoes_per_s=self.echoes_per_s or 0.0,
+            )
+        expected: Mix | None = mix_of(self.lab, choice, self.mix)
+        scenario = scenario_of(
+            [request.flow for request in requests],
+            entries=self.entries,
+            mix=expected,
+            openflow=self.openflow,
+            match=match_of(self.lab),
+            # A service charges every switch with all sizes that it expects.
+            lab=None if self.changes_per_s is not None else self.lab,
+        )
+        return admission_of(
+            self.lab,
+            choice,
+            scenario,
+            mix=expected,
+            traffic=self.traffic,
+            control=echo_traffic(self.echoes_per_s or 0.0),
+            padding=self._padding,
+            target_ns=target_ns,
+            deadlines_ns=deadlines_of(requests),
+        )
+
+    @property
+    def _padding(self) -> int | None:
+        """Entries that no frame hits. A service keeps those of its lab, and adds none."""
+        return self.lab.padding if self.padding is None and self.changes_per_s is not None else self.padding
+
+
+def _falls_of(admission: Admission, result: Plan) -> LimitTest | None:
+    """Return what tells what falls of a plan if switches are slower, if the scheme can, and soon."""
+    if len(result.accepted) > _HINTED:
+        return None
+    if admission.admitted.keys() != {accepted.flow.id for accepted in result.accepted}:
+        admission.release_all()
+        for accepted in result.accepted:
+            admission.request(accepted.flow, accepted.path)
+    return admission.falls_if_slower()
+
+
+def _print(answers: Sequence[_SchemePlan], asked: _PlanRequest) -> None:
+    console = Console()
+    first = answers[0]
+    ids = [request.flow.id for request in asked.requests]
+    if first.per_flow is not None:
+        print_forwarding(console, ids, first.plan, first.per_flow, asked.entries)
+    elif len(answers) == 1:
+        print_plan(console, first.plan)
+    else:
+        print_comparison(
+            console, ids, [answer.plan for answer in answers], [answer.changes for answer in answers]
+        )
+    for answer in answers:
+        said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
+        if answer.largest is not None:
+            tell(f"{said}{answer.largest}")
+        if answer.changes is not None and len(answers) == 1:
+            print_changes(answer.changes)
+    if len(answers) > 1:
+        for answer in answers:
+            _print_terms(answer, f"{answer.plan.scheme}: ", asked)
+        return
+    if (
+        len(asked.requests) <= _HINTED
+        and asked.limit_s is None
+        and asked.forwarding is ForwardingMode.PER_FLOW
+    ):
+        _print_hints(first, asked)
+    _print_terms(first, "", asked)
+    if asked.openflow is not OpenFlow.V1_0:
+        tell(f"for sessions of OpenFlow {asked.openflow.value} alone")
+
+
+def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
+    """Print what another scheme would admit, and what the service would refuse."""
+    is_lokos = answer.choice.scheme is SchemeName.LOKO and asked.echoes_per_s is None
+    if answer.plan.refused and is_lokos:
+        more = asked.by_packets()
+        if more is not None and len(more.accepted) > len(answer.plan.accepted):
+            tell(f"with --scheme packets: {more.fit} fit")
+    is_by_ports = answer.choice == SchemeVariant(scheme=SchemeName.PORTS)
+    if is_by_ports and any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused):
+        tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
+    if unserved := asked.unserved(answer):
+        others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""
+        tell(
+            f"'loko serve' would refuse {', '.join(unserved[:_FEW_IDS])}{others}: it also reserves changes of"
+            f" tables; plan with --changes-per-s {CHANGES_PER_S:g}, or serve with fewer"
+        )
+
+
+def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
+    """Print on which terms a plan holds; of conditions their ids, which `--json` and `--sheet` explain."""
+    lab = answer.plan.lab
+    if answer.plan.baseline:
+        tell(f"{answer.plan.scheme}: {answer.plan.baseline}")
+    if answer.plan.target_ns is not None and asked.target_ms is None:
+        target_ms = f"{answer.plan.target_ns / NS_PER_MS:.6f}".rstrip("0").rstrip(".")
+        tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
+    tell(f"{said}reserved of each switch: {answer.terms.reserved}")
+    if answer.margin is not None:
+        tell(f"{said}slower switches: {answer.margin.describe(is_robust=lab.is_robust)}")
+    if lab.is_robust and not answer.plan.baseline:
+        tell(f"{said}for every device within the ranges of the profiles")
+    ids = ", ".join(condition.id for condition in answer.conditions)
+    tell(f"{said}{'assumes' if answer.plan.baseline else 'holds on condition'}: {ids}")

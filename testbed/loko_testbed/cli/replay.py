@@ -1,0 +1,145 @@
+"""The command `loko replay`: flows on a lab in virtual time, against what is guaranteed to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, fields
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from loko.admission.planning import Plan
+from loko.admission.schemes import SchemeName, variant_named
+from loko.control.entries import EVALUATION_ENTRIES, default_entries
+from loko.document import InputError
+from loko.notebook_api import plan
+from loko.switch_model.scenario import Unknown
+from loko.terminal import tell, user_errors_end
+from loko.topology.lab import Lab, load_lab
+from loko.units import NS_PER_MS
+from loko_testbed.cli.choices import AllocationOption
+from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko_testbed.simulation.runner import RunError
+from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.delivery import (
+    DRAIN_NS,
+    DeliveryResult,
+    FlowResult,
+    judge_delivery,
+    random_burst_senders,
+    runner_of,
+    timed_senders,
+)
+from loko_testbed.simulation.worst_case.port_trial import transmit_beside_others
+from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
+
+_LARGEST_LOAD = 4.0
+"""Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
+
+
+def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[DeliveryResult]:
+    """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`.
+
+    On switches with queues, traffic of low priority fills every cable beside the flows.
+    """
+    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
+    duration_ns = round(seconds * 1e9)
+    aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
+    if variant_named(planned.scheme).scheme is SchemeName.PORTS:
+        instants_ns = [
+            np.repeat(np.array(aimed_ns, dtype=np.int64), int(flow.burst_bytes // flow.frame_bytes))
+            for flow in case.flows
+        ]
+        return [
+            transmit_beside_others(case, senders, seed=seed, duration_ns=duration_ns)
+            for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, instants_ns))
+        ]
+    rng = np.random.default_rng(seed)
+    meeting = timed_senders(
+        case, release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])
+    )
+    results = []
+    with runner_of(case) as runner:
+        for traffic in (random_burst_senders(case, load=_LARGEST_LOAD), meeting):
+            powered = runner.powered(seed=seed)
+            results.append(
+                judge_delivery(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS))
+            )
+    return results
+
+
+def _entries(planned: Plan) -> int:
+    """Return the entries of each table: the default, or what the flows need where that is all of a table."""
+    entries = default_entries(planned.lab)
+    if not isinstance(entries, Unknown):
+        return entries
+    passing = Counter(hop.switch for admitted in planned.accepted for hop in admitted.path)
+    return max(EVALUATION_ENTRIES, *passing.values())
+
+
+def replay(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    *,
+    scheme: Annotated[
+        SchemeName | None, typer.Option(help="Admission scheme. Default: as for 'loko plan'.")
+    ] = None,
+    allocation: AllocationOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow of a run.")] = False,
+) -> None:
+    """Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.
+
+    In one run every host sends all that it may, in another the bursts of all flows meet at the switches.
+    Status 1 if a guarantee was broken.
+
+    Example: loko replay two-switch flows.yml --seconds 2
+    """
+    with user_errors_end():
+        refuse_both(as_json=as_json, as_csv=as_csv)
+        the_lab = load_lab(lab)
+        planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
+        if not planned.accepted:
+            raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
+        try:
+            results = replay_twice(the_lab, planned, seconds=seconds, seed=seed)
+        except RunError as error:
+            raise InputError(str(error)) from None
+    if as_json:
+        print_json({"lab": the_lab.name, "runs": [asdict(result) for result in results]})
+    elif as_csv:
+        columns = ["run", *(field.name for field in fields(FlowResult))]
+        rows = ({"run": run} | asdict(flow) for run, result in enumerate(results, 1) for flow in result.flows)
+        print_csv(columns, rows)
+    else:
+        _print(planned, results)
+    if any(result.broken or result.events for result in results):
+        raise typer.Exit(1)
+
+
+def _print(planned: Plan, results: list[DeliveryResult]) -> None:
+    table = Table(title=f"{planned.lab.name}: in virtual time, against the guarantee", title_justify="left")
+    for column in ("flow", "sent", "lost", "longest ms", "guarantee ms"):
+        table.add_column(column, justify="left" if column == "flow" else "right")
+    for number, admitted in enumerate(planned.accepted):
+        of_flow = [result.flows[number] for result in results]
+        table.add_row(
+            admitted.flow.id,
+            str(sum(carried.sent for carried in of_flow)),
+            str(sum(carried.lost for carried in of_flow)),
+            f"{max(carried.worst for carried in of_flow) * admitted.guarantee_ns / NS_PER_MS:.3f}",
+            f"{admitted.guarantee_ns / NS_PER_MS:.3f}",
+        )
+    console = Console()
+    console.print(table)
+    broken = {late.flow for result in results for late in result.broken}
+    if planned.refused:
+        console.print(f"{len(planned.refused)} flows were refused and sent nothing")
+    console.print("every guarantee was kept" if not broken else f"broken: {', '.join(sorted(broken))}")
+    for event in dict.fromkeys(event for result in results for event in result.events):
+        tell(event)

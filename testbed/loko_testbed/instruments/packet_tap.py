@@ -1,0 +1,182 @@
+"""A tap: stamps what passes an interface, by the network card's clock if it has one, else the kernel's."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import select
+import socket
+import struct
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from loko.units import NS_PER_S
+from loko_testbed.simulation.runner import RunError
+
+_ETH_P_ALL: Final = 3
+_SOL_PACKET: Final = 263
+_PACKET_STATISTICS: Final = 6
+_PACKET_OUTGOING: Final = 4
+_SO_RCVBUFFORCE: Final = 33
+_RECEIVE_QUEUE_BYTES: Final = 1 << 28
+"""Holds a train of the longest frames, with their bookkeeping, until the train has passed."""
+_SNAP_BYTES: Final = 2048
+_CONTROL_BYTES: Final = 256
+
+_SO_TIMESTAMPING: Final = 37
+_RX_HARDWARE: Final = 1 << 2
+_RX_SOFTWARE: Final = 1 << 3
+_SOFTWARE: Final = 1 << 4
+_RAW_HARDWARE: Final = 1 << 6
+_STAMPS: Final = struct.Struct("=6q")
+"""`struct scm_timestamping`: software stamp, unused, hardware stamp."""
+
+_SIOCSHWTSTAMP: Final = 0x89B0
+_SIOCETHTOOL: Final = 0x8946
+_ETHTOOL_GET_TS_INFO: Final = 0x41
+_FILTER_ALL: Final = 1
+_NAME_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TappedFrame:
+    """A frame that a tap saw, without FCS."""
+
+    at_ns: int
+    """When it started, by the clock of the tap."""
+    outgoing: bool
+    """Whether this machine sent the frame."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TapClock:
+    """The clock that a tap could stamp with."""
+
+    hardware_index: int | None
+    """Number of the network card's clock; None if the card does not stamp every frame that it receives."""
+    passive: bool
+    """Whether the tap only receives. A card does not stamp, for a tap, what it sends itself."""
+
+
+def stamps_in_hardware(clocks: list[TapClock]) -> bool:
+    """Return whether one card's clock can stamp for all taps. Never compare stamps of two clocks."""
+    indices = {clock.hardware_index for clock in clocks}
+    return len(indices) == 1 and None not in indices and all(clock.passive for clock in clocks)
+
+
+def clock_of(interface: str, *, passive: bool) -> TapClock:
+    """Ask the kernel for an interface's clock."""
+    # struct ethtool_ts_info: cmd, so_timestamping, phc_index, tx_types, 3 reserved, rx_filters, 3 reserved
+    request = bytearray(struct.pack("=IIiI3II3I", _ETHTOOL_GET_TS_INFO, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0))
+    try:
+        _interface_control(interface, _SIOCETHTOOL, request)
+    except OSError:
+        return TapClock(None, passive)
+    _, offered, index, _, _, _, _, filters, *_ = struct.unpack("=IIiI3II3I", request)
+    needed = _RX_HARDWARE | _RAW_HARDWARE
+    able = offered & needed == needed and filters & (1 << _FILTER_ALL) and index >= 0
+    return TapClock(index if able else None, passive)
+
+
+class PacketTap:
+    """A packet socket that sees every frame of an interface in both directions."""
+
+    def __init__(self, interface: str, *, hardware: bool = False) -> None:
+        """Start watching, with stamps of the card or the kernel. Raises `RunError`."""
+        self.interface = interface
+        self._hardware = hardware
+        self._socket = packet_socket(interface, 0)
+        options = _RX_SOFTWARE | _SOFTWARE
+        if hardware:
+            self._switch_stamps_on()
+            options |= _RX_HARDWARE | _RAW_HARDWARE
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, options)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_QUEUE_BYTES)
+        self._socket.bind((interface, _ETH_P_ALL))
+        self._socket.setblocking(False)
+
+    def _switch_stamps_on(self) -> None:
+        try:
+            _interface_control(
+                self.interface, _SIOCSHWTSTAMP, bytearray(struct.pack("=3i", 0, 0, _FILTER_ALL))
+            )
+        except OSError as error:
+            raise RunError(
+                f"tap {self.interface}: its card refuses to stamp every frame:"
+                f" {os.strerror(error.errno or 0).lower()}"
+            ) from None
+
+    def read(self, *, timeout_s: float = 0.0) -> list[TappedFrame]:
+        """Return new frames; wait up to `timeout_s` for the first. Raises `RunError` if any were missed."""
+        frames: list[TappedFrame] = []
+        if timeout_s and not select.select([self._socket], [], [], timeout_s)[0]:
+            return frames
+        receive = self._socket.recvmsg
+        while True:
+            try:
+                data, control, _, address = receive(_SNAP_BYTES, _CONTROL_BYTES)
+            except BlockingIOError:
+                break
+            frames.append(TappedFrame(self._stamp(control), address[2] == _PACKET_OUTGOING, data))
+        self._refuse_gap()
+        return frames
+
+    def purge(self) -> None:
+        """Drop all frames seen until now."""
+        while True:
+            try:
+                self._socket.recvmsg(1, 0)
+            except BlockingIOError:
+                return
+
+    def _stamp(self, control: list[tuple[int, int, bytes]]) -> int:
+        for level, kind, data in control:
+            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
+                software_s, software_ns, _, _, hardware_s, hardware_ns = _STAMPS.unpack(data)
+                if self._hardware:
+                    return int(hardware_s) * NS_PER_S + int(hardware_ns)
+                return int(software_s) * NS_PER_S + int(software_ns)
+        raise RunError(f"tap {self.interface}: the kernel gives a frame without a stamp")
+
+    def _refuse_gap(self) -> None:
+        counts = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        _, missed = struct.unpack("=II", counts)
+        if missed:
+            raise RunError(f"tap {self.interface}: missed {missed} frames: the machine is too busy for this")
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def packet_socket(interface: str, protocol: int) -> socket.socket:
+    """Open a raw socket bound to an interface. With protocol 0 it only sends. Raises `RunError`."""
+    try:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    except PermissionError:
+        raise RunError("no permission to open raw sockets: run it as root") from None
+    try:
+        opened.bind((interface, protocol))
+    except OSError as error:
+        opened.close()
+        raise RunError(f"interface {interface}: {os.strerror(error.errno or 0).lower()}") from None
+    return opened
+
+
+def _interface_control(interface: str, request: int, data: bytearray) -> None:
+    """Make an ioctl with a `struct ifreq` that points to `data`, which the kernel may change."""
+    memory = (ctypes.c_char * len(data)).from_buffer(data)
+    name = interface.encode()[: _NAME_BYTES - 1].ljust(_NAME_BYTES, b"\0")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        fcntl.ioctl(opened, request, name + struct.pack("@P16x", ctypes.addressof(memory)))

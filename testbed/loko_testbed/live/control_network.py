@@ -1,0 +1,75 @@
+"""The network between the controller and the boards' control ports, if the boards connect by themselves.
+
+A Linux bridge has the controller's address; a veth pair leads from it to each board's control port. So a
+controller that was set up for boards needs no change for the emulated ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from loko.topology.lab import Backend, Endpoint, Lab
+from loko_testbed.live.cards import wait_for_carrier
+from loko_testbed.live.interfaces import switch_off_offloads
+from loko_testbed.live.network import interface, refuse_difference
+from loko_testbed.live.programs import run, run_json
+
+BRIDGE = "control"
+
+
+class ControlNetwork:
+    """The bridge and its cables, in the current network namespace."""
+
+    def __init__(self, lab: Lab) -> None:
+        """Build and verify the network, unless the emulator keeps the sessions. Raises `RunError`."""
+        self.lab = lab
+        self._cables: dict[str, tuple[str, str]] = {}
+        self._cards = [switch.cards[lab.control_port] for switch in lab.behind(Backend.HARDWARE)]
+        if lab.controller is None:
+            return
+        # Neither spanning tree nor snooping: the bridge sends nothing of its own accord.
+        kind = ["type", "bridge", "stp_state", "0", "mcast_snooping", "0"]
+        _ip("link", "add", "name", BRIDGE, *kind)
+        _ip("address", "add", str(lab.controller), "dev", BRIDGE)
+        _ip("link", "set", "dev", BRIDGE, "up")
+        for switch in lab.behind(Backend.FIRMWARE):
+            self._cables[switch.name] = self._cable(switch.name)
+        for card in self._cards:
+            _ip("link", "set", "dev", card, "master", BRIDGE)
+        self.verify()
+
+    def ports(self, switch: str) -> Mapping[int, str]:
+        """Return the interface at a switch's control port, by port number; empty if it has none here."""
+        return {self.lab.control_port: self._cables[switch][0]} if switch in self._cables else {}
+
+    def wait_for_cards(self) -> None:
+        """Wait until every network card has a link. Raises `RunError`."""
+        for card in self._cards:
+            wait_for_carrier(card)
+
+    def verify(self) -> None:
+        """Compare the network with the lab file. Raises `RunError` at the first difference."""
+        if self.lab.controller is None:
+            return
+        for name in [BRIDGE, *itertools.chain.from_iterable(self._cables.values()), *self._cards]:
+            where = f"control network: {name}"
+            shown = run_json(["ip", "-json", "address", "show", "dev", name], what=where)[0]
+            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in shown["flags"] else "DOWN")
+            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in shown["addr_info"]]
+            expected = [str(self.lab.controller)] if name == BRIDGE else []
+            refuse_difference(where, "addresses", expected, addresses)
+
+    def _cable(self, switch: str) -> tuple[str, str]:
+        board = interface(Endpoint(node=switch, port=self.lab.control_port), self.lab)
+        plug = f"ctl-{switch}"
+        _ip("link", "add", "name", board, "type", "veth", "peer", "name", plug)
+        _ip("link", "set", "dev", plug, "master", BRIDGE)
+        for name in (board, plug):
+            switch_off_offloads(name, what=f"control network: {name}")
+            _ip("link", "set", "dev", name, "up")
+        return board, plug
+
+
+def _ip(*arguments: str) -> None:
+    run(["ip", *arguments], what="control network")

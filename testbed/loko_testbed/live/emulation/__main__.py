@@ -1,0 +1,48 @@
+"""Run emulated boards of a lab, in a process of their own.
+
+python -m loko_testbed.live.emulation two-switch --controller 127.0.0.1:6633
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import uvloop
+
+from loko.control.address import Address
+from loko.terminal import OneLineParser, user_errors_end
+from loko.topology.lab import load_lab
+from loko_testbed.live.emulation.boards import run_alone
+from loko_testbed.live.emulation.traffic import TrafficLab
+from loko_testbed.live.sidecars.program import run_sidecar
+
+
+async def _run_traffic(lab: TrafficLab) -> None:
+    await run_sidecar(lab.run(), lab.set_flows)
+
+
+def main() -> None:
+    """Run the boards of a lab until the standard input is closed."""
+    parser = OneLineParser(description="Run the boards of a lab until the standard input is closed.")
+    parser.add_argument("lab", help="Name or path of a lab.")
+    parser.add_argument("--controller", default="127.0.0.1:6633", help="Address and TCP port.")
+    parser.add_argument(
+        "--free-control", action="store_true", help="Let messages of the controller cost no time."
+    )
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="Cable the boards, and send the flows that the standard input names.",
+    )
+    chosen = parser.parse_args()
+    address = Address.parse(chosen.controller, "--controller")
+    lab = load_lab(chosen.lab)
+    if chosen.traffic:
+        uvloop.run(_run_traffic(TrafficLab(lab, address, free_control=chosen.free_control)))
+    else:
+        uvloop.run(run_sidecar(run_alone(lab, address, free_control=chosen.free_control)))
+
+
+if __name__ == "__main__":
+    with user_errors_end(), contextlib.suppress(KeyboardInterrupt):
+        main()

@@ -1,0 +1,245 @@
+"""Emulated boards in real time, without root, each with its own connection to the controller.
+
+Alone, the boards are not cabled, and each has its own time; `loko_testbed.live.emulation.traffic` cables
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import switch_emulator
+
+from loko.control.framing import segments_of, whole_messages
+from loko.control.wire import SEGMENT_BYTES
+from loko.document import InputError
+from loko.switch_model.device import Profile, profile_text
+from loko.topology.lab import Lab, Switch
+from loko.topology.ring import Setting
+
+_IDLE_S: Final = 0.05
+_AHEAD_NS: Final = 50_000
+"""A board with work to do runs ahead of the clock in such steps until it has answered."""
+_MOST_AHEAD_NS: Final = 20_000_000
+_BOOTED_NS: Final = 2_000_000_000
+"""Time after power-up at which a board looks for its controller."""
+KEPT_SESSION: Final[Mapping[str, Setting]] = MappingProxyType({"control": "session"})
+"""The setting of a board whose TCP session is kept by the program that runs it."""
+
+
+class BoardTime(Protocol):
+    """A board that follows the clock. `EmulatedBoard.take` carries out what it gives out."""
+
+    def connected(self) -> None:
+        """Tell the board that its TCP session is established."""
+
+    def disconnected(self) -> None:
+        """Tell the board that its TCP session is gone."""
+
+    def segment(self, data: bytes) -> None:
+        """Give the board the payload of one TCP segment from the controller."""
+
+    def hurry(self) -> Iterator[list[switch_emulator.Output]]:
+        """Run ahead of the clock, if the board may, step by step until the caller has its answer."""
+
+
+class FreeRunningBoard:
+    """A board with a time of its own, which may run ahead of the clock to answer."""
+
+    def __init__(self, board: switch_emulator.Board, *, is_booted: bool = False) -> None:
+        self._board = board
+        self._began_ns = time.monotonic_ns() - (_BOOTED_NS if is_booted else 0)
+        self._now_ns = 0
+
+    def connected(self) -> None:
+        """See `BoardTime`."""
+        self._board.connected(self._clock())
+
+    def disconnected(self) -> None:
+        """See `BoardTime`."""
+        self._board.disconnected(self._clock())
+
+    def segment(self, data: bytes) -> None:
+        """See `BoardTime`."""
+        self._board.segment(self._clock(), data)
+
+    def link(self, port: int, *, is_up: bool) -> None:
+        """Plug in the cable of a port, or pull it."""
+        self._board.link(self._clock(), port, is_up)
+
+    def hurry(self) -> Iterator[list[switch_emulator.Output]]:
+        """See `BoardTime`."""
+        for _ in range(_MOST_AHEAD_NS // _AHEAD_NS):
+            yield self.advance(_AHEAD_NS)
+
+    def advance(self, ahead_ns: int = 0) -> list[switch_emulator.Output]:
+        """Let time pass, and return what the board gave out."""
+        self._now_ns = self._clock() + ahead_ns
+        self._board.advance(self._now_ns)
+        return self._board.outputs()
+
+    def _clock(self) -> int:
+        self._now_ns = max(self._now_ns, time.monotonic_ns() - self._began_ns)
+        return self._now_ns
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+class EmulatedBoard:
+    """The connection of one board, which connects, disconnects and connects again as the real one does."""
+
+    def __init__(
+        self,
+        name: str,
+        board: BoardTime,
+        controller: tuple[str, int],
+        tell: Callable[[str], None] = _tell,
+    ) -> None:
+        """`tell` receives the board's events, such as what it cannot do, and why."""
+        self._name = name
+        self._tell = tell
+        self._board = board
+        self._controller = controller
+        self._writer: asyncio.StreamWriter | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    def take(self, outputs: Iterable[switch_emulator.Output]) -> bool:
+        """Carry out what the board gave out. Return whether it has sent something to the controller."""
+        spoke = False
+        for output in outputs:
+            if output.kind == "controller" and self._writer is not None:
+                if not self._writer.is_closing():  # the other side may have gone without a word of it here
+                    self._writer.write(output.data)
+                spoke = True
+            elif output.kind == "event":
+                self._event(output.data)
+        return spoke
+
+    def _event(self, data: bytes) -> None:
+        if data == b"connect":
+            if self._connecting is None:
+                self._connecting = asyncio.create_task(self._connect())
+        elif data == b"close":
+            self._hang_up()
+        else:
+            self._tell(f"{self._name}: {data.decode()}")
+
+    async def _connect(self) -> None:
+        try:
+            reader, writer = await asyncio.open_connection(*self._controller, limit=SEGMENT_BYTES * 4)
+        except OSError:
+            self._connecting = None
+            return  # the board tries again
+        self._hang_up()
+        self._writer = writer
+        self._board.connected()
+        self._connecting = None
+        self._hurry()
+        try:
+            await self._converse(reader, writer)
+        finally:
+            if self._writer is writer:
+                self._hang_up()
+                self._board.disconnected()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pending = b""
+        with contextlib.suppress(ConnectionError):
+            while self._writer is writer and (data := await reader.read(4 * SEGMENT_BYTES)):
+                messages, pending = whole_messages(pending + data)
+                for segment in segments_of(messages):
+                    self._board.segment(segment)
+                    self._hurry()
+                    await writer.drain()
+
+    def _hurry(self) -> None:
+        for outputs in self._board.hurry():
+            if self.take(outputs):
+                break
+
+    def _hang_up(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def free_of_control_cost(profile: str, folder: Path) -> str:
+    """Write a copy of a profile whose control plane takes no time, and return its path."""
+    costs = tomllib.loads(profile_text(profile))["cpu"]["control"]
+    path = folder / f"{Path(profile).stem}.toml"
+    free = profile_text(profile, "cpu.control", **dict.fromkeys(costs, 0))
+    path.write_text(free, encoding="utf-8")
+    return str(path)
+
+
+def profile_of(switch: Switch) -> Profile:
+    """Return the profile of a board. Raises `InputError` if the switch is something else."""
+    if not isinstance(switch.profile, Profile):
+        raise InputError(
+            f"{switch.name}: {switch.profile.name} is no board that can be emulated beside a service"
+        )
+    return switch.profile
+
+
+def check_boards(lab: Lab) -> None:
+    """Raise `InputError` unless every switch is a board whose profile the emulator takes."""
+    for switch in lab.switches.values():
+        profile_of(switch)
+    for profile in {switch.emulated_as for switch in lab.switches.values()}:
+        try:
+            switch_emulator.Board(profile)
+        except ValueError as error:
+            raise InputError(f"lab '{lab.name}': {error}") from None
+
+
+@contextlib.contextmanager
+def board_profiles(lab: Lab, *, free_control: bool) -> Iterator[dict[str, str]]:
+    """Offer each board's profile while the context lasts. Raises as `check_boards`."""
+    check_boards(lab)
+    with tempfile.TemporaryDirectory() as folder:
+        profiles = {}
+        for name, switch in lab.switches.items():
+            profiles[name] = switch.emulated_as
+            if free_control:
+                profiles[name] = free_of_control_cost(switch.emulated_as, Path(folder))
+        yield profiles
+
+
+def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
+    """Power up the boards of a lab, at time 0. The caller keeps their TCP sessions. Raises `InputError`."""
+    with board_profiles(lab, free_control=free_control) as profiles:
+        return {
+            name: switch_emulator.Board(profiles[name], config={**switch.config, **KEPT_SESSION}, seed=number)
+            for number, (name, switch) in enumerate(lab.switches.items())
+        }
+
+
+async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
+    """Run the boards, each in its own time, until cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        for name, board in power_up(lab, free_control=free_control).items():
+            lone = FreeRunningBoard(board)
+            for port in range(1, lab.switches[name].profile.ports.count.value + 1):
+                lone.link(port, is_up=lab.far_end(name, port) is not None)
+            tasks.create_task(run_board(name, lone, controller))
+
+
+async def run_board(
+    name: str, board: FreeRunningBoard, controller: tuple[str, int], tell: Callable[[str], None] = _tell
+) -> None:
+    """Run a board in its own time, until cancelled; see `EmulatedBoard`."""
+    connection = EmulatedBoard(name, board, controller, tell)
+    while True:
+        connection.take(board.advance())
+        await asyncio.sleep(_IDLE_S)

@@ -1,0 +1,1 @@
+"""Measurements of switches, of their slices, and of controllers."""

@@ -1,0 +1,79 @@
+"""The whole of step 1 as parts, each measured once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loko.switch_model.scenario import Scenario
+from loko_testbed.measure.bench.cables import UnpluggedError
+from loko_testbed.measure.bench.device import BenchDevice
+from loko_testbed.measure.bench.part import Design, Key, MeasurementPart, MeasurementSize, Procedure
+from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE
+from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.simulation.runner import RunError
+
+
+def parts(
+    procedures: Sequence[Procedure],
+    *,
+    samples: int,
+    scenario: Scenario | None = None,
+    design: Design = Design.FULL,
+) -> list[MeasurementPart]:
+    """Return the parts of these procedures, restricted by `scenario` if given, else by `design`."""
+    extent = MeasurementSize(samples=samples, design=design, scenario=scenario)
+    return [part for procedure in procedures for part in procedure.parts(extent)]
+
+
+def simulated_parts(
+    procedures: Sequence[Procedure], *, samples: int, design: Design
+) -> list[MeasurementPart]:
+    """Return the parts that make sense for a switch of another kind than the board, in virtual time."""
+    extent = MeasurementSize(samples=samples, design=design)
+    makers = [procedure.simulated_parts for procedure in procedures]
+    return [part for make in makers if make is not None for part in make(extent)]
+
+
+def every_key() -> set[Key]:
+    """Return the keys of all parts that a campaign can measure, whatever its design."""
+    return {part.key for design in Design for part in parts(EVERY_PROCEDURE, samples=1, design=design)}
+
+
+def run(
+    device: BenchDevice,
+    todo: list[MeasurementPart],
+    store: SampleStore,
+    *,
+    seed: int,
+    on_part: Callable[[MeasurementPart], None],
+    on_refusal: Callable[[MeasurementPart, RunError], None] | None = None,
+) -> None:
+    """Measure the parts that the store lacks. `on_part` is called for each part that is complete.
+
+    If a switch falls silent, as a Zodiac FX may, the bench power-cycles it if it can, and measures the part
+    once more. A part that still fails ends the campaign, unless `on_refusal` is given, which is then called.
+    A cable without link always ends it, with `UnpluggedError`.
+    """
+    there = store.complete_among(part.key for part in todo)
+    for part in todo:
+        try:
+            if part.key not in there:
+                try:
+                    _measure(device, part, store, seed)
+                except UnpluggedError:
+                    raise
+                except RunError:
+                    if not device.revive():
+                        raise
+                    _measure(device, part, store, seed)
+        except RunError as error:
+            if on_refusal is None or isinstance(error, UnpluggedError):
+                raise
+            on_refusal(part, error)
+        on_part(part)
+
+
+def _measure(device: BenchDevice, part: MeasurementPart, store: SampleStore, seed: int) -> None:
+    for size, (times, left_out) in part.measured(device, seed):
+        store.keep(part.key, size, times, left_out)
+    store.complete(part.key)

@@ -1,0 +1,179 @@
+"""The cases of Table 1, as flow tables and frames."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from loko.control.messages import flow_mod
+from loko.switch_model.scenario import (
+    TABLE_1_FRAME_BYTES,
+    ActionType,
+    Case,
+    MatchType,
+    PriorityOrder,
+    Scenario,
+    UsedEntry,
+)
+from loko_testbed.instruments.numbered_frame import FIELDS, TAG_BYTES
+from loko_testbed.instruments.numbered_table import IN_PORT, REWRITING, output, priorities
+
+_BARRIER_S: Final = 0.02
+_ENTRY_S: Final = 0.3e-3
+
+_USED: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": 0xFFFF, **FIELDS}
+"""Match fields of the frames that the bench sends, and so of the entry that they hit."""
+
+_ORDERED: Final = {PriorityOrder.INCREASING: 1, PriorityOrder.DECREASING: -1}
+
+
+@dataclass(frozen=True, slots=True)
+class SingleFieldMatch:
+    """A match on one field only, or on nothing: not in Table 1, but it tells what each field costs."""
+
+    field: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """See `Match.fields`."""
+        return () if self.field is None else (self.field,)
+
+    @property
+    def value(self) -> str:
+        """The name of the match."""
+        return f"only-{self.field}" if self.field else "anything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCase:
+    """The dimensions of Table 1 that define a flow table."""
+
+    entries: int
+    match: MatchType | SingleFieldMatch
+    action: ActionType
+    used_entry: UsedEntry = UsedEntry.LAST
+    priorities: PriorityOrder = PriorityOrder.INCREASING
+    rewrites: int = 1
+    """How often each entry repeats its action, if that is not OUTPUT. A Zodiac FX obeys four actions."""
+    tagged: bool = False
+    """Whether the bench's frames come with a VLAN tag; those of Table 1 have none."""
+
+    def __str__(self) -> str:
+        action = f"{self.rewrites} {self.action.value}" if self.rewrites > 1 else self.action.value
+        words = (self.match.value, action, self.priorities.value, self.used_entry.value)
+        return "/".join((str(self.entries), *words, *(("tagged",) if self.tagged else ())))
+
+    @property
+    def grown_bytes(self) -> int:
+        """By how many bytes a frame is longer when it leaves than when it came; negative if shorter."""
+        if self.action in {ActionType.SET_VLAN_ID, ActionType.SET_VLAN_PCP}:
+            return TAG_BYTES * self.rewrites
+        return -TAG_BYTES if self.tagged and self.action is ActionType.STRIP_VLAN else 0
+
+    @property
+    def skipped_entries(self) -> int:
+        """See `Case.skipped_entries`."""
+        return self._as_case().skipped_entries
+
+    @property
+    def examined_after_hit(self) -> int:
+        """See `Case.examined_after_hit`."""
+        return self._as_case().examined_after_hit
+
+    def _as_case(self) -> Case:
+        return Case(
+            entries=self.entries,
+            match=self.match if isinstance(self.match, MatchType) else MatchType.ALL,
+            action=self.action,
+            used_entry=self.used_entry,
+            priorities=self.priorities,
+            frame_bytes=TABLE_1_FRAME_BYTES[0],
+        )
+
+
+def table_of(case: Case) -> TableCase:
+    """Return the flow table of a case."""
+    return TableCase(
+        entries=case.entries,
+        match=case.match,
+        action=case.action,
+        used_entry=case.used_entry,
+        priorities=case.priorities,
+    )
+
+
+def tables(scenario: Scenario | None = None) -> Iterator[tuple[TableCase, tuple[int, ...]]]:
+    """Yield the tables of Table 1, or of a part of it, each with the frame lengths to measure it with."""
+    chosen = (scenario or Scenario()).cases()
+    for table, cases in itertools.groupby(chosen, table_of):
+        yield table, tuple(case.frame_bytes for case in cases)
+
+
+def loading_s(entries: int) -> float:
+    """Estimate how long it takes to load a table in real time."""
+    return _BARRIER_S + entries * _ENTRY_S
+
+
+def flow_mods(table: TableCase) -> list[bytes]:
+    """Return the FLOW_MODs of a table, in table order. Exactly one entry matches the bench's frames."""
+    used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
+    return [
+        flow_mod(
+            _match(table.match, None if place == used else place),
+            _actions(table.action, table.rewrites),
+            priority=priority,
+            xid=priority,
+        )
+        for place, priority in enumerate(priorities(table.entries, _ORDERED[table.priorities]))
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _match(kind: MatchType | SingleFieldMatch, other: int | None) -> Any:
+    """Return a match on the bench's frames, or one of the same shape on something else."""
+    fields = {field: _USED[field] for field in kind.fields}
+    if other is not None:
+        distinguishing = kind.field if isinstance(kind, SingleFieldMatch) else _DISTINGUISHING[kind]
+        if distinguishing is not None:
+            fields[distinguishing] = _OTHERS[distinguishing](other)
+    if kind is MatchType.MASKED_NW_DST:
+        fields["nw_dst_mask"] = 24
+    return parser.OFPMatch(**fields)
+
+
+_DISTINGUISHING: Final = {
+    MatchType.PORT: "in_port",
+    MatchType.TP_DST: "tp_dst",
+    MatchType.DL_DST: "dl_dst",
+    MatchType.MASKED_NW_DST: "nw_dst",
+    MatchType.FIVE_TUPLE: "tp_dst",
+    MatchType.ALL: "tp_dst",
+}
+
+
+# Values that no frame of the bench has, by field and place in the table.
+_OTHERS: Final[dict[str, Callable[[int], Any]]] = {
+    "in_port": lambda place: 1000 + place,
+    "dl_src": lambda place: f"02:00:00:00:02:{place:02x}",
+    "dl_dst": lambda place: f"02:00:00:00:01:{place:02x}",
+    "dl_vlan": lambda place: 1 + place,
+    "dl_vlan_pcp": lambda place: place % 8,
+    "dl_type": lambda place: 0x9000 + place,
+    "nw_tos": lambda place: 4 * (place % 64),
+    "nw_proto": lambda place: 100 + place,
+    "nw_src": lambda place: f"10.2.{place}.1",
+    "nw_dst": lambda place: f"10.1.{place}.2",
+    "tp_src": lambda place: 7000 + place,
+    "tp_dst": lambda place: 7000 + place,
+}
+
+
+@lru_cache
+def _actions(action: ActionType, rewrites: int) -> tuple[Any, ...]:
+    rewriting = REWRITING.get(action.value)
+    return (output(),) if rewriting is None else (*(rewriting() for _ in range(rewrites)), output())

@@ -1,0 +1,179 @@
+"""PQ: how much later a frame of high priority is than network calculus allows (section II-B).
+
+Equation 2 bounds its time by the processing time and one frame of lower priority on the wire. The excess is
+the epsilon of the switch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loko.units import NS_PER_US
+from loko_testbed.instruments.numbered_table import IN_PORT, OUT_PORT
+from loko_testbed.instruments.virtual_session import RefusedError
+from loko_testbed.measure.predictability.marks import DimensionVerdict, Mark, Thresholds
+from loko_testbed.measure.predictability.subject import (
+    FrameStream,
+    StreamTimes,
+    SwitchUnderTest,
+    evenly,
+    transmit,
+)
+from loko_testbed.measure.predictability.table_iii import OTHER_PORT, enqueue_message, frame
+from loko_testbed.simulation.runner import LOST
+
+HIGH_BYTES: Final = 100
+"""Section II-B.1."""
+LOW_BYTES: Final = (1000, 500, 100)
+"""Lengths of the frames of low priority, one after the other, as in figure 5."""
+BURST_FRAMES: Final = 5
+_PAUSES_NS: Final = (75_000, 750_000)
+"""Range of the pauses between bursts: longer than a scheduler's pauses, and of varying length.
+
+With equal pauses, frames of low priority would always be equally far on the wire when the scheduler looks
+again.
+"""
+_LOW_UDP: Final = 6000
+_HIGH_UDP: Final = 6001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityDelays:
+    """Times of the frames of high priority, part by part."""
+
+    refused: bool
+    """Whether the switch has no action enqueue."""
+    lost: int = 0
+    sent_ns: NDArray[np.int64]
+    processing_ns: NDArray[np.int64]
+    """-1 if the frame never came."""
+    part: NDArray[np.int64]
+    """Part of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
+
+
+def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDelays:
+    """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
+    parts: list[StreamTimes] = []
+    for place, low_bytes in enumerate((0, *LOW_BYTES)):
+        try:
+            parts.append(_part(subject, low_bytes, bursts, seed=seed + place))
+        except RefusedError:
+            nothing = np.array([], dtype=np.int64)
+            return PriorityDelays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
+    processing_ns = [
+        np.where(
+            (stream.received_ns == LOST) | ~stream.kept,
+            -1,
+            stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES),
+        )
+        for stream in parts
+    ]
+    part_ns = max(int(stream.sent_ns[-1]) for stream in parts) + _PAUSES_NS[1]
+    return PriorityDelays(
+        refused=False,
+        lost=sum(stream.lost for stream in parts),
+        sent_ns=np.concatenate([place * part_ns + stream.sent_ns for place, stream in enumerate(parts)]),
+        processing_ns=np.concatenate(processing_ns),
+        part=np.repeat(np.arange(len(parts)), bursts * BURST_FRAMES),
+    )
+
+
+def _part(subject: SwitchUnderTest, low_bytes: int, bursts: int, *, seed: int) -> StreamTimes:
+    """Send bursts beside frames of low priority at line rate; 0 bytes for none.
+
+    The switch is a fresh one, so that no frames of another length are waiting.
+    """
+    begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts)) * subject.pace.pauses
+    longest_ns = _PAUSES_NS[1] * subject.pace.pauses
+    slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
+    streams = [
+        FrameStream(
+            enters=OTHER_PORT,
+            leaves=OUT_PORT,
+            frame=frame(HIGH_BYTES, udp_out=_HIGH_UDP),
+            instants_ns=(begins_ns[:, None] + slots_ns).ravel().astype(np.int64),
+        )
+    ]
+    if low_bytes:
+        gap_ns = subject.slot_ns(low_bytes)
+        low = FrameStream(
+            enters=IN_PORT,
+            leaves=OUT_PORT,
+            frame=frame(low_bytes, udp_out=_LOW_UDP),
+            instants_ns=evenly(int((begins_ns[-1] + longest_ns) / gap_ns), gap_ns),
+        )
+        streams.append(low)
+    entries = [
+        enqueue_message(_LOW_UDP, OUT_PORT, 0),
+        enqueue_message(_HIGH_UDP, OUT_PORT, subject.queues - 1),
+    ]
+    return transmit(subject, entries, streams, seed=seed)[0]
+
+
+def excesses_us(subject: SwitchUnderTest, delays: PriorityDelays) -> list[float]:
+    """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
+    alone_ns = _most_ns(delays, 0)
+    return [
+        (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / NS_PER_US
+        for place, length in enumerate(LOW_BYTES, start=1)
+    ]
+
+
+def _most_ns(delays: PriorityDelays, part: int) -> float:
+    times_ns = delays.processing_ns[(delays.part == part) & (delays.processing_ns >= 0)]
+    return float(times_ns.max()) if len(times_ns) else float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excesses:
+    """Numbers on which the mark depends."""
+
+    refused: bool
+    forwards: bool
+    """Whether any frame came without other traffic."""
+    lost: int
+    by_length_us: dict[str, float]
+    """The largest excess over equation 2 by the length of low priority; without those of which none came."""
+
+
+def summary(subject: SwitchUnderTest, delays: PriorityDelays) -> Excesses:
+    """Summarise the result of `measure`."""
+    if delays.refused or math.isnan(_most_ns(delays, 0)):
+        return Excesses(refused=delays.refused, forwards=False, lost=delays.lost, by_length_us={})
+    excesses = zip(LOW_BYTES, excesses_us(subject, delays), strict=True)
+    by_length_us = {str(length): excess for length, excess in excesses if not math.isnan(excess)}
+    return Excesses(refused=False, forwards=True, lost=delays.lost, by_length_us=by_length_us)
+
+
+def judge(excesses: Excesses, limits: Thresholds) -> DimensionVerdict:
+    """Give the mark: no excess is fit, one that is always the same is partly fit."""
+    if excesses.refused:
+        return DimensionVerdict(
+            mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",)
+        )
+    if not excesses.forwards:
+        reason = "it takes the action enqueue, but forwards nothing by it: no priority queueing"
+        return DimensionVerdict(
+            mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(excesses.lost)}
+        )
+    numbers = {f"excess_{length}_us": excess for length, excess in excesses.by_length_us.items()}
+    numbers["lost_frames"] = float(excesses.lost)
+    if excesses.lost > limits.lost_frames.value or len(excesses.by_length_us) < len(LOW_BYTES):
+        reason = f"{excesses.lost} frames of high priority are lost behind low priority"
+        return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    least_us, epsilon_us = min(excesses.by_length_us.values()), max(excesses.by_length_us.values())
+    numbers["epsilon_us"] = epsilon_us
+    if epsilon_us <= limits.excess_us.value:
+        return DimensionVerdict(
+            mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers
+        )
+    if epsilon_us - least_us <= limits.excess_differs_us.value:
+        reason = f"later than equation 2 by a constant of {epsilon_us:.1f} us, whatever interferes"
+        return DimensionVerdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
+    reason = f"later than equation 2 by {least_us:.1f} to {epsilon_us:.1f} us, by what interferes"
+    return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

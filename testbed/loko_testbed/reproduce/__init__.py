@@ -1,0 +1,1 @@
+"""Replays of the papers: figure documents, claims, plots, report and archive."""

@@ -1,0 +1,145 @@
+"""Check the papers' claims, which experiments state as data, against the results of a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from loko.document import InputError
+from loko_testbed.reproduce.facts import Fact, fact
+from loko_testbed.reproduce.figure import NOT_MEASURED, Claim, Evidence, Figure, Judgement, NotTestable
+from loko_testbed.reproduce.result import ClaimKind, ClaimResult, FigureResult, Series, TableResult
+from loko_testbed.simulation.options import Options
+
+_BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
+"""The kind of a claim by the role of its fact; claims on facts of any other role are ours."""
+_FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
+"""The kinds of claims in order of evidential weight: predictions say most about the reproduction."""
+
+
+def evaluate_claims(
+    figure: Figure, result: FigureResult, together: Iterable[FigureResult], options: Options
+) -> list[ClaimResult]:
+    """Judge the claims of a figure's result, with comparable results of the same folder at hand.
+
+    `options` are those of the replay; they decide whether it is smaller than the paper's.
+    """
+    return judge(
+        figure,
+        series=result.series,
+        table=result.table,
+        findings=result.findings,
+        others={
+            other.name: other.series
+            for other in together
+            if other.name != result.name and other.series and _same_scale(other, result)
+        },
+        shorter=figure.shorter(options),
+    )
+
+
+def _same_scale(near: FigureResult, other: FigureResult) -> bool:
+    """Return whether two figures were replayed in the same mode and backend, as often and for as long."""
+    ways = [
+        (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
+        for result in (near, other)
+    ]
+    return ways[0] == ways[1]
+
+
+def judge(
+    figure: Figure,
+    *,
+    series: Sequence[Series] = (),
+    table: TableResult | None = None,
+    findings: Mapping[str, float] | None = None,
+    others: Mapping[str, Sequence[Series]] | None = None,
+    shorter: str = "",
+) -> list[ClaimResult]:
+    """Judge every claim of the figure: it holds, does not hold, or is not testable here.
+
+    For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's denies a claim
+    only if a single counterexample suffices (`Check.denied_by_one_case`).
+    """
+    results = []
+    for claim in figure.claims:
+        stated = check_reference(figure, claim)
+        judgement = _judgement(
+            claim,
+            Evidence(
+                fact=stated,
+                series=series,
+                table=table,
+                findings=findings or {},
+                planned=figure.planned,
+                others=others or {},
+                shorter=shorter,
+            ),
+        )
+        if isinstance(judgement, NotTestable):
+            here, holds = judgement.here, None
+            missing = claim.if_missing if here == NOT_MEASURED else ""
+            because = "; ".join(filter(None, (judgement.why, missing)))
+        else:
+            here, holds = judgement
+            because = "" if holds else claim.if_not
+        results.append(
+            ClaimResult(
+                claim=claim.claim,
+                paper=claim.paper,
+                here=here,
+                holds=holds,
+                where=stated.where,
+                because=because,
+                kind=kind_of(figure, claim, stated),
+                kind_because=claim.kind_because,
+                tolerance=claim.check.tolerance(stated),
+                fact=claim.fact,
+            )
+        )
+    return results
+
+
+def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
+    finding = claim.check.find(evidence)
+    if isinstance(finding, NotTestable) or not evidence.shorter:
+        return finding
+    here, holds = finding
+    denied_for_sure = not holds and claim.check.denied_by_one_case
+    if denied_for_sure or (holds and not claim.full_scale):
+        return finding
+    return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
+
+
+def kind_of(figure: Figure, claim: Claim, stated: Fact) -> ClaimKind:
+    """Return whether a claim is predicted, calibrated or ours: by its fact's role, or as the claim lowers it.
+
+    A measurement of a device alone may have gone into the profile, so agreement with it is no prediction. A
+    value that the paper does not print but that follows from it is ours.
+    """
+    return "ours" if figure.ours else claim.kind or _by_role(stated)
+
+
+def _by_role(stated: Fact) -> ClaimKind:
+    return "ours" if stated.recomputed else _BY_ROLE.get(stated.role, "ours")
+
+
+def check_reference(figure: Figure, claim: Claim) -> Fact:
+    """Return the fact behind a claim. Raises `InputError` if the fact cannot support the claim.
+
+    That is the case if the fact is missing, lacks the number that the check needs, or does not allow a kind
+    as strong as the claim states.
+    """
+    stated = fact(figure.paper, claim.fact)
+    if claim.check.needs_number:
+        _ = stated.number
+    if claim.kind is not None:
+        most = _by_role(stated)
+        if _FALLING.index(claim.kind) < _FALLING.index(most):
+            raise InputError(
+                f"claim '{claim.claim}': kind {claim.kind}: its fact {claim.fact} makes it {most};"
+                " a kind can be lowered only"
+            )
+        if claim.kind != most and not claim.kind_because:
+            raise InputError(f"claim '{claim.claim}': kind {claim.kind}: say why in kind_because")
+    return stated

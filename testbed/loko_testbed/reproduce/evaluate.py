@@ -1,0 +1,188 @@
+"""Replay figures: compute their results by figure type, then judge, draw and write them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.claims import evaluate_claims
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.folder import figure_file
+from loko_testbed.reproduce.outcome import OneByOne
+from loko_testbed.reproduce.report import write_report
+from loko_testbed.reproduce.result import (
+    Band,
+    ClaimResult,
+    FigureResult,
+    GuaranteeResult,
+    read_results,
+    write_result,
+)
+from loko_testbed.reproduce.runs import FigureRun, read_runs, write_runs
+from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.tasks.executor import each_done, shared_processes
+from loko_testbed.tasks.files import write_atomically
+from loko_testbed.tasks.provenance import commit, machine, this_moment
+
+_COARSE: Final = (
+    "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error"
+    " (docs/stand-in.md). {}"
+)
+
+
+def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
+    """Replay the figures and write their results, records, pictures and the report to ``options.out``.
+
+    Results that exist already with the same parameters are not computed again. Raises `InputError` or
+    `RunError`, each with a message of one line.
+    """
+    earlier = read_results(options.out)
+    with shared_processes(options.jobs):
+        computed = _compute(chosen, options, progress)
+        return _publish(chosen, [computed[figure.name] for figure in chosen], earlier, options, progress)
+
+
+def _compute(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
+    """Compute the figures, type by type; return the results by the figures' names."""
+    computed: dict[str, FigureResult] = {}
+    for name in dict.fromkeys(figure.kind for figure in chosen):
+        same_type = [figure for figure in chosen if figure.kind == name]
+        compute = figure_type_named(name).compute
+        for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
+            with _noted(figures, options.out):
+                results = compute(figures, options, progress)
+            computed.update(zip((figure.name for figure in figures), results, strict=True))
+    return computed
+
+
+@contextmanager
+def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
+    """Record start, duration and machine of those figures whose records change within the ``with`` block."""
+    before = {figure.name: _state(figure, out) for figure in figures}
+    known = read_runs(out)
+    began, begun_s = this_moment(), time.monotonic()
+    yield
+    seconds = round(time.monotonic() - begun_s, 1)
+    made = [
+        figure.name
+        for figure in figures
+        if figure.name not in known or not before[figure.name] or before[figure.name] != _state(figure, out)
+    ]
+    write_runs(
+        out,
+        (
+            FigureRun(
+                figure=name,
+                began=began,
+                seconds=seconds,
+                together_with=[other for other in made if other != name],
+                machine=machine(),
+                commit=commit(),
+            )
+            for name in made
+        ),
+    )
+
+
+def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
+    """Return a token that changes whenever the figure's records are rewritten; None if there are none."""
+    try:
+        facts = figure_file(out, figure.name, ".parquet").stat()
+    except FileNotFoundError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns
+
+
+def _publish(
+    chosen: Sequence[Figure],
+    results: Sequence[FigureResult],
+    earlier: Sequence[FigureResult],
+    options: Options,
+    progress: Progress,
+) -> list[FigureResult]:
+    """Judge every figure together with the others of the folder, draw it, and write all but the records.
+
+    Earlier figures of the folder whose bands have changed are redrawn, so that bands do not depend on the
+    order in which figures are replayed.
+    """
+    together = {result.name: result for result in (*earlier, *results)}
+    judged = []
+    for figure, result in zip(chosen, results, strict=True):
+        claims = evaluate_claims(figure, result, together.values(), options)
+        provenance = result.provenance.model_copy(update={"options": options.chosen()})
+        judged.append(
+            result.model_copy(
+                update={
+                    "claims": _with_reasons(claims, result),
+                    "guarantees": guarantees_of(result),
+                    "printed": figure.printed(),
+                    "bands": bands_of(result, together.values()),
+                    "provenance": provenance,
+                }
+            )
+        )
+        write_result(judged[-1], options.out)
+    names = {figure.name for figure in chosen}
+    drawn_anew = [
+        result.model_copy(update={"bands": bands})
+        for result in earlier
+        if result.name not in names and (bands := bands_of(result, together.values())) != result.bands
+    ]
+    for result in drawn_anew:
+        write_result(result, options.out)
+    _draw([*judged, *drawn_anew], options, progress)
+    return judged
+
+
+def bands_of(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
+    """Return the bands that results of the folder predict for this one, and those it predicts for others.
+
+    Bands come from, and apply to, replays in virtual time by the same version of the program only.
+    """
+    of_others = [band for band in result.bands if band.figure != result.name]
+    if result.mode != "virtual":
+        return of_others
+    return of_others + [
+        band
+        for other in together
+        if other.name != result.name
+        and (other.mode, other.provenance.commit) == (result.mode, result.provenance.commit)
+        for band in other.bands
+        if band.figure == result.name
+    ]
+
+
+def guarantees_of(result: FigureResult) -> list[GuaranteeResult]:
+    """Return the guarantees of a result; where Open vSwitch forwarded frames, none of them is promised."""
+    if not result.switched_by_open_vswitch:
+        return result.guarantees
+    return [guarantee.model_copy(update={"verdict": "not promised"}) for guarantee in result.guarantees]
+
+
+def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
+    """Return the claims; where Open vSwitch forwarded frames, give that as the reason for those that fail."""
+    if not result.switched_by_open_vswitch:
+        return list(claims)
+    return [
+        claim.model_copy(update={"because": _COARSE.format(claim.because).strip()})
+        if claim.holds is False
+        else claim
+        for claim in claims
+    ]
+
+
+def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
+    """Draw and write the pictures, several at a time, then write the report with them."""
+    drawn: dict[str, pictures.RenderedPictures] = {}
+    for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
+        figure = results[place].name
+        progress.writing(figure)
+        write_atomically(figure_file(options.out, figure, ".svg"), these.svg)
+        write_atomically(figure_file(options.out, figure, ".png"), these.png)
+        drawn[figure] = these
+    write_report(options.out, drawn)

@@ -1,0 +1,189 @@
+"""Common base of all figure types: document, claims and notes of a figure or table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from loko.document import StrictModel
+from loko.switch_model.allocation import allocation_name
+from loko.topology.lab import Lab, load_lab
+from loko_testbed.reproduce.facts import Fact, fact
+from loko_testbed.reproduce.result import ClaimKind, NoteResult, Printed, Series, TableResult
+from loko_testbed.simulation.options import Options
+
+Mode = Literal["virtual", "live", "hardware"]
+FixedScheme = Literal["full-rate", "fifth-rate"]
+AllocationName = Annotated[str, AfterValidator(allocation_name)]
+"""Name of one of Loko's allocations; `optimised` is optimised for the traffic mix of the figure's lab."""
+
+ClaimOutcome = tuple[str, bool]
+"""The replay's result, in the terms of the claim, and whether the claim holds."""
+
+
+NOT_MEASURED: Final = "not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTestable:
+    """The judgement that a replay cannot tell whether the claim holds."""
+
+    why: str
+    """The reason, phrased to follow "not testable here:"."""
+    here: str = NOT_MEASURED
+
+
+Judgement = ClaimOutcome | NotTestable
+
+NOTHING_MEASURED: ClaimOutcome = ("not measured", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that a claim may be judged by: the paper's statement and the results of a replay."""
+
+    fact: Fact
+    series: Sequence[Series] = ()
+    table: TableResult | None = None
+    findings: Mapping[str, float] = field(default_factory=dict)
+    planned: Sequence[float] = ()
+    """Every x of the figure's document; a claim about all x can be confirmed only if all were replayed."""
+    others: Mapping[str, Sequence[Series]] = field(default_factory=dict)
+    """Series of the folder's other figures that were replayed on the same scale, by full name."""
+    shorter: str = ""
+    """How the replay is smaller than the paper's, as text; empty at the paper's scale."""
+
+
+class Check(StrictModel):
+    """How a claim is checked. Subclasses have a `kind`, which tells them apart in a document."""
+
+    @property
+    def needs_number(self) -> bool:
+        """Whether the claim's fact must have a number."""
+        return False
+
+    @property
+    def denied_by_one_case(self) -> bool:
+        """Whether a single counterexample denies the claim, so that a replay of any length may deny it.
+
+        Other claims depend on rare events or on all the data: only a replay at the paper's scale denies them.
+        """
+        return False
+
+    @abstractmethod
+    def tolerance(self, fact: Fact) -> str:
+        """Return in words when a claim on this fact holds."""
+
+    @abstractmethod
+    def find(self, evidence: Evidence) -> Judgement:
+        """Judge the claim by this evidence."""
+
+    def printed(self, _fact: Fact, _paper: str) -> Printed | None:
+        """Return what a picture can mark for a claim with this fact and paper's wording; None if nothing."""
+        return None
+
+
+class NumberCheck(Check):
+    """A check that compares with the number of the claim's fact."""
+
+    @property
+    def needs_number(self) -> bool:
+        """See `Check.needs_number`."""
+        return True
+
+
+class Claim(StrictModel):
+    """A statement of the paper about the figure, and how to check it. Subclasses define which checks."""
+
+    claim: str
+    fact: str
+    """Reference to the fact that says what the paper prints and where."""
+    paper: str
+    """The statement of the paper (or the figure's `reference`), in words that compare with the replay's."""
+    check: Check
+    if_not: str = ""
+    """For the report: why the claim may fail here."""
+    if_missing: str = ""
+    """For the report: why what it needs may be missing here."""
+    kind: ClaimKind | None = None
+    """Default: by the role of its fact (`loko_testbed.reproduce.claims.kind_of`). A document may only lower
+    it."""
+    kind_because: str = ""
+    """For the report: why the claim is of this kind, such as what the number was used for."""
+    full_scale: bool = False
+    """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
+
+
+class FigureNote(StrictModel):
+    """A point that the paper leaves open or contradicts itself on, and how this project deals with it."""
+
+    fact: str
+    text: str
+
+
+class Figure(StrictModel):
+    """The document of a figure or table. Each figure type (`figure_types`) has a subclass."""
+
+    kind: str
+    figure: str = Field(pattern=r"^[a-z0-9]+$")
+    paper: str = Field(pattern=r"^[a-z][a-z0-9]*$")
+    title: str
+    modes: list[Mode] = Field(min_length=1)
+    as_printed: bool = False
+    """Whether guarantees are computed as in the paper: one clock for all, cables without delay, and nothing
+    reserved for what boards do by themselves, unless the figure says otherwise. If false, guarantees allow
+    for the profile's `tolerance` (docs/model.md, section 14)."""
+    ours: bool = False
+    """Whether the figure is this project's own: none of its claims is the paper's."""
+    reference: str = "paper"
+    """The reference of the claims, in a word, if it is not the paper."""
+    by_name_only: bool = False
+    """Whether the figure is replayed only if it is named: a long study of its own."""
+    notes: list[FigureNote] = Field(default=[])
+    claims: Sequence[Claim] = Field(min_length=1)
+
+    @property
+    def name(self) -> str:
+        """``PAPER/ID``."""
+        return f"{self.paper}/{self.figure}"
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether it needs root in real time: its frames pass namespaces or raw sockets."""
+        return True
+
+    @property
+    def planned(self) -> Sequence[float]:
+        """Every x at which the figure has points; empty for figures without points."""
+        return ()
+
+    def printed(self) -> list[Printed]:
+        """Return the paper's values, taken from the facts of the claims, that the figure's picture marks."""
+        return []
+
+    def shorter(self, options: Options) -> str:
+        """Return in words how a replay under these options is smaller than the paper's; empty if not."""
+        return "--quick replays a part of it only" if options.quick else ""
+
+
+class LabFigure(Figure):
+    """A figure of a lab with frames of one length and the same number of entries in every flow table."""
+
+    lab: str
+    frame_bytes: int = Field(ge=64, le=1518)
+    entries: int = Field(ge=1)
+
+
+def lab_of(figure: LabFigure) -> Lab:
+    """Load the figure's lab, as the paper prints it if the figure is `as_printed`. Raises `InputError`."""
+    lab = load_lab(figure.lab)
+    return lab.as_printed() if figure.as_printed else lab
+
+
+def notes_of(figure: Figure) -> list[NoteResult]:
+    """Return the notes of the figure's document with the places in the paper that they refer to."""
+    return [NoteResult(where=fact(figure.paper, note.fact).where, text=note.text) for note in figure.notes]

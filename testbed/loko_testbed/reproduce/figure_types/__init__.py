@@ -1,0 +1,73 @@
+"""Figure types: one package for each, with the schema of its documents and the code that computes results.
+
+Types are found by their folders: `testbed/loko_testbed/reproduce/figure_types/NAME/compute.py` defines a
+`FIGURE_TYPE`. There is no other list, so a new type is just a new folder (docs/architecture.md, "A new figure
+type").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from loko.document import InputError
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.result import FigureResult
+from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.senders import option_of
+
+_HERE = Path(__file__).parent
+
+OPTIONAL_OPTIONS: Final = {
+    "capacity_factor": "does not depend on it",
+    "executor": "is computed on this machine only",
+}
+"""Options that some figure types do not support, with the reason as a predicate for messages."""
+IN_TASKS: Final = frozenset({"executor"})
+"""`FigureType.supported_options` of figures that are computed in independent tasks."""
+SIMULATED: Final = IN_TASKS | {"capacity_factor"}
+"""`FigureType.supported_options` of figures whose packets pass through boards of a lab."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureType:
+    """A figure type. Its functions take figures of its own document class."""
+
+    document: type[Figure]
+    """The schema of its experiments; ``kind`` is the name of its folder."""
+    compute: Callable[[Sequence[Any], Options, Progress], list[FigureResult]]
+    """Computes a result for each figure, neither judged nor drawn yet; writes raw rows to ``options.out``."""
+    estimate_s: Callable[[Any], dict[str, float]]
+    """Estimates the time in seconds at the paper's scale, by mode."""
+    supported_options: frozenset[str] = frozenset()
+    """The options among `OPTIONAL_OPTIONS` that its figures support."""
+
+
+@cache
+def figure_type_names() -> tuple[str, ...]:
+    """Return the names of all figure types."""
+    return tuple(sorted(path.parent.name for path in _HERE.glob("*/compute.py")))
+
+
+def figure_type_named(name: str) -> FigureType:
+    """Return the figure type with this name, one of `figure_type_names`."""
+    figure_type = import_module(f"{__name__}.{name}.compute").FIGURE_TYPE
+    if not isinstance(figure_type, FigureType):
+        raise TypeError(f"loko_testbed.reproduce.figure_types.{name}.compute: FIGURE_TYPE is no FigureType")
+    return figure_type
+
+
+def refuse_unsupported(figures: Sequence[Figure], chosen: Sequence[str]) -> None:
+    """Raise `InputError` if a figure does not support a chosen option among `OPTIONAL_OPTIONS`."""
+    for name in chosen:
+        able = [figure.name for figure in figures if name in figure_type_named(figure.kind).supported_options]
+        for figure in figures:
+            if figure.name not in able:
+                raise InputError(
+                    f"{option_of(name)}: {figure.name} {OPTIONAL_OPTIONS[name]}; leave it out"
+                    + (f" and name those that do: {' '.join(able)}" if able else "")
+                )

@@ -1,0 +1,145 @@
+"""Produce maps of allocations, which are computed, not replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from loko.switch_model.allocation import Allocation, allocate, scheme_named
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko.switch_model.split import split
+from loko_testbed.reproduce.chart import Chart, ChartAxis, HeatPanel
+from loko_testbed.reproduce.figure_types import FigureType
+from loko_testbed.reproduce.figure_types.allocation_map.document import AllocationMap
+from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.result import AxisLabel
+from loko_testbed.simulation.options import Options, Progress
+
+_KB: Final = 1024
+"""Bytes per kB as table 2 uses the unit."""
+
+Cells = Mapping[tuple[int, int], Allocation]
+"""Allocations by entries and frame size."""
+
+_WHITE: Final = "white: not feasible, the buffer leaves no burst of one frame"
+_DELAY: Final = ("guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6)
+_BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB)
+_RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
+
+
+def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Compute the allocation of every cell. Raises `InputError` if the profile gives no worst case."""
+    cells = allocations(figure, figure.allocation)
+    findings = _findings(cells)
+    if figure.split is not None:
+        findings |= _split_findings(cells, figure.split)
+    if figure.compared_with is not None:
+        findings |= _differences(cells, allocations(figure, figure.compared_with))
+    chart = Chart(
+        panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
+        columns=2,
+        caption="" if all(cell.feasible for cell in cells.values()) else _WHITE,
+    )
+    outcome = Outcome(
+        chart=chart,
+        findings=findings,
+        x=AxisLabel(name="packet size", unit="bytes"),
+        profile=figure.profile,
+    )
+    return outcome, _rows(cells)
+
+
+def allocations(figure: AllocationMap, scheme: str) -> Cells:
+    """Return the allocation of every cell under a scheme."""
+    profile = load_profile(figure.profile)
+    if figure.as_printed:
+        profile = profile.with_exact_clocks()
+    return {
+        (entries, size): allocate(
+            service_curve(profile, loko_scenario(entries=entries, packet_sizes_bytes=(size,))),
+            scheme_named(scheme),
+        )
+        for entries in figure.entries
+        for size in figure.packet_sizes_bytes
+    }
+
+
+def _panel(
+    figure: AllocationMap, cells: Cells, title: str, value: Callable[[Allocation], float]
+) -> HeatPanel:
+    return HeatPanel(
+        x=ChartAxis(label="packet size [bytes]"),
+        y=ChartAxis(label="flow entries"),
+        value=ChartAxis(label=title, log=True),
+        x_values=[float(size) for size in figure.packet_sizes_bytes],
+        y_values=[float(entries) for entries in figure.entries],
+        cells=[
+            [
+                value(cell) if (cell := cells[entries, size]).feasible else None
+                for size in figure.packet_sizes_bytes
+            ]
+            for entries in figure.entries
+        ],
+    )
+
+
+def _findings(cells: Cells) -> dict[str, float]:
+    findings: dict[str, float] = {
+        "feasible_cells": float(sum(cell.feasible for cell in cells.values())),
+        "infeasible_cells": float(sum(not cell.feasible for cell in cells.values())),
+    }
+    for size in dict.fromkeys(size for _, size in cells):
+        capacity_bytes = next(cell.service.capacity_bytes for (_, of), cell in cells.items() if of == size)
+        findings[f"buffer_of_{size}_bytes_packets"] = capacity_bytes / size
+    for (entries, size), cell in cells.items():
+        if cell.feasible:
+            place = f"at_{entries}_entries_{size}_bytes"
+            findings[f"delay_{place}_ms"] = cell.delay_ns / 1e6
+            findings[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
+            findings[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
+    return findings
+
+
+def _split_findings(cells: Cells, ratio: float) -> dict[str, float]:
+    """Return findings on the bursts that equation 8 gives the flows of section 6.1 in each cell."""
+    shares = {place: split(cell, ratio=ratio) for place, cell in cells.items()}
+    findings = {"infeasible_cells_of_four_flows": float(sum(not share.feasible for share in shares.values()))}
+    for (entries, size), share in shares.items():
+        if cells[entries, size].feasible:
+            bursts = [bucket.burst_bytes for bucket in (share.first, share.second) if bucket.rate_bps]
+            findings[f"burst_of_a_flow_at_{entries}_entries_{size}_bytes_bytes"] = min(bursts)
+    return findings
+
+
+def _differences(cells: Cells, others: Cells) -> dict[str, float]:
+    """Return the least gain of burst and the least loss of rate over the other scheme."""
+    both = [(cells[place], other) for place, other in others.items() if other.feasible]
+    return {
+        "least_gain_of_burst_bytes": min(near.max_burst_bytes - two.max_burst_bytes for near, two in both),
+        "least_loss_of_rate_mbps": min(two.max_rate_bps - near.max_rate_bps for near, two in both) / 1e6,
+        "cells_made_feasible": float(
+            sum(cell.feasible and not others[place].feasible for place, cell in cells.items())
+        ),
+    }
+
+
+def _rows(cells: Cells) -> pa.Table:
+    return pa.table(
+        {
+            "entries": [entries for entries, _ in cells],
+            "packet_size_bytes": [size for _, size in cells],
+            "feasible": [cell.feasible for cell in cells.values()],
+            "delay_ns": [cell.delay_ns for cell in cells.values()],
+            "max_burst_bytes": [cell.max_burst_bytes for cell in cells.values()],
+            "max_rate_bps": [cell.max_rate_bps for cell in cells.values()],
+        }
+    )
+
+
+FIGURE_TYPE: Final = FigureType(
+    document=AllocationMap, compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
+)

@@ -1,0 +1,114 @@
+"""Find and load experiments: `labs/LAB/experiments/FIGURE.yml`, one figure or table of a paper each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from loko.document import LABS, InputError, error_at, read
+from loko_testbed.reproduce.claims import check_reference
+from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
+from loko_testbed.reproduce.folder import full_name, short_name
+from loko_testbed.reproduce.result import in_order
+
+_PLACE: Final = "*/experiments/*.yml"
+_HINTS: Final = 3
+_RENAMED: Final = {"duel": "comparison"}
+"""Names of figure types in documents of earlier versions, and the names to use."""
+_RENAMED_FIGURES: Final = {"tssdn/duel": "tssdn/comparison"}
+"""Former names of figures, and the names to use."""
+
+
+class _TypeOfDocument(BaseModel):
+    kind: str
+
+
+def load_experiment(path: Path) -> Figure:
+    """Read and check an experiment's file. Raises `InputError`."""
+    name = read(path, _TypeOfDocument).kind
+    if name in _RENAMED:
+        raise error_at(path, ("kind",), f"'{name}' is called '{_RENAMED[name]}'")
+    if name not in figure_type_names():
+        raise error_at(path, ("kind",), f"'{name}' is unknown (known: {', '.join(figure_type_names())})")
+    experiment: Figure = read(path, figure_type_named(name).document)
+    if experiment.figure != path.stem:
+        raise error_at(path, ("figure",), f"'{experiment.figure}' is not the file's name; call both the same")
+    try:
+        for claim in experiment.claims:
+            check_reference(experiment, claim)
+        for note in experiment.notes:
+            fact(experiment.paper, note.fact)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return experiment
+
+
+def experiments(labs: Path = LABS) -> dict[str, Figure]:
+    """Return the experiments of all labs by full name, tables first, then by name. Raises `InputError`."""
+    return _by_name(labs.glob(_PLACE), labs)
+
+
+def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
+    """Return the experiments with these names, or all experiments if a name is unknown or none is given.
+
+    Other papers' figures with the same IDs may be among them. Only the files needed are read, because reading
+    one imports the code of its type. Raises `InputError`.
+    """
+    wanted = set(map(full_name, names))
+    files = {name.partition("/")[2] for name in wanted}
+    figures = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
+    return figures if wanted and wanted <= figures.keys() else experiments(labs)
+
+
+def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
+    loaded = [_unchanged(path, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(paths)]
+    for experiment in sorted(
+        loaded, key=lambda figure: (figure.kind != "table", in_order(figure.paper, figure.figure))
+    ):
+        if experiment.name in figures:
+            raise InputError(f"{labs}: two experiments are named {experiment.name}; rename one")
+        figures[experiment.name] = experiment
+    return figures
+
+
+@lru_cache(maxsize=1024)
+def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
+    """Load an experiment; cached until the file changes."""
+    return load_experiment(path)
+
+
+def _unknown(name: str, known: Mapping[str, Figure]) -> str:
+    """Return the rest of an error message on an unknown name: similar names, or where to look."""
+    if name in _RENAMED_FIGURES:
+        return f"is called {_RENAMED_FIGURES[name]}"
+    figure = name.partition("/")[2]
+    elsewhere = [experiment for experiment in known if experiment.partition("/")[2] == figure]
+    near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"unknown; {hint}'loko figures' lists all {len(known)}"
+
+
+def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtual") -> list[Figure]:
+    """Return the experiments with these names; bare names mean ``loko/``. Raises `InputError`.
+
+    Without names, returns all that can be replayed in this mode, except those `by_name_only`.
+    """
+    chosen: list[Figure] = []
+    unnamed = (
+        name for name, experiment in known.items() if mode in experiment.modes and not experiment.by_name_only
+    )
+    for name in names or unnamed:
+        full = full_name(name)
+        if full not in known:
+            raise InputError(f"figure '{name}': {_unknown(full, known)}")
+        if known[full] not in chosen:
+            chosen.append(known[full])
+    return chosen

@@ -1,0 +1,185 @@
+"""Measure the integrated switch alone and compare it with the two other elements of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
+from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
+from loko_testbed.measure.bench import campaign
+from loko_testbed.measure.bench.cases import TableCase
+from loko_testbed.measure.bench.equations import LinkTiming
+from loko_testbed.measure.bench.part import MeasurementPart
+from loko_testbed.measure.bench.procedures import dp_time, is_time
+from loko_testbed.measure.bench.procedures.is_time import (
+    FOOTNOTE_BYTES,
+    PipelineComparison,
+    compare,
+    longest_that_suffices_ns,
+)
+from loko_testbed.reproduce.chart import BoxGroup, BoxPanel, Chart, ChartAxis, Span
+from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types.integrated_switch.document import IntegratedSwitchFigure
+from loko_testbed.reproduce.figure_types.measured import MEASURED, WHISKERS, box_us, measure
+from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.simulation.options import Options, Progress
+
+_FASTEST: Final = TableCase(
+    entries=1,
+    match=MatchType.PORT,
+    action=ActionType.OUTPUT,
+    used_entry=UsedEntry.FIRST,
+    priorities=PriorityOrder.INCREASING,
+)
+"""The table with which the CPU is fastest."""
+_CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
+
+ByLength = Mapping[int, NDArray[np.int64]]
+
+
+def compute(figure: IntegratedSwitchFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Measure missing samples and compare. Raises `InputError` or `RunError`."""
+    count = figure.quick.samples if options.quick else figure.samples
+    samples = measure(figure, options, progress, partial(parts, count), samples=count)
+    times = is_time.times_ns(samples)
+    compared = _compared(times, samples[_CPU_PART], figure.wire(options))
+    reach = range_ns(figure.chosen(options).form)
+    outcome = Outcome(
+        chart=_chart(times, count, reach),
+        findings={
+            **_findings(times, compared, figure.wire(options)),
+            **_findings_of_range(reach, min(times), figure.wire(options)),
+        },
+        x=AxisLabel(name="packet size", unit="byte"),
+        profile=figure.chosen(options).form,
+        table=TableResult(
+            columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
+            rows=[_row(size, comparison) for size, comparison in compared.items()],
+        ),
+    )
+    return outcome, _rows(times)
+
+
+def range_ns(form: str) -> tuple[float, float] | None:
+    """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
+    stated = load_profile(form).integrated_switch.transit_ps.range
+    return None if stated is None else (stated[0] / PS_PER_NS, stated[1] / PS_PER_NS)
+
+
+def parts(samples: int) -> list[MeasurementPart]:
+    """Return the parts to measure: the integrated switch alone, and the board with its fastest table."""
+    every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
+    return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
+
+
+def _compared(times: ByLength, p_fx: ByLength, wire: LinkTiming) -> dict[int, PipelineComparison]:
+    """Compare rates by frame length, including the frame of footnote 1, whose times are extrapolated.
+
+    p_IS does not depend on the length, and p_FX is linear in it.
+    """
+    longest = {size: float(samples.max()) for size, samples in times.items()}
+    shortest = {size: float(samples.min()) for size, samples in p_fx.items()}
+    slope, offset = np.polyfit(list(shortest), list(shortest.values()), 1)
+    longest = {FOOTNOTE_BYTES: max(longest.values()), **longest}
+    shortest[FOOTNOTE_BYTES] = float(slope * FOOTNOTE_BYTES + offset)
+    return compare(longest, shortest, wire)
+
+
+def _findings(
+    times: ByLength, compared: Mapping[int, PipelineComparison], wire: LinkTiming
+) -> dict[str, float]:
+    means = [float(samples.mean()) for samples in times.values()]
+    every = np.concatenate(list(times.values()))
+    of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
+    footnote = compared[FOOTNOTE_BYTES]
+    return {
+        "p_is_mean_us": float(every.mean()) / NS_PER_US,
+        "p_is_max_us": float(every.max()) / NS_PER_US,
+        "p_is_spread_us": float(every.std()) / NS_PER_US,
+        "change_over_sizes_percent": 100 * (max(means) - min(means)) / float(np.mean(means)),
+        "switch_over_twice_link_min": min(
+            _over_twice_link(comparison) for comparison in of_ethernet.values()
+        ),
+        "sizes_with_switch_as_bottleneck": float(
+            sum(comparison.is_bottleneck for comparison in of_ethernet.values())
+        ),
+        "footnote_switch_over_twice_link": _over_twice_link(footnote),
+        "footnote_cpu_over_link": (footnote.cpu_bps or 0.0) / footnote.inner_link_bps,
+        "footnote_switch_is_bottleneck": float(footnote.is_bottleneck),
+        "longest_for_48_bytes_us": longest_that_suffices_ns(FOOTNOTE_BYTES, wire) / NS_PER_US,
+        "longest_for_64_bytes_us": longest_that_suffices_ns(min(times), wire) / NS_PER_US,
+    }
+
+
+def _findings_of_range(
+    reach: tuple[float, float] | None, shortest_bytes: int, wire: LinkTiming
+) -> dict[str, float]:
+    """Return the profile's range, and the paper's ratios at its upper end for the two shortest frames."""
+    if reach is None:
+        return {}
+    at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
+    return {
+        "p_is_range_low_us": reach[0] / NS_PER_US,
+        "p_is_range_high_us": reach[1] / NS_PER_US,
+        "footnote_switch_over_twice_link_at_range_high": _over_twice_link(at_longest[FOOTNOTE_BYTES]),
+        "switch_over_twice_link_at_range_high": _over_twice_link(at_longest[shortest_bytes]),
+    }
+
+
+def _over_twice_link(comparison: PipelineComparison) -> float:
+    return comparison.switch_bps / (2 * comparison.inner_link_bps)
+
+
+def _row(size: int, comparison: PipelineComparison) -> list[str | float]:
+    cpu_mbps = (comparison.cpu_bps or 0.0) / BPS_PER_MBPS
+    return [
+        float(size),
+        comparison.switch_bps / BPS_PER_MBPS,
+        2 * comparison.inner_link_bps / BPS_PER_MBPS,
+        cpu_mbps,
+    ]
+
+
+def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
+    """Return boxes of the measured times, with the profile's range of p_IS behind them."""
+    panel = BoxPanel(
+        x=ChartAxis(label="packet size [byte]"),
+        y=ChartAxis(label="processing time of the integrated switch [us]"),
+        places=[str(size) for size in times],
+        groups=[BoxGroup(label="", boxes=[box_us(samples) for samples in times.values()])],
+        whiskers=WHISKERS,
+        spans=[] if reach is None else [_span(reach[0] / NS_PER_US, reach[1] / NS_PER_US)],
+    )
+    return Chart(panels=[panel], caption=f"{samples} packets of each size")
+
+
+def _span(low_us: float, high_us: float) -> Span:
+    return Span(label=f"range in the profile, {low_us:.2f} to {high_us:.2f} us", low=low_us, high=high_us)
+
+
+def _rows(times: ByLength) -> pa.Table:
+    return pa.table(
+        {
+            "frame_bytes": np.repeat(list(times), [len(samples) for samples in times.values()]),
+            "sample": np.concatenate([np.arange(len(samples), dtype=np.int32) for samples in times.values()]),
+            "p_is_ns": np.concatenate(list(times.values())),
+        }
+    )
+
+
+_SECONDS: Final = {"virtual": 4.0, "live": 20.0}
+
+FIGURE_TYPE: Final = FigureType(
+    document=IntegratedSwitchFigure,
+    compute=OneByOne(compute, MEASURED),
+    estimate_s=lambda figure: {mode: _SECONDS[mode] for mode in figure.modes if mode in _SECONDS},
+    supported_options=IN_TASKS,
+)

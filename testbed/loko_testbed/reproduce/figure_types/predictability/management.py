@@ -1,0 +1,340 @@
+"""Figures 8 to 10: the entries that switches report, and those by which they forward."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from loko.switch_model.device import load_device
+from loko_testbed.measure.predictability.numbered_entries import FIGURE_ACTIONS, MATCHES
+from loko_testbed.reproduce.chart import (
+    Chart,
+    ChartAxis,
+    ChartCurve,
+    HeatPanel,
+    HistogramPanel,
+    HistogramSeries,
+    LinePanel,
+    Panel,
+)
+from loko_testbed.reproduce.figure_types.predictability.document import (
+    Aging,
+    Alternation,
+    Divergence,
+    Insertion,
+    Predictability,
+    TableSizes,
+)
+from loko_testbed.reproduce.figure_types.predictability.tasks import (
+    FillTask,
+    age,
+    alternate,
+    compute_each,
+    fill_at_rate,
+    fill_paced,
+    table_sizes,
+)
+from loko_testbed.reproduce.figure_types.predictability.times import key
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel
+from loko_testbed.simulation.options import Options, Progress
+
+_MIN: Final = 60
+_ENTRIES: Final = "entries"
+
+
+def compute_divergence(
+    figure: Predictability, measures: Divergence, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 8: for each rate and run, the entries sent, reported and forwarded."""
+    runs = measures.quick_runs if options.quick else measures.runs
+    tasks = [
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
+        for device in figure.devices
+        for per_s in measures.rates_per_s
+        for run in range(runs)
+    ]
+    results = dict(zip(tasks, compute_each(fill_at_rate, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {}
+    panels: list[Panel] = []
+    for device in figure.devices:
+        of = {task: result for task, result in results.items() if task.device == device}
+        name = key(device)
+        for task, (fill, _) in of.items():
+            findings[f"forwarded_{name}_{task.per_s}_per_s_entries"] = fill.forwarded
+        fills = [fill for fill, _ in of.values()]
+        counts = {
+            "sent without an error": [float(fill.sent) for fill in fills],
+            "of these reported": [float(fill.listed) for fill in fills],
+            "of these forwarded": [float(fill.forwarded) for fill in fills],
+        }
+        rates = ", ".join(map(str, measures.rates_per_s))
+        panels.append(
+            HistogramPanel(
+                title=load_device(device).title,
+                x=ChartAxis(label=f"runs, {runs} each at {rates} entries/s", low=0, high=float(len(fills))),
+                y=ChartAxis(label=_ENTRIES, low=0),
+                edges=[float(place) for place in range(len(fills) + 1)],
+                histograms=[HistogramSeries(label=word, counts=of_runs) for word, of_runs in counts.items()],
+            )
+        )
+        for per_s in measures.rates_per_s:
+            fills = [fill for task, (fill, _) in of.items() if task.per_s == per_s]
+            findings[f"astray_{name}_{per_s}_per_s_entries"] = float(
+                np.mean([fill.sent - fill.forwarded for fill in fills])
+            )
+            findings[f"only_reported_{name}_{per_s}_per_s_entries"] = float(
+                np.mean([fill.only_listed for fill in fills])
+            )
+            findings[f"least_forwarded_{name}_{per_s}_per_s_entries"] = min(fill.forwarded for fill in fills)
+        fastest = [there for task, (_, there) in of.items() if task.per_s == measures.rates_per_s[-1]]
+        sent = min(fill.sent for task, (fill, _) in of.items() if task.per_s == measures.rates_per_s[-1])
+        first_gone = [next(place for place in range(sent) if place not in set(there)) for there in fastest]
+        findings[f"first_gone_{name}_entries"] = float(max(first_gone))
+        findings[f"alike_{name}_runs"] = float(sum(there == fastest[0] for there in fastest[1:]))
+    rows = pa.table(
+        {
+            "device": [task.device for task in tasks],
+            "rate_per_s": [task.per_s for task in tasks],
+            "seed": [task.seed for task in tasks],
+            "sent": [results[task][0].sent for task in tasks],
+            "listed": [results[task][0].listed for task in tasks],
+            "forwarded": [results[task][0].forwarded for task in tasks],
+        }
+    )
+    outcome = Outcome(
+        chart=Chart(
+            panels=panels,
+            columns=2,
+            caption=f"{runs} runs a rate, each until the first error, on a fresh switch",
+        ),
+        findings=findings,
+        x=AxisLabel(name="rate", unit="entries/s"),
+    )
+    return outcome, rows
+
+
+def compute_aging(
+    figure: Predictability, measures: Aging, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 9a: reported and forwarded entries in successive runs on one switch."""
+    runs = measures.quick_runs if options.quick else measures.runs
+    tasks = [
+        FillTask(
+            device=device,
+            packets=measures.most_entries,
+            seed=options.seed,
+            per_s=measures.per_s,
+            wait_s=wait_s,
+            runs=runs,
+        )
+        for device in figure.devices
+        for wait_s in measures.waits_s
+    ]
+    results = dict(zip(tasks, compute_each(age, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {}
+    panels: list[Panel] = []
+    for device in figure.devices:
+        curves = []
+        for task, fills in results.items():
+            if task.device != device:
+                continue
+            numbers = [float(number) for number in range(1, len(fills) + 1)]
+            for word, counts in (
+                ("reported", [float(fill.listed) for fill in fills]),
+                ("forwarded", [float(fill.forwarded) for fill in fills]),
+            ):
+                curves.append(
+                    ChartCurve(
+                        label=f"{word}, {task.wait_s} s apart",
+                        x=numbers,
+                        y=list(counts),
+                        dashed=word == "forwarded",
+                    )
+                )
+                findings[f"{word}_first_{key(device)}_{task.wait_s}_s_entries"] = counts[0]
+                findings[f"{word}_later_{key(device)}_{task.wait_s}_s_entries"] = max(counts[1:], default=0.0)
+                findings[f"{word}_least_{key(device)}_{task.wait_s}_s_entries"] = min(counts)
+        panels.append(
+            LinePanel(
+                title=load_device(device).title,
+                x=ChartAxis(label="run"),
+                y=ChartAxis(label=_ENTRIES, low=0),
+                curves=curves,
+            )
+        )
+    pairs = [(task, number, fill) for task, fills in results.items() for number, fill in enumerate(fills, 1)]
+    rows = pa.table(
+        {
+            "device": [task.device for task, _, _ in pairs],
+            "wait_s": [task.wait_s for task, _, _ in pairs],
+            "run": [number for _, number, _ in pairs],
+            "listed": [fill.listed for _, _, fill in pairs],
+            "forwarded": [fill.forwarded for _, _, fill in pairs],
+        }
+    )
+    outcome = Outcome(
+        chart=Chart(panels=panels, caption=f"{measures.per_s} entries/s until the first error, then deleted"),
+        findings=findings,
+        x=AxisLabel(name="run", unit=""),
+    )
+    return outcome, rows
+
+
+def compute_alternation(
+    figure: Predictability, measures: Alternation, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 9b: accepted entries in runs that alternate between two actions."""
+    runs = measures.quick_runs if options.quick else measures.runs
+    tasks = [
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
+        for device in figure.devices
+    ]
+    results = dict(zip(figure.devices, compute_each(alternate, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {}
+    panels: list[Panel] = []
+    rows: list[dict[str, str | int]] = []
+    for device, alternation in results.items():
+        curves = []
+        for first, (action, counts) in enumerate(alternation.items()):
+            numbers = [1 + first + len(alternation) * place for place in range(len(counts))]
+            curves.append(
+                ChartCurve(
+                    label=f"five-tuple/{action}",
+                    x=[float(number) for number in numbers],
+                    y=[float(count) for count in counts],
+                    marker=False,
+                )
+            )
+            where = f"{key(device)}_{action.replace('-', '_')}_entries"
+            findings[f"first_{where}"], findings[f"last_{where}"] = counts[0], counts[-1]
+            for number, count in zip(numbers, counts, strict=True):
+                rows.append({"device": device, "action": action, "run": number, "entries": count})
+        panels.append(
+            LinePanel(
+                title=load_device(device).title,
+                x=ChartAxis(label="run", low=0),
+                y=ChartAxis(label=_ENTRIES, low=0),
+                curves=curves,
+            )
+        )
+    outcome = Outcome(
+        chart=Chart(panels=panels, caption=f"{runs} runs on one switch, the two actions in turn"),
+        findings=findings,
+        x=AxisLabel(name="run", unit=""),
+    )
+    return outcome, pa.Table.from_pylist(rows)
+
+
+def compute_insertion(
+    figure: Predictability, measures: Insertion, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 9c: entries over time, with a barrier after each."""
+    tasks = [
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
+    ]
+    results = dict(zip(figure.devices, compute_each(fill_paced, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {}
+    panels: list[Panel] = []
+    for device, insertion in results.items():
+        minutes = [at_s / _MIN for at_s in insertion.at_s]
+        for count in (500, 1000, 2000):
+            if count <= insertion.entries[-1]:
+                needed = float(np.interp(count, insertion.entries, minutes))
+                findings[f"for_{count}_{key(device)}_min"] = needed
+        findings[f"accepted_{key(device)}_entries"] = insertion.fill.forwarded
+        panels.append(
+            LinePanel(
+                title=load_device(device).title,
+                x=ChartAxis(label="time [min]", low=0),
+                y=ChartAxis(label=_ENTRIES, low=0),
+                curves=[
+                    ChartCurve(
+                        label="entries",
+                        x=minutes,
+                        y=[float(count) for count in insertion.entries],
+                        marker=False,
+                    )
+                ],
+            )
+        )
+    pairs = [
+        (device, *pair)
+        for device, insertion in results.items()
+        for pair in zip(insertion.at_s, insertion.entries, strict=True)
+    ]
+    rows = pa.table(
+        {
+            "device": [device for device, _, _ in pairs],
+            "at_s": [at_s for _, at_s, _ in pairs],
+            "entries": [count for _, _, count in pairs],
+        }
+    )
+    outcome = Outcome(
+        chart=Chart(
+            panels=panels, caption="a barrier after each entry, and 10 ms after its reply the next entry"
+        ),
+        findings=findings,
+        x=AxisLabel(name="time", unit="min"),
+    )
+    return outcome, rows
+
+
+def compute_sizes(
+    figure: Predictability, measures: TableSizes, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 10: table sizes by match and action."""
+    tasks = [
+        FillTask(device=device, packets=measures.most_entries, seed=options.seed, match=match)
+        for device in figure.devices
+        for match in MATCHES
+    ]
+    results = {
+        (task.device, task.match): size
+        for task, size in zip(tasks, compute_each(table_sizes, tasks, options, progress), strict=True)
+    }
+    findings: dict[str, float] = {}
+    panels: list[Panel] = []
+    for device in figure.devices:
+        cells = [[float(results[device, match][action]) for action in FIGURE_ACTIONS] for match in MATCHES]
+        # Entries that match the port are limited by the number of ports, not by the table.
+        sized = [
+            cell
+            for match, row in zip(MATCHES, cells, strict=True)
+            for cell in row
+            if cell and match != "port"
+        ]
+        findings[f"smallest_{key(device)}_entries"] = min(sized)
+        findings[f"largest_{key(device)}_entries"] = max(sized)
+        findings[f"without_hardware_{key(device)}"] = float(sum(not cell for row in cells for cell in row))
+        findings[f"five_tuple_output_{key(device)}_entries"] = results[device, "five-tuple"]["output"]
+        panels.append(
+            HeatPanel(
+                title=load_device(device).title,
+                x=ChartAxis(label="action"),
+                y=ChartAxis(label="match"),
+                value=ChartAxis(label=_ENTRIES, low=0, high=max(sized)),
+                x_values=[float(place) for place in range(len(FIGURE_ACTIONS))],
+                y_values=[float(place) for place in range(len(MATCHES))],
+                x_names=list(FIGURE_ACTIONS),
+                y_names=list(MATCHES),
+                cells=[[cell or None for cell in row] for row in cells],
+            )
+        )
+    every = [(device, match, action) for device, match in results for action in FIGURE_ACTIONS]
+    rows = pa.table(
+        {
+            "device": [device for device, _, _ in every],
+            "match": [match for _, match, _ in every],
+            "action": [action for _, _, action in every],
+            "entries": [results[device, match][action] for device, match, action in every],
+        }
+    )
+    outcome = Outcome(
+        chart=Chart(panels=panels, caption="white: none in hardware; port: as many as there are ports"),
+        findings=findings,
+        x=AxisLabel(name="action", unit=""),
+    )
+    return outcome, rows

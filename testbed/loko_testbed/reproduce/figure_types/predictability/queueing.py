@@ -1,0 +1,116 @@
+"""Figure 5: processing times of a high-priority flow, alone and beside low-priority flows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from loko.switch_model.device import load_device
+from loko.units import NS_PER_MS, NS_PER_US
+from loko_testbed.measure.predictability.priority_queueing import LOW_BYTES, PriorityDelays, excesses_us
+from loko_testbed.measure.predictability.processing_time import MOST_RATE_BPS
+from loko_testbed.measure.predictability.subject import SwitchUnderTest, switch_under_test
+from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Panel, Reference, TimePanel
+from loko_testbed.reproduce.figure_types.predictability.document import Predictability, PriorityQueueing
+from loko_testbed.reproduce.figure_types.predictability.tasks import StudyTask, compute_each, queueing_times
+from loko_testbed.reproduce.figure_types.predictability.times import key
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.simulation.options import Options, Progress
+
+_PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
+
+
+def compute_queueing(
+    figure: Predictability, measures: PriorityQueueing, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Produce figure 5, with a panel for each switch that has priorities."""
+    bursts = measures.quick_bursts if options.quick else measures.bursts
+    tasks = [StudyTask(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
+    delays = dict(zip(figure.devices, compute_each(queueing_times, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {
+        "without_priorities": float(sum(delay.refused for delay in delays.values()))
+    }
+    panels: list[Panel] = []
+    rows: list[list[str | float]] = []
+    for device, delay in delays.items():
+        if delay.refused:
+            rows.append([load_device(device).title, *["no enqueue"] * (len(LOW_BYTES) + 1)])
+            continue
+        subject = switch_under_test(device, most_rate_bps=MOST_RATE_BPS)
+        excesses = excesses_us(subject, delay)
+        name = key(device)
+        findings |= {
+            f"excess_{name}_{size}_us": excess for size, excess in zip(LOW_BYTES, excesses, strict=True)
+        }
+        findings[f"epsilon_{name}_us"] = max(excesses)
+        findings[f"differs_{name}_us"] = max(excesses) - min(excesses)
+        findings[f"least_beside_{name}_us"] = _least_us(delay, 1) - _least_us(delay, 0)
+        rows.append(
+            [load_device(device).title, *(round(excess, 2) for excess in excesses), round(max(excesses), 2)]
+        )
+        panels.append(_panel(device, subject, delay))
+    outcome = Outcome(
+        chart=Chart(
+            panels=panels,
+            columns=2,
+            caption=f"{bursts} bursts a part; lines: equation 2 beside 1000, 500, and 100 bytes",
+        ),
+        findings=findings,
+        x=AxisLabel(name="time", unit="ms"),
+        table=TableResult(
+            columns=[
+                "switch",
+                *(f"beyond equation 2 beside {size} bytes [us]" for size in LOW_BYTES),
+                "most [us]",
+            ],
+            rows=rows,
+        ),
+    )
+    return outcome, _rows(delays)
+
+
+def _least_us(delays: PriorityDelays, part: int) -> float:
+    return float(delays.processing_ns[delays.part == part].min()) / NS_PER_US
+
+
+def _panel(device: str, subject: SwitchUnderTest, delays: PriorityDelays) -> TimePanel:
+    came = delays.processing_ns >= 0
+    alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / NS_PER_US
+    clouds = []
+    for place, label in enumerate(_PARTS):
+        chosen = came & (delays.part == place)
+        clouds.append(
+            Cloud(
+                label=label,
+                x=(delays.sent_ns[chosen] / NS_PER_MS).tolist(),
+                y=(delays.processing_ns[chosen] / NS_PER_US).tolist(),
+            )
+        )
+    references = [
+        Reference(label="equation 2", value=alone_us + subject.slot_ns(length) / NS_PER_US)
+        for length in LOW_BYTES
+    ]
+    return TimePanel(
+        title=load_device(device).title,
+        x=ChartAxis(label="sent at [ms]"),
+        y=ChartAxis(label="time of high priority [us]", low=0),
+        clouds=clouds,
+        references=references,
+    )
+
+
+def _rows(delays: dict[str, PriorityDelays]) -> pa.Table:
+    """Return a table with a row for each high-priority frame."""
+    names = [device for device, delay in delays.items() for _ in range(len(delay.part))]
+    every = list(delays.values())
+    return pa.table(
+        {
+            "device": pa.array(names, pa.string()).dictionary_encode(),
+            "part": np.concatenate([delay.part for delay in every]),
+            "sent_ns": np.concatenate([delay.sent_ns for delay in every]),
+            "processing_ns": np.concatenate([delay.processing_ns for delay in every]),
+        }
+    )

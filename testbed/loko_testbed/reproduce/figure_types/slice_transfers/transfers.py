@@ -1,0 +1,72 @@
+"""Measurements of a TCP transfer through a sliced port, in virtual time or live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pydantic import ValidationError
+
+from loko.slicing.document import HtbPort, Port, load_slices
+from loko.units import NS_PER_MS, NS_PER_S
+from loko_testbed.measure.slices.port import TransferResult
+from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort
+from loko_testbed.simulation.runner import LOST, RunError
+
+WARM_UP: Final = 0.25
+"""Share of a transfer that is left out."""
+_HEADERS_BYTES: Final = 14 + 20 + 32 + 4
+"""Ethernet, IPv4, TCP with time stamps, FCS."""
+
+
+def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
+    """Return the port with links and first queue at these rates. Raises `RunError` if they do not fit."""
+    port = load_slices(sliced.slices)
+    rate = "rate_bps" if isinstance(port, HtbPort) else "cir_bps"
+    plain = port.model_dump()
+    first = {**plain["queues"][0], rate: rate_bps, "flow": None}
+    changed = {**plain, "link_rate_bps": sliced.link_rate_bps, "queues": [first]}
+    try:
+        return type(port).model_validate(changed)
+    except ValidationError as error:
+        raise RunError(f"port {sliced.name}: {error.errors()[0]['msg']}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferMeasurement:
+    """Measurement of a transfer after its warm-up."""
+
+    latency_ms: float
+    """Mean over its segments, from the sender's tap to the receiver's."""
+    latency_max_ms: float
+    """Latency of the segment that was on its way the longest."""
+    payload_bps: float
+    """Payload that the source sent for the first time: what iperf3 shows."""
+    retransmissions_pps: float
+    window_packets: float
+    """Mean over time."""
+    timeouts: int | None
+    """Number of timeouts, including those of the warm-up; None if unknown."""
+
+
+def measure_transfer(transferred: TransferResult, frame_bytes: int, duration_ns: int) -> TransferMeasurement:
+    """Return what a transfer did after its warm-up. Raises `RunError` if nothing arrived then."""
+    from_ns, sent = WARM_UP * duration_ns, transferred.segments
+    late = sent.sent_ns >= from_ns
+    arrived = late & (sent.received_ns != LOST)
+    if not arrived.any():
+        raise RunError("no segment arrived after the first quarter of a transfer; make seconds longer")
+    seconds = (duration_ns - from_ns) / NS_PER_S
+    again = int((transferred.retransmitted_ns >= from_ns).sum())
+    payload_bits = 8 * (frame_bytes - _HEADERS_BYTES)
+    changes_ns = np.append(transferred.window_at_ns, duration_ns).clip(from_ns, duration_ns)
+    took_ns = (sent.received_ns - sent.sent_ns)[arrived]
+    return TransferMeasurement(
+        latency_ms=float(took_ns.mean()) / NS_PER_MS,
+        latency_max_ms=float(took_ns.max()) / NS_PER_MS,
+        payload_bps=(int(late.sum()) - again) * payload_bits / seconds,
+        retransmissions_pps=again / seconds,
+        window_packets=float(np.average(transferred.window_segments, weights=np.diff(changes_ns))),
+        timeouts=transferred.timeouts,
+    )

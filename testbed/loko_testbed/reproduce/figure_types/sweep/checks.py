@@ -1,0 +1,509 @@
+"""Checks of claims on the points of a sweep: losses, late packets, delays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from loko_testbed.reproduce.facts import Fact
+from loko_testbed.reproduce.figure import (
+    NOTHING_MEASURED,
+    Check,
+    ClaimOutcome,
+    Evidence,
+    Judgement,
+    NotTestable,
+    NumberCheck,
+)
+from loko_testbed.reproduce.folder import full_name
+from loko_testbed.reproduce.result import LOSS_PERCENT, PointResult, Printed, Series
+
+Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
+
+
+class PointsByX:
+    """Groups the points of all series by x."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        self.by_x: dict[float, list[PointResult]] = {}
+        for line in series:
+            for point in line.points:
+                self.by_x.setdefault(point.x, []).append(point)
+
+    def at(self, values: Sequence[float]) -> list[PointResult] | None:
+        """Return the points at these x; None if one of them was not measured."""
+        if any(x not in self.by_x for x in values):
+            return None
+        return [point for x in values for point in self.by_x[x]]
+
+    def loss(self, x: float) -> float:
+        """Return the share of lost packets at x over all flows."""
+        points = self.by_x[x]
+        packets = sum(point.packets for point in points)
+        return sum(point.lost for point in points) / packets if packets else 0.0
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest share of lost packets of all flows together at any x."""
+        return max(map(self.loss, self.by_x), default=0.0)
+
+    @property
+    def lost_from(self) -> float | None:
+        """The smallest x at which a packet was lost; None if none was."""
+        return self.first(lambda point: point.lost)
+
+    @property
+    def late_from(self) -> float | None:
+        """The smallest x at which a packet was late; None if none was."""
+        return self.first(lambda point: point.late)
+
+    def first(self, count: Callable[[PointResult], int]) -> float | None:
+        """Return the smallest x at which `count` is not 0 for some flow; None if there is none."""
+        return min((x for x, points in self.by_x.items() if any(map(count, points))), default=None)
+
+    def delay_ms(self, x: float, statistic: str) -> float | None:
+        """Return the largest of the flows' statistics at x; None if no packet arrived."""
+        delays_ms = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
+        return max((value for value in delays_ms if value is not None), default=None)
+
+
+class _Nothing(Check):
+    """Nothing bad happens to any packet at these x, by default at all x."""
+
+    at: list[float] | None = Field(default=None, min_length=1)
+
+    @property
+    def denied_by_one_case(self) -> bool:
+        """See `Check.denied_by_one_case`."""
+        return True
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "no packet at all"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        wanted = self.at if self.at is not None else evidence.planned
+        there = [x for x in wanted if x in measured.by_x]
+        points = [point for x in there for point in measured.by_x[x]]
+        if not there:
+            return _not_at(wanted)
+        here, holds = _count([self.bad(point) for point in points], points)
+        if holds and len(there) < len(wanted):
+            return _not_at([x for x in wanted if x not in there], here=here)
+        if not holds and 0 < sum(point.lost + point.late for point in points) <= sum(
+            point.explained for point in points
+        ):
+            return NotTestable(why="stalls of the host explain every one of them", here=here)
+        return here, holds
+
+    def bad(self, point: PointResult) -> int:
+        """Packets to which it happened."""
+        raise NotImplementedError
+
+
+class NoLoss(_Nothing):
+    """No packet is lost."""
+
+    kind: Literal["no_loss"]
+
+    def bad(self, point: PointResult) -> int:
+        """See `_Nothing.bad`."""
+        return point.lost
+
+
+class NoLate(_Nothing):
+    """No packet needs longer than guaranteed."""
+
+    kind: Literal["no_late"]
+
+    def bad(self, point: PointResult) -> int:
+        """See `_Nothing.bad`."""
+        return point.late
+
+
+class LossAt(Check):
+    """Packets are lost at this x."""
+
+    kind: Literal["loss_at"]
+    at: float
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "at least one packet"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "loss_at", self.at, f"loss at {self.at:g}")
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        if self.at not in measured.by_x:
+            return _not_at([self.at])
+        loss = measured.loss(self.at)
+        return (f"{_percent(loss)} lost", True) if loss > 0 else ("no loss", False)
+
+
+class LossFrom(NumberCheck):
+    """Packets are lost at the fact's value of x, and at every larger x."""
+
+    kind: Literal["loss_from"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at least one packet at every value from {fact.number:g} on"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "loss_from", fact.number, f"loss from {fact.number:g} on")
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        wanted = [x for x in evidence.planned if x >= evidence.fact.number]
+        there = [x for x in wanted if x in measured.by_x]
+        clean = [x for x in there if measured.loss(x) == 0]
+        if clean:
+            return f"no loss at {_list(clean)}", False
+        if len(there) < len(wanted):
+            return _not_at([x for x in wanted if x not in there])
+        losses = [measured.loss(x) for x in wanted]
+        return f"{_percent(min(losses))} to {_percent(max(losses))} lost", True
+
+
+class LossBeyond(NumberCheck):
+    """Packets are lost somewhere above the fact's value of x."""
+
+    kind: Literal["loss_beyond"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at least one packet above {fact.number:g}"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "loss_beyond", fact.number, f"no loss up to {fact.number:g}")
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        above = [x for x in evidence.planned if x > evidence.fact.number]
+        lossy = [x for x in above if x in measured.by_x and measured.loss(x) > 0]
+        if lossy:
+            return f"{_percent(measured.loss(lossy[-1]))} lost at {lossy[-1]:g}", True
+        missing = [x for x in above if x not in measured.by_x]
+        return _not_at(missing, here="no loss") if missing else ("no loss", False)
+
+
+class LateAt(NumberCheck):
+    """Packets need longer than guaranteed at the fact's value of x."""
+
+    kind: Literal["late_at"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at least one packet at {fact.number:g}"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "late_at", fact.number, f"late at {fact.number:g}")
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        points = measured.at([evidence.fact.number])
+        if points is None:
+            return _not_at([evidence.fact.number])
+        late = sum(point.late for point in points)
+        begin = measured.late_from
+        onset = "nowhere" if begin is None else f"from {begin:g} on"
+        return f"{late} late at {evidence.fact.number:g}; late {onset}", late > 0
+
+
+class _Starts(NumberCheck):
+    """Bad packets first occur at the fact's value of x."""
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"exactly at {fact.number:g}, of the values that are swept"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`. A short replay, or one that omits a smaller x, may see the onset too late."""
+        expected, measured = evidence.fact.number, PointsByX(evidence.series)
+        if expected not in measured.by_x:
+            return _not_at([expected])
+        begin = measured.first(self.bad)
+        here = "nowhere" if begin is None else f"{begin:g}"
+        if begin is not None and begin < expected:
+            return here, False
+        missing = [x for x in evidence.planned if x < expected and x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if evidence.shorter:
+            return NotTestable(why=f"{evidence.shorter}; a longer one may see it begin earlier", here=here)
+        return here, begin == expected
+
+    @property
+    def denied_by_one_case(self) -> bool:
+        """See `Check.denied_by_one_case`. One bad packet at a smaller x denies the claim."""
+        return True
+
+    def bad(self, point: PointResult) -> int:
+        """Packets to which it happened."""
+        raise NotImplementedError
+
+
+class LossStarts(_Starts):
+    """Packets are lost at the fact's value of x, and none at a smaller x."""
+
+    kind: Literal["loss_starts"]
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "loss_starts", fact.number, f"loss from {fact.number:g} on")
+
+    def bad(self, point: PointResult) -> int:
+        """See `_Starts.bad`."""
+        return point.lost
+
+
+class LateStarts(_Starts):
+    """Packets are late at the fact's value of x, and none at a smaller x."""
+
+    kind: Literal["late_starts"]
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, "late_starts", fact.number, f"late from {fact.number:g} on")
+
+    def bad(self, point: PointResult) -> int:
+        """See `_Starts.bad`."""
+        return point.late
+
+
+class LossBeforeLate(Check):
+    """As x grows, packets are lost before any is late."""
+
+    kind: Literal["loss_before_late"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "the first loss at a smaller value than the first late packet"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        lost, late = measured.lost_from, measured.late_from
+        here = f"{_onset('lost', lost)}, {_onset('late', late)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if evidence.shorter:
+            return NotTestable(why=f"{evidence.shorter}; both may begin earlier in a longer one", here=here)
+        return here, lost is not None and (late is None or lost < late)
+
+
+class LossEarlier(Check):
+    """Packets are lost at a smaller x than in another figure of the same folder with the same axis."""
+
+    kind: Literal["loss_earlier"]
+    figure: str
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at a smaller value than in {self.figure}"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        if full_name(self.figure) not in evidence.others:
+            return _without(self.figure)
+        measured, other = PointsByX(evidence.series), PointsByX(evidence.others[full_name(self.figure)])
+        begin, theirs = measured.lost_from, other.lost_from
+        here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if begin is None:
+            return here, False
+        if theirs is None and max(other.by_x) <= begin:
+            return NotTestable(why=f"{self.figure} has no point beyond {begin:g}", here=here)
+        return here, theirs is None or begin < theirs
+
+
+class LossNear(NumberCheck):
+    """The loss at this x is within some percentage points of the fact's value."""
+
+    kind: Literal["loss_near"]
+    at: float
+    within_points: float = Field(gt=0)
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"within {self.within_points:g} percentage points of {fact.number:g} %"
+
+    def printed(self, fact: Fact, paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, LOSS_PERCENT, self.at, f"{paper} lost at {self.at:g}", fact.number)
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        if self.at not in measured.by_x:
+            return _not_at([self.at])
+        here = 100 * measured.loss(self.at)
+        return f"{here:.1f} %", abs(here - evidence.fact.number) <= self.within_points
+
+
+class LossBelow(Check):
+    """The largest loss is below the largest loss of another figure of the same folder."""
+
+    kind: Literal["loss_below"]
+    figure: str
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"the largest loss below that of {self.figure}"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        if full_name(self.figure) not in evidence.others:
+            return _without(self.figure)
+        measured = PointsByX(evidence.series)
+        here, other = measured.largest_loss, PointsByX(evidence.others[full_name(self.figure)]).largest_loss
+        told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=told)
+        if here == other == 0:
+            return NotTestable(why=f"neither this figure nor {self.figure} lost anything", here=told)
+        return told, here < other
+
+
+class DelayGrows(Check):
+    """Every delay from this x on exceeds every delay at smaller x by more than the factor."""
+
+    kind: Literal["delay_grows"]
+    start: float
+    statistic: Statistic
+    factor: float = Field(gt=1)
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        name = _name(self.statistic)
+        return f"every {name} from {self.start:g} on over {self.factor:g} times every one before"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        before = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x < self.start]
+        after = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x >= self.start]
+        if not before or not after:
+            return _not_at(missing)
+        known_before = [value for value in before if value is not None]
+        known_after = [value for value in after if value is not None]
+        if not known_before or not known_after:
+            return NOTHING_MEASURED
+        high, low = max(known_before), min(known_after)
+        here = f"{_name(self.statistic)} {high:.2f} ms before, {low:.2f} ms from there"
+        if missing and low > self.factor * high:
+            return _not_at(missing, here=here)
+        return here, low > self.factor * high
+
+
+class DelayRises(Check):
+    """The delay never falls by more than the slack between neighbouring x, and is larger at the last x."""
+
+    kind: Literal["delay_rises"]
+    at: list[float] | None = Field(default=None, min_length=2)
+    """The x to compare. Default: all."""
+    statistic: Statistic
+    slack: float = Field(ge=0, lt=1)
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        where = "" if self.at is None else f" at {_list(self.at)}"
+        return (
+            f"{_name(self.statistic)}{where} falls nowhere by more than {100 * self.slack:g} %, rises in all"
+        )
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        measured = PointsByX(evidence.series)
+        wanted = self.at if self.at is not None else evidence.planned
+        missing = [x for x in wanted if x not in measured.by_x]
+        if missing:
+            return _not_at(missing)
+        delays_ms = [measured.delay_ms(x, self.statistic) for x in wanted]
+        values = [value for value in delays_ms if value is not None]
+        if len(values) < len(delays_ms):
+            return NOTHING_MEASURED
+        rises = (
+            all(after >= before * (1 - self.slack) for before, after in pairwise(values))
+            and values[-1] > values[0]
+        )
+        return f"{_name(self.statistic)} {', '.join(f'{value:.2f}' for value in values)} ms", rises
+
+
+SweepCheck = Annotated[
+    NoLoss
+    | NoLate
+    | LossAt
+    | LossFrom
+    | LossBeyond
+    | LateAt
+    | LossStarts
+    | LateStarts
+    | LossBeforeLate
+    | LossEarlier
+    | LossNear
+    | LossBelow
+    | DelayGrows
+    | DelayRises,
+    Field(discriminator="kind"),
+]
+
+
+def _not_at(values: Sequence[float], here: str = "not measured") -> NotTestable:
+    return NotTestable(why=f"nothing was sent at {_list(values)}", here=here)
+
+
+def _without(figure: str) -> NotTestable:
+    return NotTestable(why=f"{figure} is not in this folder, replayed on the same scale")
+
+
+def _mark(fact: Fact, finding: str, x: float, text: str, value: float | None = None) -> Printed:
+    return Printed(finding=finding, x=x, value=value, text=text, fact=fact.reference)
+
+
+def _onset(what: str, x: float | None) -> str:
+    return f"none {what}" if x is None else f"{what} from {x:g} on"
+
+
+def _name(statistic: Statistic) -> str:
+    """Return a statistic's name, such as "99 % quantile"."""
+    words = {"min": "least delay", "max": "greatest delay", "p50": "median"}
+    return words.get(statistic, f"{statistic[1:]} % quantile")
+
+
+def _count(counts: Sequence[int], points: Sequence[PointResult]) -> ClaimOutcome:
+    if not sum(point.packets for point in points):
+        return NOTHING_MEASURED
+    bad = sum(counts)
+    if not bad:
+        return f"0 of {sum(point.packets for point in points)}", True
+    where = sorted({point.x for point, count in zip(points, counts, strict=True) if count})
+    return f"{bad} of {sum(point.packets for point in points)} (at {_list(where)})", False
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
+
+
+def _list(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

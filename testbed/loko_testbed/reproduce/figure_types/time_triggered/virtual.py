@@ -1,0 +1,169 @@
+"""A case in virtual time: the lab's switches, hosts modelled by their delays, and cross traffic.
+
+This does not use points of `loko_testbed.reproduce.replay`: nothing is admitted, and entries put frames into
+queues of ports. It does use `loko_testbed.simulation.traffic`, and each case is a task.
+
+The paper measured an idle network as a whole, from program to program. The network's part of that delay is
+simulated; the rest is attributed to the hosts: a constant, and half of the spread at each end. The half
+before the network shifts the instant at which a frame is on the cable, so frames of one slot do not always
+meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loko.control.entries import Enqueue, FlowEntry, flow_entry
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Lab, load_lab
+from loko.units import NS_PER_US
+from loko_testbed.reproduce.figure_types.time_triggered.document import HostTimes
+from loko_testbed.reproduce.figure_types.time_triggered.trial import (
+    NEVER,
+    SlotFrameTimes,
+    SlotTrial,
+    cross_of,
+    flows_of,
+    offset_ns,
+)
+from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.simulation.traffic import Sender, TimeTriggered
+from loko_testbed.simulation.virtual import add_sender, lab_network
+
+_HIGHEST: Final = 7
+_LOWEST: Final = 0
+_PREAMBLE_BYTES: Final = 8
+_GAP_BYTES: Final = 12
+_DRAIN_NS: Final = 2_000_000
+_IDLE_SEED: Final = 0
+
+
+def transmit(trial: SlotTrial) -> SlotFrameTimes:
+    """Send the frames of a case in virtual time. Raises `RunError`."""
+    figure, case, packets, seed = trial
+    lab = load_lab(figure.lab)
+    flows = flows_of(lab, case, figure.frame_bytes)
+    period_ns = round(figure.period_us * NS_PER_US)
+    hosts = figure.hosts
+    if hosts is None:
+        raise RunError(f"{figure.name}: no times of hosts are given; choose --mode live")
+    random = np.random.default_rng((seed, len(flows), case.adjacent))
+    shape = (len(flows), packets)
+    leaves_ns, takes_ns = (_half_of_spread_ns(hosts, random, shape) for _ in range(2))
+    senders = [
+        Sender.of(
+            number,
+            flow,
+            TimeTriggered(
+                offset_ns=offset_ns(figure, case, number), period_ns=period_ns, off_ns=leaves_ns[number]
+            ),
+        )
+        for number, flow in enumerate(flows)
+    ]
+    trunk_bps = next(
+        lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
+    )
+    cross = cross_of(trial, lab, trunk_bps, overhead_bytes=_PREAMBLE_BYTES + _GAP_BYTES)
+    queue = _HIGHEST if case.priority else _LOWEST
+    network_ns = _network_ns(lab, senders, cross, queue=queue, duration_ns=packets * period_ns, seed=seed)
+    alone = [_alone(senders[0])]
+    idle_ns = _network_ns(lab, alone, [], queue=queue, duration_ns=period_ns, seed=_IDLE_SEED)[0, 0]
+    constant_ns = round(hosts.least_us * NS_PER_US) - idle_ns
+    if constant_ns < 0:
+        raise RunError(f"{figure.name}: an idle network alone takes longer than hosts.least_us; correct it")
+    flow_of_row = np.repeat(np.arange(len(flows)), packets)
+    due_ns = np.concatenate(
+        [offset_ns(figure, case, n) + period_ns * np.arange(packets) for n in range(len(flows))]
+    )
+    done_ns = due_ns + leaves_ns.ravel()
+    through_ns = network_ns.ravel()
+    received_ns = np.where(through_ns == NEVER, NEVER, done_ns + through_ns + constant_ns + takes_ns.ravel())
+    return SlotFrameTimes(
+        flow=flow_of_row, due_ns=due_ns, begun_ns=due_ns, done_ns=done_ns, received_ns=received_ns
+    )
+
+
+def _half_of_spread_ns(
+    hosts: HostTimes, random: np.random.Generator, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Draw half of the hosts' delay beyond its minimum.
+
+    The sum of two such draws has the mean, deviation and range of `hosts`.
+    """
+    span_us = (hosts.most_us - hosts.least_us) / 2
+    mean = (hosts.mean_us - hosts.least_us) / 2 / span_us
+    variance = hosts.deviation_us**2 / 2 / span_us**2
+    together = mean * (1 - mean) / variance - 1
+    if together <= 0:
+        raise RunError("hosts: no distribution of this range has so large a deviation_us; correct them")
+    drawn = random.beta(mean * together, (1 - mean) * together, shape)
+    return np.rint(drawn * span_us * NS_PER_US).astype(np.int64)
+
+
+def _alone(sender: Sender) -> Sender:
+    sends = sender.sends
+    assert isinstance(sends, TimeTriggered)
+    return replace(sender, sends=replace(sends, off_ns=np.zeros(0, dtype=np.int64)))
+
+
+def _network_ns(
+    lab: Lab,
+    senders: Sequence[Sender],
+    cross: Sequence[Sender],
+    *,
+    queue: int,
+    duration_ns: int,
+    seed: int,
+) -> NDArray[np.int64]:
+    """Return times from first bit sent to last bit received, one row per flow; `NEVER` for lost frames."""
+    tables = {
+        switch: [
+            *(_entry(lab, switch, place, sender, queue) for sender in senders),
+            *(_entry(lab, switch, place, sender, _LOWEST) for sender in cross),
+        ]
+        for place, switch in enumerate(lab.switches)
+    }
+    network = lab_network(lab, tables, seed=seed)
+    try:
+        for sender in [*senders, *cross]:
+            add_sender(network, lab, sender, seed=seed, duration_ns=duration_ns)
+        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
+    except ValueError as error:
+        raise RunError(f"lab '{lab.name}': {error}") from None
+    rows = []
+    for sender in senders:
+        mine = result.flow == sender.flow
+        wire_ns = round((_PREAMBLE_BYTES + sender.frame_bytes) * 8e9 / lab.rate_bps(lab.links[0]))
+        through_ns = result.received_ns[mine] - result.sent_ns[mine] + wire_ns
+        rows.append(np.where(result.received_ns[mine] == LOST, NEVER, through_ns))
+    return np.stack(rows)
+
+
+def _entry(lab: Lab, switch: str, place: int, sender: Sender, queue: int) -> FlowEntry:
+    """Return a flow's entry: the first switch forwards to the second, which forwards to the destination."""
+    towards = sender.destination if place else list(lab.switches)[1]
+    port = next(
+        here.port
+        for link in lab.links
+        for here, there in ((link.a, link.b), (link.b, link.a))
+        if here.node == switch and there.node == towards
+    )
+    return replace(flow_entry(lab, _as_flow(sender), port), actions=(Enqueue(port, queue),))
+
+
+def _as_flow(sender: Sender) -> Flow:
+    return Flow(
+        id=f"flow-{sender.flow}",
+        source=sender.source,
+        destination=sender.destination,
+        udp_source=sender.udp_source,
+        udp_destination=sender.udp_destination,
+        rate_bps=1,
+        burst_bytes=sender.frame_bytes,
+        frame_bytes=sender.frame_bytes,
+    )

@@ -1,0 +1,375 @@
+"""Checks of claims on a figure's named numbers (`FigureResult.findings`), for every figure type with any.
+
+A finding is compared with the check's `value` or, by default, with the number of the claim's fact. The name
+of a finding ends with its unit, such as ``p_fx_us``; reports print that unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from loko_testbed.reproduce.facts import Fact
+from loko_testbed.reproduce.figure import Check, Claim, ClaimOutcome, Evidence, Figure, Judgement, NotTestable
+
+_UNITS: Final = {
+    "ns": "ns",
+    "us": "us",
+    "ms": "ms",
+    "s": "s",
+    "bps": "bit/s",
+    "kbps": "kbit/s",
+    "mbps": "Mbit/s",
+    "pps": "frames/s",
+    "bytes": "bytes",
+    "frames": "frames",
+    "packets": "packets",
+    "entries": "entries",
+    "percent": "%",
+}
+
+
+def number_with_unit(name: str, value: float, digits: int = 4) -> str:
+    """Format a finding with `digits` significant digits and the unit that its name ends with, if any."""
+    return with_unit(name, f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}")
+
+
+def with_unit(name: str, number: str) -> str:
+    """Append to a formatted number the unit that the finding's name ends with, if any."""
+    return f"{number} {_UNITS.get(name.rpartition('_')[2], '')}".rstrip()
+
+
+def _missing(*names: str) -> NotTestable:
+    return NotTestable(why=f"this replay did not measure: {', '.join(map(_in_words, names))}")
+
+
+def _in_words(name: str) -> str:
+    """Return a finding's name as words, with its unit."""
+    words, _, last = name.rpartition("_")
+    if last not in _UNITS:
+        return name.replace("_", " ")
+    return f"{words.replace('_', ' ')} [{_UNITS[last]}]"
+
+
+class _OfOne(Check):
+    """A check of one finding against one number."""
+
+    finding: str
+    value: float | None = None
+    """The number to compare with. Default: the fact's number."""
+
+    @property
+    def needs_number(self) -> bool:
+        """See `Check.needs_number`."""
+        return self.value is None
+
+    def expected(self, fact: Fact) -> float:
+        """Return the number to compare the finding with."""
+        return fact.number if self.value is None else self.value
+
+    def expected_with_unit(self, fact: Fact) -> str:
+        """Return the number to compare with as text, with its unit."""
+        return number_with_unit(self.finding, self.expected(fact))
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        here = evidence.findings.get(self.finding)
+        if here is None:
+            return _missing(self.finding)
+        return number_with_unit(self.finding, here), self.holds(here, self.expected(evidence.fact))
+
+    def holds(self, here: float, expected: float) -> bool:
+        """Return whether the number found satisfies the check."""
+        raise NotImplementedError
+
+
+class NearCheck(_OfOne):
+    """The finding is within a relative or an absolute distance of the number."""
+
+    kind: Literal["near"]
+    within_percent: float | None = Field(default=None, ge=0)
+    within: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_tolerance(self) -> Self:
+        if (self.within is None) == (self.within_percent is None):
+            raise ValueError("give one of within_percent and within")
+        return self
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        if self.within == 0:
+            return f"exactly {self.expected_with_unit(fact)}"
+        if self.within is None:
+            margin = f"{self.within_percent:g} %"
+        elif self.finding.endswith("_percent"):
+            margin = f"{self.within:g} percentage points"
+        else:
+            margin = number_with_unit(self.finding, self.within)
+        return f"within {margin} of {self.expected_with_unit(fact)}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        if self.within is not None:
+            return abs(here - expected) <= self.within
+        return abs(here - expected) <= abs(expected) * (self.within_percent or 0.0) / 100
+
+
+class AtMostCheck(_OfOne):
+    """The finding is not above the number."""
+
+    kind: Literal["at_most"]
+
+    @property
+    def denied_by_one_case(self) -> bool:
+        """See `Check.denied_by_one_case`. More data can only raise a maximum or a count."""
+        return True
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at most {self.expected_with_unit(fact)}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        return here <= expected
+
+
+class AtLeastCheck(_OfOne):
+    """The finding is not below the number."""
+
+    kind: Literal["at_least"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"at least {self.expected_with_unit(fact)}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        return here >= expected
+
+
+class BelowCheck(_OfOne):
+    """The finding is below the number."""
+
+    kind: Literal["below"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"below {self.expected_with_unit(fact)}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        return here < expected
+
+
+class AboveCheck(_OfOne):
+    """The finding is above the number."""
+
+    kind: Literal["above"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"above {self.expected_with_unit(fact)}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        return here > expected
+
+
+class RoundsToCheck(_OfOne):
+    """The finding rounds to the number, which is printed with this many decimals."""
+
+    kind: Literal["rounds"]
+    decimals: int = Field(ge=0)
+
+    def tolerance(self, fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"rounds to {with_unit(self.finding, f'{self.expected(fact):.{self.decimals}f}')}"
+
+    def holds(self, here: float, expected: float) -> bool:
+        """See `_OfOne.holds`."""
+        return abs(here - expected) <= 0.5 * 10.0**-self.decimals
+
+
+class BetweenCheck(Check):
+    """The finding lies between two numbers, both included."""
+
+    kind: Literal["between"]
+    finding: str
+    low: float
+    high: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return f"from {self.low:g} to {number_with_unit(self.finding, self.high)}"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        here = evidence.findings.get(self.finding)
+        if here is None:
+            return _missing(self.finding)
+        return number_with_unit(self.finding, here), self.low <= here <= self.high
+
+
+class _OfSeveral(Check):
+    """A check of several findings against each other."""
+
+    findings: list[str] = Field(min_length=2)
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`. Some of the findings may deny the claim; only all of them together confirm it."""
+        there = [name for name in self.findings if name in evidence.findings]
+        missing = _missing(*(name for name in self.findings if name not in evidence.findings))
+        if len(there) < 2 or self.findings[0] not in there:
+            return missing
+        here, holds = self.compare(there, [evidence.findings[name] for name in there])
+        if holds and len(there) < len(self.findings):
+            return NotTestable(why=missing.why, here=here)
+        return here, holds
+
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
+        """Judge the findings that the replay has, in the order of the check."""
+        raise NotImplementedError
+
+
+class RisingCheck(_OfSeveral):
+    """Each finding is above the one before it."""
+
+    kind: Literal["rising"]
+    places: list[str] = Field(default_factory=list)
+    """The place of each finding, in words, such as a rate."""
+
+    @model_validator(mode="after")
+    def _a_place_each(self) -> Self:
+        if self.places and len(self.places) != len(self.findings):
+            raise ValueError("give a place for each of the findings, or none")
+        return self
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "each above the one before"
+
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
+        """See `_OfSeveral.compare`."""
+        low, high = _texts(names, values, 0, -1)
+        for place, (before, after) in enumerate(pairwise(values)):
+            if before >= after:
+                texts = zip(_texts(names, values, place, place + 1), names[place : place + 2], strict=True)
+                earlier, later = (f"{text}{self._place(name)}" for text, name in texts)
+                return f"{low} to {high}, but {earlier} before {later}", False
+        return f"{low} to {high}", True
+
+    def _place(self, name: str) -> str:
+        return f" at {self.places[self.findings.index(name)]}" if self.places else ""
+
+
+class SmallestCheck(_OfSeveral):
+    """The first finding is below all others."""
+
+    kind: Literal["smallest"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "the first below all others"
+
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
+        """See `_OfSeveral.compare`."""
+        least = min(range(1, len(values)), key=values.__getitem__)
+        first, second = _texts(names, values, 0, least)
+        return f"{first}, next {second}", values[0] < values[least]
+
+
+class LargestCheck(_OfSeveral):
+    """The first finding is above all others."""
+
+    kind: Literal["largest"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        return "the first above all others"
+
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
+        """See `_OfSeveral.compare`."""
+        most = max(range(1, len(values)), key=values.__getitem__)
+        first, second = _texts(names, values, 0, most)
+        return f"{first}, next {second}", values[0] > values[most]
+
+
+def _texts(names: Sequence[str], values: Sequence[float], *places: int) -> list[str]:
+    return [number_with_unit(names[place], values[place]) for place in places]
+
+
+class RatioCheck(Check):
+    """The ratio of one finding to another is within bounds."""
+
+    kind: Literal["ratio"]
+    finding: str
+    over: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("give at_least, at_most, or both")
+        return self
+
+    def tolerance(self, _fact: Fact) -> str:
+        """See `Check.tolerance`."""
+        if self.at_least is not None and self.at_most is not None:
+            return f"{self.at_least:g} to {self.at_most:g} times"
+        return (
+            f"at least {self.at_least:g} times"
+            if self.at_least is not None
+            else f"at most {self.at_most:g} times"
+        )
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """See `Check.find`."""
+        here, base = evidence.findings.get(self.finding), evidence.findings.get(self.over)
+        if here is None or base is None:
+            return _missing(*(name for name in (self.finding, self.over) if name not in evidence.findings))
+        if base == 0:
+            return f"{number_with_unit(self.finding, here)} over 0", False
+        ratio = here / base
+        fits = (self.at_least is None or ratio >= self.at_least) and (
+            self.at_most is None or ratio <= self.at_most
+        )
+        return f"{ratio:.2f} times" if ratio < 10 else f"{ratio:.0f} times", fits
+
+
+FindingCheck = Annotated[
+    NearCheck
+    | AtMostCheck
+    | AtLeastCheck
+    | BelowCheck
+    | AboveCheck
+    | RoundsToCheck
+    | BetweenCheck
+    | RisingCheck
+    | SmallestCheck
+    | LargestCheck
+    | RatioCheck,
+    Field(discriminator="kind"),
+]
+
+
+class FindingClaim(Claim):
+    """A claim on findings."""
+
+    check: FindingCheck
+
+
+class FindingFigure(Figure):
+    """Base of the documents of all figures that are judged by their findings."""
+
+    claims: Sequence[FindingClaim] = Field(min_length=1)

@@ -1,0 +1,167 @@
+"""Compute figures that do not depend on each other, one by one.
+
+Such a figure type only defines how to compute one figure. This module keeps the raw rows and what was
+computed of them in one file, so that nothing is computed twice, and turns it into a result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from loko.document import InputError
+from loko_testbed.reproduce.chart import Chart
+from loko_testbed.reproduce.figure import Figure, notes_of
+from loko_testbed.reproduce.folder import figure_file
+from loko_testbed.reproduce.result import (
+    AxisLabel,
+    Band,
+    FigureResult,
+    GuaranteeResult,
+    HostResult,
+    NoteResult,
+    Provenance,
+    Series,
+    TableResult,
+)
+from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.records import META, summary
+from loko_testbed.tasks.files import atomic_replacement
+from loko_testbed.tasks.provenance import commit, machine, versions
+
+_Figure = TypeVar("_Figure", bound=Figure)
+_ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
+"""Keys of a document that do not affect the computation."""
+
+
+class Outcome(BaseModel):
+    """Everything computed of one figure, apart from its raw rows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    chart: Chart | None
+    """The picture; None: the table serves as the picture."""
+    findings: dict[str, float]
+    """Named numbers that claims are judged by; the names end with the units."""
+    x: AxisLabel
+    """The quantity that is varied."""
+    profile: str = ""
+    table: TableResult | None = None
+    """Numbers for a table in the report."""
+    series: list[Series] = []
+    """Boxes of counted packets, so that broken guarantees are found."""
+    guarantee_ms: float | None = None
+    guarantees: list[GuaranteeResult] = []
+    """For each system, whether it kept its guarantee."""
+    bands: list[Band] = []
+    """Bands that this figure predicts for others."""
+    notes: list[NoteResult] = []
+    """Further notes beside the document's: how this replay differs from the paper's experiment."""
+    assumptions: dict[str, float] = {}
+    runs: int = 1
+    seconds: float = 0
+    boards: dict[str, dict[str, int]] = {}
+    host: HostResult = HostResult()
+    backend: str = ""
+    real_boards: dict[str, dict[str, str]] = {}
+
+
+Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
+"""Computes one figure: returns its outcome and its raw rows. Raises `InputError` or `RunError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne:
+    """A `FigureType.compute` for figures that do not depend on each other."""
+
+    compute: Compute[Any]
+    parameters: Callable[[Any, Options], Mapping[str, Any]] = lambda _figure, _options: {}
+    """Returns what the result depends on apart from the document, mode, seed, ``--quick``, ``--runs``,
+    ``--seconds`` and the commit."""
+
+    def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
+        """See `FigureType.compute`."""
+        return [_result(figure, self._outcome(figure, options, progress), options) for figure in figures]
+
+    def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
+        path = figure_file(options.out, figure.name, ".parquet")
+        fingerprint = self._fingerprint(figure, options)
+        kept = _kept(path, fingerprint)
+        if kept is not None:
+            return kept
+        outcome, rows = self.compute(figure, options, progress)
+        _write(path, rows, {"fingerprint": fingerprint, "outcome": outcome.model_dump(mode="json")})
+        return outcome
+
+    def _fingerprint(self, figure: Figure, options: Options) -> dict[str, Any]:
+        return {
+            "document": figure.model_dump(mode="json", exclude=_ONLY_WORDS),
+            "mode": options.mode,
+            "seed": options.seed,
+            "quick": options.quick,
+            "runs": options.runs,
+            "seconds": options.seconds,
+            "commit": commit(),
+            **self.parameters(figure, options),
+        }
+
+
+def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
+    if not path.exists():
+        return None
+    kept = summary(path)
+    if kept.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+        return None
+    try:
+        return Outcome.model_validate(kept.get("outcome"))
+    except ValidationError:
+        raise InputError(f"{path}: damaged records; delete the file and run again") from None
+
+
+def _write(path: Path, rows: pa.Table, summary_values: Mapping[str, Any]) -> None:
+    metadata = {META: json.dumps(summary_values).encode()}
+    with atomic_replacement(path) as part:
+        pq.write_table(rows.replace_schema_metadata(metadata), part, compression="zstd")
+
+
+def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
+    return FigureResult(
+        figure=figure.figure,
+        paper=figure.paper,
+        title=figure.title,
+        reference=figure.reference,
+        mode=options.mode,
+        seed=options.seed,
+        x=outcome.x,
+        series=outcome.series,
+        table=outcome.table,
+        chart=outcome.chart,
+        findings=outcome.findings,
+        guarantee_ms=outcome.guarantee_ms,
+        floor_ms=None,
+        guarantees=outcome.guarantees,
+        bands=outcome.bands,
+        claims=[],
+        notes=notes_of(figure) + outcome.notes,
+        boards=outcome.boards,
+        provenance=Provenance(
+            commit=commit(),
+            profile=outcome.profile,
+            backend=outcome.backend,
+            framework=options.driven_by if outcome.backend else "",
+            host=outcome.host,
+            runs=outcome.runs,
+            seconds=outcome.seconds,
+            versions=versions(),
+            assumptions=outcome.assumptions,
+            machine=machine() if options.real_time else "",
+            real_boards=outcome.real_boards,
+        ),
+    )

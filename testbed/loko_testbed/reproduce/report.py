@@ -1,0 +1,114 @@
+"""The report on a folder of results: one self-contained HTML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from markupsafe import Markup
+
+from loko.document import InputError
+from loko.html_templates import html_templates
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.folder import short_name
+from loko_testbed.reproduce.report_sources import ResultSource, assumed, in_papers_order, sources
+from loko_testbed.reproduce.result import FigureResult, read_results
+from loko_testbed.reproduce.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
+from loko_testbed.simulation.senders import SenderSettings, sentence
+from loko_testbed.tasks.files import write_atomically
+
+REPORT = "report.html"
+_NOTHING_DRAWN: Final[Mapping[str, pictures.RenderedPictures]] = MappingProxyType({})
+_NO_SOURCES: Final[Mapping[str, ResultSource]] = MappingProxyType({})
+
+
+def write_report(directory: Path, drawn: Mapping[str, pictures.RenderedPictures] = _NOTHING_DRAWN) -> Path:
+    """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line.
+
+    `drawn` has the pictures that exist already, by figure; the others are drawn here.
+    """
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such folder; give the --out folder of a 'loko evaluate'")
+    results = read_results(directory)
+    if not results:
+        raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
+    path = directory / REPORT
+    write_atomically(path, render(results, drawn, sources(directory, results)).encode())
+    return path
+
+
+def render(
+    results: list[FigureResult],
+    drawn: Mapping[str, pictures.RenderedPictures] = _NOTHING_DRAWN,
+    made: Mapping[str, ResultSource] = _NO_SOURCES,
+) -> str:
+    """Return the report as HTML; the same arguments give the same text.
+
+    For `drawn` see `write_report`. `made` has, by figure, its files and when and where it was made.
+    """
+    results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
+    environment = html_templates("loko_testbed.reproduce")
+    environment.filters.update(
+        symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
+    )
+    judged = list(guarantees(results))
+    return environment.get_template("report.html.j2").render(
+        results=results,
+        pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
+        senders=sentence(filter(None, map(_senders, results))),
+        kinds=KINDS,
+        counts=counts,
+        counts_of_all=counts_of_all(results),
+        counted_with=partial(counted_with, results),
+        ours=[(result, claim) for result, claim in judged if claim.ours],
+        theirs=[(result, claim) for result, claim in judged if not claim.ours],
+        made=made,
+        nothing_made=ResultSource(),
+        fallen=[(result, claim) for result in results for claim in result.broken_claims],
+        assumed=assumed(results),
+        coarse_errors=sum(result.coarse_errors for result in results),
+    )
+
+
+def _senders(result: FigureResult) -> dict[str, float]:
+    """Return the numbers that describe a figure's senders; empty if it has none."""
+    assumed = result.provenance.assumptions
+    names = SenderSettings.model_fields
+    return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
+
+
+def _picture(result: FigureResult, drawn: pictures.RenderedPictures | None) -> Markup:
+    """Return the picture as an inline SVG element."""
+    drawn_svg = drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)
+    return pictures.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")
+
+
+def _symbols(text: str) -> Markup:
+    """Return HTML in which m_r and m_b have subscripts."""
+    return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
+
+
+def _title(name: str) -> str:
+    """Return a figure's heading: "Figure 17a" for one of Loko's, "tssdn, Figure 4d" for another paper's."""
+    *paper, figure = short_name(name).split("/")
+    if match := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+        names = {"fig": "Figure", "table": "Table", "sec": "Section"}
+        figure = f"{names[match[1]]} {match[2]}"
+    return ", ".join([*paper, figure])
+
+
+def _anchor(name: str) -> str:
+    """Return the figure's identifier within the page."""
+    return short_name(name).replace("/", "-")
+
+
+def _percent(share: float) -> str:
+    return "0" if share == 0 else f"{100 * share:.3g} %"
+
+
+def _packets(count: int) -> str:
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -1,0 +1,58 @@
+"""Times and machines of a folder's results: `DIR/runs.jsonl`, one line per figure.
+
+Whatever differs between two replays with the same parameters is stored only here and in the report, so that
+results of virtual time are the same byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from loko.document import InputError
+from loko_testbed.tasks.files import write_atomically
+
+RUNS: Final = "runs.jsonl"
+
+
+class FigureRun(BaseModel):
+    """How a figure's records were made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    figure: str
+    """``PAPER/FIGURE``."""
+    began: str
+    """Start in UTC, as in ``2026-11-23T01:40:00Z``."""
+    seconds: float
+    """Duration until the records were complete, without the time of earlier, interrupted replays."""
+    together_with: list[str] = []
+    """Figures that were replayed during the same time."""
+    machine: str
+    commit: str
+
+
+def read_runs(directory: Path) -> dict[str, FigureRun]:
+    """Read the folder's runs by figure; empty without the file. Raises `InputError` if it is damaged."""
+    path = directory / RUNS
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    try:
+        runs = [FigureRun.model_validate_json(line) for line in lines]
+    except ValidationError:
+        raise InputError(f"{path}: damaged; delete it: only start, duration and machine are in it") from None
+    return {run.figure: run for run in runs}
+
+
+def write_runs(directory: Path, runs: Iterable[FigureRun]) -> None:
+    """Add these runs to the folder's file, replacing those of the same figures."""
+    together: Mapping[str, FigureRun] = read_runs(directory) | {run.figure: run for run in runs}
+    lines = [together[name].model_dump_json() for name in sorted(together)]
+    write_atomically(directory / RUNS, "".join(f"{line}\n" for line in lines).encode())

@@ -1,0 +1,1 @@
+"""Tasks and their results on disk: executors, files, progress, provenance."""
