@@ -67,7 +67,7 @@ lint-yaml: setup ## yamllint, ansible-lint
 
 lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
-	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
+	    tests/harness/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
 # The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
@@ -93,13 +93,13 @@ python: setup clients browser ## Tests in Python, also in real time if they judg
 	    -m '(not live and not namespaces) or waits' $(ARGS)
 
 oldest-ansible: clients ## Only the tests with the oldest Ansible that the playbooks are for
-	@$(WITH) pytest -m 'not disposable_root' tests/test_oldest_ansible.py $(ARGS)
+	@$(WITH) pytest -m 'not disposable_root' tests/integration/playbooks/test_oldest_ansible.py $(ARGS)
 
 waits: setup clients ## Of `make python` only the tests in real time
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
 
 # These run one after another, because they need the cores for themselves. A test that fails while the machine withholds
-# the cores from it is repeated and named (tests/stalls.py).
+# the cores from it is repeated and named (tests/harness/stalls.py).
 live: setup ## Tests in real time that need the machine for themselves; only those that failed with ARGS=--lf
 	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(ARGS)
 
@@ -147,7 +147,7 @@ roles: ## Provision a bare Debian in a disposable root, from nothing, twice (as 
 	@tests/roles/bare_debian.sh
 
 anywhere: ## Set up copies of this folder in unusual places, from nothing (as root; a quarter of an hour)
-	@tests/anywhere.sh
+	@tests/harness/anywhere.sh
 
 # Measures the emulator that is shipped in place of that of the tests.
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
@@ -165,7 +165,7 @@ topologies: setup ## Write the topology file of containerlab for each lab that c
 	@for lab in two-switch labs/two-switch/server.yml ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
 
 drawings: setup ## Draw what the pages show of cables, packages, frames and curves
-	@$(WITH) python tests/packages.py
+	@$(WITH) python tests/harness/packages.py
 	@$(WITH) python -m loko_testbed.reproduce.plots.explained docs/images
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \
@@ -179,7 +179,7 @@ wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machi
 
 # Too slow for each change: the shipped emulator is optimised as a whole, for minutes.
 test-wheel: wheel ## Test the wheel as it is shipped: it computes the same bytes as the build of the tests
-	@LOKO_SHIPPED_WHEEL=1 $(WITH) pytest tests/test_wheel.py $(ARGS)
+	@LOKO_SHIPPED_WHEEL=1 $(WITH) pytest tests/integration/project/test_wheel.py $(ARGS)
 
 service-image: setup ## A container image of the service, built from the wheel and tried (needs docker or podman)
 	@setup/service/image.sh
@@ -191,10 +191,10 @@ site: setup ## Build the documentation as a site, dist/site/index.html; a link t
 	@$(WITH) sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . dist/site
 
 notebooks: setup ## Run the notebooks of docs/notebooks and keep what they print
-	@$(WITH) python tests/notebooks.py
+	@$(WITH) python tests/harness/notebooks.py
 
 lab-sheet: setup ## Check the lab sheet for a course against its solutions (part 4 as root)
-	@$(WITH) pytest -q tests/test_lab_sheet.py
+	@$(WITH) pytest -q tests/integration/project/test_lab_sheet.py
 
 images: setup ## The container images for that, from Debian packages and our own build
 	@setup/images.sh

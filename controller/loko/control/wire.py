@@ -5,7 +5,7 @@ deleted by exactly these bytes, which is how the Zodiac FX finds it (quirks 43 a
 
 It is written with `struct`, not with os-ken's parser, for three reasons: the driver is pure and runs beside
 Ryu as well, the bytes of an entry must be its own, and this is a hot path (a FLOW_MOD in 1 us instead of 60).
-`tests/unit/test_building.py` has os-ken build the same messages, and compares.
+`tests/unit/control/test_building.py` has os-ken build the same messages, and compares.
 """
 
 from __future__ import annotations

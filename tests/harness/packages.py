@@ -1,0 +1,141 @@
+"""The imports between the modules and packages of `loko` and `loko_testbed`.
+
+``python tests/harness/packages.py`` redraws them in docs/architecture.md, and as a picture for the site
+(`make drawings`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+import networkx as nx
+from matplotlib.figure import Figure
+
+from loko_testbed.reproduce.plots.canvas import EDGE, STYLE
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FOLDERS: Final = {"loko": ROOT / "controller/loko", "loko_testbed": ROOT / "testbed/loko_testbed"}
+"""The import packages of the product."""
+PAGE: Final = ROOT / "docs/architecture.md"
+PICTURE: Final = ROOT / "docs/images/packages.svg"
+BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
+
+LIBRARY: Final = {"loko", "loko.notebook_api"}
+"""The front door for other programs (docs/library.md). The other modules at the root are the base of all."""
+
+
+def modules(folder: Path, name: str) -> dict[str, Path]:
+    """Return the path of every module of an import package, by its dotted name."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = [name, *path.relative_to(folder).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of `known` that a file imports, at any level of nesting, also for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            for alias in node.names:
+                member = f"{node.module}.{alias.name}"
+                if member in known or node.module in known:
+                    yield member if member in known else node.module
+
+
+def module_graph(folders: dict[str, Path] = FOLDERS) -> nx.DiGraph[str]:
+    """Return the graph of imports between all modules."""
+    known = {
+        name: path for package, folder in folders.items() for name, path in modules(folder, package).items()
+    }
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(known)
+    for name, path in known.items():
+        graph.add_edges_from((name, other) for other in imported(path, known) if other != name)
+    return graph
+
+
+def cycles(graph: nx.DiGraph[str]) -> list[list[str]]:
+    """Return the sets of modules that import each other, however long the way round is."""
+    return [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+
+
+def package_of(module: str) -> str:
+    """Return the package of a module: a folder, or a group at the root of `loko`."""
+    name, *rest = module.split(".")
+    if module in LIBRARY:
+        return "library"
+    if rest and (FOLDERS[name] / rest[0]).is_dir():
+        return rest[0]
+    return "base" if name == "loko" else name
+
+
+def arrows() -> nx.DiGraph[str]:
+    """Return the graph of imports between packages; each edge names one import."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for here, there in module_graph().edges:
+        if package_of(here) != package_of(there):
+            graph.add_edge(package_of(here), package_of(there), file=f"{here} imports {there}")
+    return graph
+
+
+def drawn(graph: nx.DiGraph[str]) -> str:
+    """Return the transitive reduction as Mermaid. Raises `networkx.NetworkXError` if there is a cycle."""
+    reduced = nx.transitive_reduction(graph)
+    lines = [f"    {here} --> {there}" for here, there in sorted(reduced.edges)]
+    return "\n".join(["```mermaid", "flowchart TD", *lines, "```", ""])
+
+
+def pictured() -> nx.DiGraph[str]:
+    """Return the graph that the page shows."""
+    [block] = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    return nx.DiGraph(re.findall(r"^    (\w+) --> (\w+)$", block, re.M))
+
+
+def picture(graph: nx.DiGraph[str], file: Path) -> None:
+    """Draw the same as SVG: each package above those that it imports, near the middle of its neighbours."""
+    reduced = nx.transitive_reduction(graph)
+    rows = [sorted(row) for row in nx.topological_generations(reduced)]
+    places: dict[str, float] = {}
+    for _ in range(8):
+        for row in rows:
+            middles = {package: _middle(reduced, package, places) for package in row}
+            row.sort(key=lambda package: (middles[package], package))
+            places |= {package: (number + 0.5) / len(row) for number, package in enumerate(row)}
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 0.72 * len(rows)))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.axis("off")
+        height = {package: number for number, row in enumerate(rows) for package in row}
+        for here, there in sorted(reduced.edges):
+            axes.annotate(
+                "",
+                xy=(places[there], height[there] - 0.22),
+                xytext=(places[here], height[here] + 0.22),
+                arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
+            )
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "#dfe8f7", "edgecolor": EDGE, "linewidth": 0.8}
+        for package, place in sorted(places.items()):
+            axes.text(
+                place, height[package], package, ha="center", va="center", color=EDGE, fontsize=9, bbox=box
+            )
+        figure.savefig(file, facecolor="white", metadata={"Date": None, "Creator": None})
+
+
+def _middle(graph: nx.DiGraph[str], package: str, places: dict[str, float]) -> float:
+    near = [places[name] for name in nx.all_neighbors(graph, package) if name in places]
+    return sum(near) / len(near) if near else 0.5
+
+
+if __name__ == "__main__":
+    picture(arrows(), PICTURE)
+    PAGE.write_text(BLOCK.sub(drawn(arrows()), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
