@@ -46,6 +46,7 @@
 #![allow(clippy::cast_possible_wrap)]
 
 mod actions;
+mod block_pool;
 mod board;
 mod buffers;
 mod bytes;

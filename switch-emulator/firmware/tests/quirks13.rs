@@ -4,7 +4,7 @@
 mod testbed;
 
 use serde_json::Value;
-use testbed::{message, quiet_config, quiet_profile, udp, Testbed};
+use testbed::{everything, message, quiet_config, quiet_profile, udp, FlowMod, Testbed};
 use zodiac_firmware::{Cause, Config, CpuPortTags, Event, Hang};
 
 const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
@@ -203,6 +203,41 @@ fn q180_a_meter_without_memory_vanishes() {
         ));
         assert_eq!(replies[0][1] == 19, known, "meter {id}");
     }
+}
+
+/// An entry of 1.0 without actions carries out what instructions of 1.3 have left in its slots; the counters of a meter
+/// start with what a match of 1.0 has left.
+#[test]
+fn q189_blocks_keep_what_the_other_version_wrote() {
+    // 64 bytes, whose second 16 are an output of 1.0 to port 3, and the others no output.
+    let both = [&output(2)[..8], &[0, 0, 0, 8, 0, 3, 0, 0]].concat();
+    let pop_vlan = [0, 18, 0, 8, 0, 0, 0, 0];
+    let instructions = apply(&[both, output(2), output(2), pop_vlan.to_vec()].concat());
+    let mut bed = bed();
+    for priority in [1, 2] {
+        assert!(bed
+            .exchange(&add(priority, u32::MAX, &instructions))
+            .is_empty());
+    }
+    bed.board.disconnected(bed.now);
+    bed.connect();
+    bed.install([FlowMod::add(everything(), 1, vec![])]);
+    let departures = bed.frame(1, &udp(64, 0));
+    let ports: Vec<_> = departures.iter().map(|it| it.ports.bits()).collect();
+    assert_eq!(ports, [0b100]);
+
+    bed.board.disconnected(bed.now);
+    bed.board.connected(bed.now);
+    bed.exchange(&message13(0, &[]));
+    bed.exchange(&message13(5, &[]));
+    let band = [0, 1, 0, 16, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0];
+    let meter = [&[0, 0, 0, 1, 0, 0, 0, 1][..], &band.repeat(2)].concat();
+    assert!(bed.exchange(&message13(29, &meter)).is_empty());
+    let request = [0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+    let reply = bed.exchange(&message13(18, &request)).remove(0);
+    let mut packets = reply[32..40].to_vec();
+    packets.reverse();
+    assert_eq!(packets, everything()[..8]);
 }
 
 /// The event of each hang names the cause and the remedy.

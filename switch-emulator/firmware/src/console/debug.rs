@@ -61,7 +61,7 @@ impl Console {
 }
 
 fn show_memory(iteration: &mut ConsoleIteration) {
-    let (used, smallest, largest) = iteration.agent.table().memory_usage();
+    let (used, smallest, largest) = iteration.agent.pool().usage();
     iteration.line(&format!("Total memory: {POOL_BYTES} bytes"));
     iteration.line(&format!("Free memory: {} bytes", POOL_BYTES - used));
     iteration.line(&format!("Smallest free block: {smallest} bytes"));

@@ -11,6 +11,7 @@ use super::rx_buffer::RxBuffer;
 use super::session::Session;
 use super::tables::Tables;
 use super::wire::{message, MessageBuilder, VERSION_1_0, VERSION_1_3};
+use crate::block_pool::BlockPool;
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
@@ -126,6 +127,11 @@ impl Agent {
     /// Returns the flow table, whose counters lack the deferred ones.
     pub(crate) const fn table(&self) -> &FlowTable {
         &self.tables.table
+    }
+
+    /// Returns the block pool, which both versions share.
+    pub(crate) fn pool(&self) -> &BlockPool {
+        self.tables.pool()
     }
 
     /// Returns whether frames from `port` go to the agent.

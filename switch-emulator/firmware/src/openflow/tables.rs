@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::clock::Timekeeping;
 use super::flow_cache::TableKind;
 use super::wire::VERSION_1_3;
+use crate::block_pool::BlockPool;
 use crate::config::Config;
 use crate::cost::Costs;
 use crate::matched_entries::MatchedEntries;
@@ -30,21 +31,22 @@ impl Tables {
     pub(super) fn new(profile: &Profile, config: &Config, costs: &Arc<Costs>) -> Self {
         let costs_of_13 = &profile.cpu.openflow13;
         let is_firmware13 = config.quirks.has(Quirk::OpenFlow13);
+        let table = FlowTable::new(
+            Arc::clone(costs),
+            profile.table.entries as usize,
+            config.flow_memory_address,
+            config.quirks,
+        );
         Self {
-            table: FlowTable::new(
-                Arc::clone(costs),
-                profile.table.entries as usize,
-                config.flow_memory_address,
-                config.quirks,
-            ),
             switch13: costs_of_13
                 .clone()
                 .filter(|_| is_firmware13)
-                .map(|costs| Box::new(Switch13::new(costs))),
+                .map(|costs| Box::new(Switch13::new(costs, table.pool().clone()))),
             spec13: costs_of_13
                 .clone()
                 .filter(|_| !is_firmware13)
                 .map(|costs| Box::new(SpecSwitch::new(costs))),
+            table,
             is_13: config.openflow_version == VERSION_1_3,
         }
     }
@@ -106,9 +108,23 @@ impl Tables {
         }
     }
 
-    /// Switches to the negotiated version: removes the entries of the other one.
+    /// The block pool, which both versions share: that of the version that was agreed on last.
+    pub(super) fn pool(&self) -> &BlockPool {
+        match &self.switch13 {
+            Some(switch) if self.is_13 => switch.pool(),
+            _ => self.table.pool(),
+        }
+    }
+
+    /// Switches to the negotiated version. By the specification, removes the entries of the other one. On the board, both
+    /// share the block pool, and the version finds it as the other one has left it.
     pub(super) fn agree_on(&mut self, version: u8) {
-        self.is_13 = version == VERSION_1_3;
+        let was_13 = std::mem::replace(&mut self.is_13, version == VERSION_1_3);
+        match &mut self.switch13 {
+            Some(switch) if self.is_13 && !was_13 => switch.take_over(self.table.pool()),
+            Some(switch) if was_13 && !self.is_13 => self.table.take_over(switch.pool()),
+            _ => {}
+        }
         if let Some(switch) = &mut self.spec13 {
             if self.is_13 {
                 self.table.clear();

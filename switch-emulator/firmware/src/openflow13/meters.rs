@@ -1,6 +1,6 @@
 //! Meters: eight, each with a window of twenty samples (quirks 114 to 117, 174 to 180).
 
-use super::pool::{Pool, PoolBlock};
+use crate::block_pool::{BlockPool, PoolBlock};
 use crate::bytes::{be16, be32};
 
 /// Meters of the board.
@@ -150,7 +150,7 @@ impl Meters {
     /// it is refused.
     pub(super) fn modify(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         bytes: &[u8],
         length: usize,
         now_ms: u64,
@@ -221,13 +221,13 @@ impl Meters {
     }
 
     /// Packets and bytes of the meter at a position.
-    pub(super) fn counters(&self, pool: &Pool, position: usize) -> (u64, u64) {
+    pub(super) fn counters(&self, pool: &BlockPool, position: usize) -> (u64, u64) {
         let memory = pool.read_on(self.list[position].block);
         let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| memory[at + i]));
         (word(PACKETS_AT), word(BYTES_AT))
     }
 
-    fn set_counters(&self, pool: &mut Pool, position: usize, (packets, bytes): (u64, u64)) {
+    fn set_counters(&self, pool: &mut BlockPool, position: usize, (packets, bytes): (u64, u64)) {
         let block = self.list[position].block;
         pool.write(block, PACKETS_AT, &packets.to_le_bytes());
         pool.write(block, BYTES_AT, &bytes.to_le_bytes());
@@ -235,7 +235,13 @@ impl Meters {
 
     /// A frame of `bytes` bytes (without FCS) passes the meter with this identifier; an unknown one lets it pass
     /// (quirk 178).
-    pub(super) fn meter(&mut self, pool: &mut Pool, id: u32, bytes: usize, now_ms: u64) -> Metered {
+    pub(super) fn meter(
+        &mut self,
+        pool: &mut BlockPool,
+        id: u32,
+        bytes: usize,
+        now_ms: u64,
+    ) -> Metered {
         let Some(position) = self.position(id) else {
             return Metered::LoopIteration;
         };

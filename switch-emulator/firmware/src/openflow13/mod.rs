@@ -12,7 +12,6 @@ mod matching;
 mod meters;
 mod multipart;
 mod pipeline;
-mod pool;
 mod replies;
 mod rewrite;
 mod selection;
@@ -21,12 +20,12 @@ mod table;
 
 use serde::Serialize;
 
+use crate::block_pool::BlockPool;
 use crate::matched_entries::MatchedEntries;
 use crate::profile::OpenFlow13Costs;
 use groups::Groups;
 use meters::Meters;
 use multipart::FlowParts;
-use pool::Pool;
 use replies::Replies;
 use table::Entries;
 
@@ -63,7 +62,7 @@ pub struct Flow13 {
 #[derive(Debug)]
 pub(crate) struct Switch13 {
     costs: OpenFlow13Costs,
-    pool: Pool,
+    pool: BlockPool,
     entries: Entries,
     groups: Groups,
     meters: Meters,
@@ -72,10 +71,11 @@ pub(crate) struct Switch13 {
 }
 
 impl Switch13 {
-    pub(crate) fn new(costs: OpenFlow13Costs) -> Self {
+    /// An empty switch, which takes blocks of `pool`.
+    pub(crate) fn new(costs: OpenFlow13Costs, pool: BlockPool) -> Self {
         Self {
             costs,
-            pool: Pool::new(),
+            pool,
             entries: Entries::new(),
             groups: Groups::new(),
             meters: Meters::default(),
@@ -90,6 +90,15 @@ impl Switch13 {
         self.pool.free_all();
         self.meters.clear();
         self.groups.clear();
+    }
+
+    pub(crate) const fn pool(&self) -> &BlockPool {
+        &self.pool
+    }
+
+    /// Continues with the pool as the other version has left it.
+    pub(crate) fn take_over(&mut self, pool: &BlockPool) {
+        self.pool.clone_from(pool);
     }
 
     /// Entries of all tables.

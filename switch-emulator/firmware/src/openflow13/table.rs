@@ -3,8 +3,8 @@
 use super::header::Header;
 use super::instructions::Program;
 use super::matching::{compile, Test};
-use super::pool::{Pool, PoolBlock};
 use super::selection::selects;
+use crate::block_pool::{BlockPool, PoolBlock};
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::profile::OpenFlow13Costs;
@@ -268,7 +268,7 @@ impl Entries {
     /// Carries a `FLOW_MOD` out at `now_s` agent seconds.
     pub(super) fn flow_mod(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: FlowMod13,
         now_s: u32,
         costs: &OpenFlow13Costs,
@@ -289,7 +289,7 @@ impl Entries {
 
     fn add(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: FlowMod13,
         now_s: u32,
         costs: &OpenFlow13Costs,
@@ -315,7 +315,7 @@ impl Entries {
 
     /// Removes the entries that a new one replaces. Their counters go to the position behind the last entry, where the
     /// new one finds them.
-    fn replace(&mut self, pool: &mut Pool, message: FlowMod13) -> Result<(), (u16, u16)> {
+    fn replace(&mut self, pool: &mut BlockPool, message: FlowMod13) -> Result<(), (u16, u16)> {
         let mut position = 0;
         while position < self.list.len() {
             let entry = &self.list[position];
@@ -335,7 +335,7 @@ impl Entries {
         Ok(())
     }
 
-    fn remove(&mut self, pool: &mut Pool, position: usize) {
+    fn remove(&mut self, pool: &mut BlockPool, position: usize) {
         let removed = self.list.swap_remove(position);
         let others = [removed.oxm_block, removed.instruction_block];
         pool.free(removed.head_block);
@@ -349,7 +349,7 @@ impl Entries {
 
     fn delete(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: FlowMod13,
         now_s: u32,
         strict: bool,
@@ -397,7 +397,7 @@ impl Entries {
 
     /// Removes the first entry that has expired at `now_s` agent seconds, if there is one (quirk 187). Returns its
     /// notice if it asked for one.
-    pub(super) fn expire(&mut self, pool: &mut Pool, now_s: u32) -> Option<Vec<u8>> {
+    pub(super) fn expire(&mut self, pool: &mut BlockPool, now_s: u32) -> Option<Vec<u8>> {
         let is_over = |since_s: u32, timeout_s: u16| {
             timeout_s > 0 && now_s.saturating_sub(since_s) >= timeout_s.into()
         };
@@ -531,7 +531,12 @@ fn strictly_selected(entry: &Entry13, message: FlowMod13, costs: &OpenFlow13Cost
 }
 
 /// Returns whether a DELETE of any port and group removes an entry.
-pub(super) fn is_deleted(entry: &Entry13, message: FlowMod13, strict: bool, pool: &Pool) -> bool {
+pub(super) fn is_deleted(
+    entry: &Entry13,
+    message: FlowMod13,
+    strict: bool,
+    pool: &BlockPool,
+) -> bool {
     is_meant(entry, message)
         && if strict {
             entry.priority == message.priority() && begins_with(entry, message)
@@ -555,7 +560,7 @@ pub(super) fn begins_with(entry: &Entry13, message: FlowMod13) -> bool {
 }
 
 /// Takes the blocks of a new entry. Those that were taken before one that cannot be had are lost (quirk 123).
-fn make(pool: &mut Pool, message: FlowMod13, now_s: u32) -> Option<Entry13> {
+fn make(pool: &mut BlockPool, message: FlowMod13, now_s: u32) -> Option<Entry13> {
     let mut head = [0; HEAD_BYTES];
     let known = message.bytes.len().min(HEAD_BYTES);
     head[..known].copy_from_slice(&message.bytes[..known]);
@@ -599,7 +604,7 @@ fn make(pool: &mut Pool, message: FlowMod13, now_s: u32) -> Option<Entry13> {
 
 impl Entry13 {
     /// Returns the memory behind the fields of its match, if it has any.
-    pub(super) fn memory_behind<'a>(&self, pool: &'a Pool) -> &'a [u8] {
+    pub(super) fn memory_behind<'a>(&self, pool: &'a BlockPool) -> &'a [u8] {
         self.oxm_block
             .map_or(&[], |block| &pool.read_on(block)[self.oxms.len()..])
     }

@@ -2,8 +2,9 @@
 
 use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
 use super::spec::Spec;
-use super::{field, Block, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
+use super::{field, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::block_pool::PoolBlock;
 use crate::bytes::be16;
 use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
 use crate::quirks::Quirk;
@@ -48,7 +49,7 @@ impl<'a> ActionCopier<'a> {
 
     /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it is
     /// and spills over the slots behind.
-    fn fill(&mut self, table: &mut FlowTable, slots: Block) -> Result<(), Refusal> {
+    fn fill(&mut self, table: &mut FlowTable, slots: PoolBlock) -> Result<(), Refusal> {
         for slot in 0..SLOTS {
             let Some((action, length)) = self.next() else {
                 break;
@@ -192,12 +193,18 @@ impl FlowTable {
         if self.entries.len() >= self.capacity {
             return Err(Refusal::AllTablesFull);
         }
-        let head = self.memory.take().ok_or(Refusal::AllTablesFull)?;
-        let slots = self.memory.take().ok_or(Refusal::AllTablesFull)?;
+        let head = self
+            .memory
+            .take(FLOW_MOD_BYTES)
+            .ok_or(Refusal::AllTablesFull)?;
+        let slots = self
+            .memory
+            .take(ACTION_BYTES)
+            .ok_or(Refusal::AllTablesFull)?;
         self.memory.write(head, 0, message.head());
         ActionCopier::new(message).fill(self, slots)?;
         let index = self.entries.len();
-        self.slot_addresses[index] = self.memory.address(slots);
+        self.slot_addresses[index] = self.address(slots);
         let (packets, bytes) = match self.inherited.take() {
             Some((place, packets, bytes)) if place == index => (packets, bytes),
             _ => (0, 0),
@@ -305,7 +312,7 @@ impl FlowTable {
                 self.memory.free(removed.head);
                 self.memory.free(removed.slots);
                 if let Some(moved) = self.entries.get(index) {
-                    self.slot_addresses[index] = self.memory.address(moved.slots);
+                    self.slot_addresses[index] = self.address(moved.slots);
                 }
             }
             index += 1;

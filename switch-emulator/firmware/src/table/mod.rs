@@ -2,7 +2,6 @@
 
 mod diagnosis;
 mod flow_mod;
-mod memory;
 mod message;
 mod spec;
 mod timeout;
@@ -12,6 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
+use crate::block_pool::{BlockPool, PoolBlock};
 use crate::bytes::{be16, be48};
 use crate::cost::Costs;
 use crate::event::count;
@@ -19,7 +19,6 @@ use crate::matching::{Found, Match, Search, MATCH_BYTES};
 use crate::packet::Key;
 use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
-use memory::{Block, Memory};
 
 pub(crate) use message::{FlowMod, Outcome, Refusal, RemovedFlow};
 pub(crate) use spec::{check_actions, NO_BUFFER};
@@ -71,9 +70,9 @@ pub struct Flow {
 #[derive(Debug)]
 pub(crate) struct TableEntry {
     /// Block with the head of the `FLOW_MOD`.
-    head: Block,
+    head: PoolBlock,
     /// Block with the action slots.
-    slots: Block,
+    slots: PoolBlock,
     actions: Actions,
     packets: u64,
     bytes: i64,
@@ -119,7 +118,9 @@ pub(crate) struct FlowTable {
     capacity: usize,
     quirks: Quirks,
     costs: Arc<Costs>,
-    memory: Memory,
+    memory: BlockPool,
+    /// Where the first block that can hold the head of an entry lies in the board's memory.
+    memory_address: u32,
     entries: Vec<TableEntry>,
     search: Search,
     /// Addresses of the action blocks by index, with those of former entries behind the last one.
@@ -133,13 +134,14 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
-    /// An empty table whose memory pool lies at `address` of the board's memory.
+    /// An empty table whose first block for an entry lies at `address` of the board's memory.
     pub(crate) fn new(costs: Arc<Costs>, capacity: usize, address: u32, quirks: Quirks) -> Self {
         let mut table = Self {
             capacity,
             quirks,
             costs,
-            memory: Memory::new(address),
+            memory: BlockPool::new(),
+            memory_address: address,
             entries: Vec::with_capacity(capacity),
             search: Search::default(),
             slot_addresses: vec![0; capacity + SLOT_BYTES],
@@ -232,9 +234,18 @@ impl FlowTable {
         entry.matched = now;
     }
 
-    /// Bytes of the memory pool that are in use, and its smallest and largest free block.
-    pub(crate) fn memory_usage(&self) -> (usize, usize, usize) {
-        self.memory.usage()
+    pub(crate) const fn pool(&self) -> &BlockPool {
+        &self.memory
+    }
+
+    /// Continues with the pool as the other version has left it.
+    pub(crate) fn take_over(&mut self, pool: &BlockPool) {
+        self.memory.clone_from(pool);
+    }
+
+    /// Returns where a block lies in the board's memory.
+    fn address(&self, block: PoolBlock) -> u32 {
+        self.memory_address + block.behind_first_entry()
     }
 
     pub(crate) const fn capacity(&self) -> usize {

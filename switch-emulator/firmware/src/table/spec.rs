@@ -173,8 +173,16 @@ impl FlowTable {
             if self.entries.len() >= self.capacity {
                 return Err(Refusal::AllTablesFull);
             }
-            let head = self.memory.take().ok_or(Refusal::AllTablesFull)?;
-            (head, self.memory.take().ok_or(Refusal::AllTablesFull)?)
+            let head = self
+                .memory
+                .take(FLOW_MOD_BYTES)
+                .ok_or(Refusal::AllTablesFull)?;
+            (
+                head,
+                self.memory
+                    .take(ACTION_BYTES)
+                    .ok_or(Refusal::AllTablesFull)?,
+            )
         };
         self.memory.write(head_block, 0, head);
         self.memory.write(slots, 0, &slots_bytes);

@@ -37,7 +37,7 @@ impl FlowTable {
 
     fn expire_by_address(&mut self, now: Instant) -> Option<Expired> {
         let (index, reason) = self.entries.iter().enumerate().find_map(|(index, entry)| {
-            let address = self.memory.address(entry.head);
+            let address = self.address(entry.head);
             let is_over = |since: Instant, at: usize| {
                 now.saturating_since(since).whole_seconds() >= threshold_s(address + at as u32)
             };
@@ -54,7 +54,7 @@ impl FlowTable {
             flow.wants_flow_removed()
         } else {
             // By a slip like the one above, the firmware tests the lowest bit of the flags' address in network byte order.
-            let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
+            let address = self.address(self.entries[index].head) + field::FLAGS as u32;
             address >> 8 & 1 != 0
         };
         let another_lost = self.remove_two(index);
@@ -74,7 +74,7 @@ impl FlowTable {
         self.memory.free(removed.head);
         self.memory.free(removed.slots);
         if let Some(moved) = self.entries.get(index) {
-            self.slot_addresses[index] = self.memory.address(moved.slots);
+            self.slot_addresses[index] = self.address(moved.slots);
         }
         let lost = self.entries.pop();
         // Its memory stays taken.

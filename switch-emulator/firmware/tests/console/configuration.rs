@@ -264,7 +264,7 @@ fn registers_and_memory() {
         [
             "Total memory: 53248 bytes",
             "Free memory: 53248 bytes",
-            "Smallest free block: 72 bytes",
+            "Smallest free block: 16 bytes",
             "Largest free block: 96 bytes",
         ]
     );

@@ -1,7 +1,6 @@
 //! The entries of all tables and what `FLOW_MOD` does to them (OpenFlow 1.3.4, sections 5.2 to 5.5, 6.4, and 7.3.4.1). They
 //! share the board's block pool, so as many fit as on the board, if none were ever lost.
 
-use super::super::pool::{Pool, PoolBlock};
 use super::super::table::{field, TableMatch, HEAD_BYTES, MAX_ENTRIES, TABLES};
 use super::actions::Scope;
 use super::fields::{OxmMatch, Wanted};
@@ -10,6 +9,7 @@ use super::instructions::SpecProgram;
 use super::meters::SpecMeters;
 use super::packet::ParsedPacket;
 use super::{error, PortSets, SpecRefusal};
+use crate::block_pool::{BlockPool, PoolBlock};
 use crate::bytes::{be16, be32, be64};
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::openflow13::matching::field as oxm;
@@ -39,7 +39,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn take(pool: &mut Pool, match_bytes: usize, instruction_bytes: usize) -> Option<Self> {
+    fn take(pool: &mut BlockPool, match_bytes: usize, instruction_bytes: usize) -> Option<Self> {
         let mut taken: Vec<PoolBlock> = Vec::new();
         for bytes in [HEAD_BYTES, match_bytes, instruction_bytes] {
             if bytes == 0 {
@@ -63,7 +63,7 @@ impl Blocks {
         })
     }
 
-    fn free(self, pool: &mut Pool) {
+    fn free(self, pool: &mut BlockPool) {
         let others = [self.match_fields, self.instructions];
         pool.free(self.head);
         for block in others.into_iter().flatten() {
@@ -245,7 +245,7 @@ impl Flows {
     /// Removes what `is_meant`.
     pub(super) fn remove_where(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         reason: FlowRemovedReason,
         is_meant: impl Fn(&SpecEntry) -> bool,
     ) -> Vec<Removed> {
@@ -264,7 +264,7 @@ impl Flows {
     }
 
     /// Removes all entries whose timeouts are over.
-    pub(super) fn expire(&mut self, pool: &mut Pool, now: Instant) -> Vec<Removed> {
+    pub(super) fn expire(&mut self, pool: &mut BlockPool, now: Instant) -> Vec<Removed> {
         let over = |since: Instant, timeout_s: u16| {
             timeout_s > 0 && now.saturating_since(since).whole_seconds() >= timeout_s.into()
         };
@@ -280,7 +280,7 @@ impl Flows {
     /// Carries out a `FLOW_MOD`.
     pub(super) fn flow_mod(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: &[u8],
         known: Known,
         now: Instant,
@@ -303,7 +303,7 @@ impl Flows {
 
     fn carry_out(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: &[u8],
         known: Known,
         now: Instant,
@@ -403,7 +403,7 @@ impl Flows {
     /// memory, for so many bytes of fields and instructions.
     fn make_room(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         of: (u8, u16),
         fields: &OxmMatch,
         flags: u16,
@@ -433,7 +433,7 @@ impl Flows {
     }
 
     /// Takes back the memory of an entry that was freed, before anything else has taken it.
-    fn restore(&mut self, pool: &mut Pool, position: Option<usize>) {
+    fn restore(&mut self, pool: &mut BlockPool, position: Option<usize>) {
         if let Some(entry) = position.and_then(|position| self.list.get_mut(position)) {
             let lengths = (entry.oxms.len(), entry.instructions.len());
             entry.blocks = Blocks::take(pool, lengths.0, lengths.1).unwrap_or(entry.blocks);
@@ -443,7 +443,7 @@ impl Flows {
     /// Returns the entries that are meant other instructions.
     fn modify(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         filter: &Filter,
         instructions: &[u8],
         program: &SpecProgram,

@@ -1,8 +1,8 @@
 //! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): eight of three bands, each band a token bucket.
 
 use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
-use super::super::pool::{Pool, PoolBlock};
 use super::{error, Ids, SpecRefusal};
+use crate::block_pool::{BlockPool, PoolBlock};
 use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
@@ -65,7 +65,7 @@ impl SpecMeters {
     /// Carries out a `METER_MOD`. Returns the meters that have gone.
     pub(super) fn modify(
         &mut self,
-        pool: &mut Pool,
+        pool: &mut BlockPool,
         message: &[u8],
         now: Instant,
     ) -> Result<Vec<u32>, SpecRefusal> {

@@ -16,8 +16,8 @@ mod multipart;
 mod packet;
 mod pipeline;
 
-use super::pool::Pool;
 use super::Flow13;
+use crate::block_pool::BlockPool;
 use crate::flow_removed_reason::FlowRemovedReason;
 use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
@@ -139,7 +139,7 @@ impl PortSets {
 #[derive(Debug)]
 pub(crate) struct SpecSwitch {
     costs: OpenFlow13Costs,
-    pool: Pool,
+    pool: BlockPool,
     flows: Flows,
     groups: SpecGroups,
     meters: SpecMeters,
@@ -149,7 +149,7 @@ impl SpecSwitch {
     pub(crate) fn new(costs: OpenFlow13Costs) -> Self {
         Self {
             costs,
-            pool: Pool::new(),
+            pool: BlockPool::new(),
             flows: Flows::new(),
             groups: SpecGroups::default(),
             meters: SpecMeters::default(),
