@@ -16,7 +16,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
+_PYTHONPATH = Path(__file__).resolve().parents[2]
+_CHECKOUT = _PYTHONPATH.parent if _PYTHONPATH.name == "testbed" else _PYTHONPATH
+"""The source's folder, or the folder where the package is installed."""
 _MARKS = ("", "loko/data/")
 """Folders of the files below, in that of the source: unpacked source, an installed package."""
 _COMMIT = "COMMIT"
