@@ -1,4 +1,7 @@
-"""The service is two processes: sessions with switches do not depend on the one that serves REST."""
+"""The service is two processes: sessions with switches do not depend on the one that serves REST.
+
+Tests that boards never wait for a sign of life judge delays, and have the machine for themselves.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ def lab(tmp_path: Path) -> Iterator[ServedLab]:
         yield served
 
 
+@pytest.mark.live
 def test_a_load_of_requests_never_keeps_sessions_waiting(tmp_path: Path) -> None:
     """Two thousand clients ask at once for decisions that take long, and no board asks for a sign of life."""
     with ServedLab(tmp_path, *LOADED, lab="ring") as lab, contextlib.ExitStack() as open_:
@@ -59,6 +63,7 @@ def test_a_load_of_requests_never_keeps_sessions_waiting(tmp_path: Path) -> None
         assert "sign of life" not in lab.log()
 
 
+@pytest.mark.live
 def test_switches_are_served_while_rest_hangs(lab: ServedLab) -> None:
     """Boards that lose their tables get them again; then another process serves REST."""
     rest = lab.rest_process()
