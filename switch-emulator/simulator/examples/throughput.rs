@@ -1,6 +1,6 @@
 //! How many packets a CPU second carries through both switches of the paper's network, one switch, or a ring, as JSON.
 //!
-//! `payload run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [DEVICE [BOARDS]]]`
+//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [DEVICE [BOARDS]]]`
 //!
 //! DEVICE: boards with OpenFlow `1.0` or `1.3`, two `generic` switches, or `one-generic`.
 
