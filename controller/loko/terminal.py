@@ -1,4 +1,4 @@
-"""What a program says on its terminal, and how it ends on an error of its user.
+"""Output on a terminal, and the end of a program on an error of its user.
 
 Sentences are broken at words on a terminal, and are one line each elsewhere, for other programs.
 """

@@ -34,7 +34,7 @@ class Commands(Directive):
 
 
 def every_command() -> Iterator[list[str]]:
-    """What one types after `loko` for each command and the commands of each group, in their order."""
+    """Yield the words after `loko` of each command and of each group's commands, in their order."""
     yield []
     waiting = [([name], load(name)) for name in COMMANDS]
     while waiting:
@@ -45,7 +45,7 @@ def every_command() -> Iterator[list[str]]:
 
 
 def help_of(words: list[str]) -> str:
-    """What `loko WORDS --help` prints. Raises `RuntimeError` if that fails."""
+    """Return the output of `loko WORDS --help`. Raises `RuntimeError` if that fails."""
     runner = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"})
     done = runner.invoke(app, [*words, "--help"], prog_name="loko")
     if done.exit_code != 0:

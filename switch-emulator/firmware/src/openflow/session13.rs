@@ -1,4 +1,4 @@
-//! What a controller sets for its session of OpenFlow 1.3: its role, and the messages that it wants; by the
+//! Settings of a session of OpenFlow 1.3 by its controller: its role, and the messages that it wants; by the
 //! specification only.
 
 /// Roles of a controller.

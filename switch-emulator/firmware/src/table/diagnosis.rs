@@ -28,7 +28,7 @@ impl FlowTable {
             command @ 0..=2 if is_broken => unchecked_cause(message)
                 .or_else(|| self.entry_cause(message))
                 .or_else(|| self.change_cause(message, command)),
-            // What is there keeps its match and its timeouts.
+            // The entries that it changes keep their match and their timeouts.
             command @ 1..=2 if self.selected_by_spec(message, command == 2).contains(&true) => None,
             0..=2 => self.entry_cause(message),
             command @ 3..=4 => self.delete_cause(message, command == 4),

@@ -195,7 +195,7 @@ def _times(figure: ComparisonFigure, budget: ComparisonBudget, progress: Progres
     for comparison_lab in figure.labs:
         for compared in figure.systems:
             of = f"{comparison_lab.key}_{compared.key}"
-            # What is loaded once takes no part.
+            # The first answer also loads modules, so it is not measured.
             answering_s(figure, comparison_lab, compared, figure.rate_kbps)
             for rate in sorted({*budget.rates_kbps, figure.rate_kbps}):
                 taken_s = [answering_s(figure, comparison_lab, compared, rate) for _ in range(_RUNS)]

@@ -73,7 +73,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
             entries=figure.entries,
             senders=senders,
             seconds=seconds,
-            # The same seeds for both versions.
+            # Both versions get the same seeds.
             seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
             openflow=version,
             guarantees_ns=dict.fromkeys(
