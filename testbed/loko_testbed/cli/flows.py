@@ -11,7 +11,6 @@ import typer
 import yaml
 
 from loko.document import InputError
-from loko.terminal import user_errors_end
 from loko.topology.lab import Lab, load_lab
 from loko.topology.network import ShortestPaths
 from loko.topology.new_lab.lab_files import refuse_existing
@@ -43,20 +42,19 @@ def example(
 
     Example: loko flows example two-switch --out flows.yml
     """
-    with user_errors_end():
-        if out is not None:
-            refuse_existing([out], force=force)
-        the_lab = load_lab(lab)
-        asked = {"rate": rate, "burst": burst, "frame": frame}
-        flows = [{**flow, **asked} for flow in islice(_between(the_lab), count)]
-        if not flows:
-            raise InputError(f"lab '{the_lab.name}': no two hosts can reach each other; it has no flows")
-        text = _text(flows)
-        if out is None:
-            typer.echo(text, nl=False)
-            return
-        known = (out.parent / SCHEMA_FOLDER / "flows.json").is_file()
-        out.write_text(f"{schema_line('flows')}\n{text}" if known else text, encoding="utf-8")
+    if out is not None:
+        refuse_existing([out], force=force)
+    the_lab = load_lab(lab)
+    asked = {"rate": rate, "burst": burst, "frame": frame}
+    flows = [{**flow, **asked} for flow in islice(_between(the_lab), count)]
+    if not flows:
+        raise InputError(f"lab '{the_lab.name}': no two hosts can reach each other; it has no flows")
+    text = _text(flows)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    known = (out.parent / SCHEMA_FOLDER / "flows.json").is_file()
+    out.write_text(f"{schema_line('flows')}\n{text}" if known else text, encoding="utf-8")
     typer.echo(f"{out}: {len(flows)} flows")
 
 

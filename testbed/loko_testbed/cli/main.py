@@ -18,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from loko.terminal import tell, tell_error
-from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT, UserError
+from loko.terminal import tell, user_errors_end
+from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -140,6 +140,11 @@ class _Commands(TyperGroup):
             self.add_command(load(args[0]), args[0])
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: Context) -> Any:
+        """Run the command that is called; it ends with one line on an error of the user."""
+        with user_errors_end():
+            return super().invoke(ctx)
+
 
 def load(name: str) -> Command:
     """Import the command of that name and return it in full."""
@@ -233,9 +238,6 @@ def main() -> None:
         present = _RENAMED_OPTIONS.get(getattr(error, "option_name", ""))
         text = f"{error.message}; did you mean {present}?" if present else error.format_message()
         _end(f"{text or 'no command given'} (see '{_command_of(error)} --help')")
-    except UserError as error:
-        tell_error(error)
-        sys.exit(error.status)
     except OSError as error:
         status = NOT_NOW if error.errno in ENVIRONMENT_FAULT else WRONG_INPUT
         _end(f"{error.filename or 'system'}: {error.strerror or error}", status)

@@ -23,7 +23,7 @@ from loko.switch_model.scenario import (
     UsedEntry,
 )
 from loko.switch_model.service_curve import Rounding
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.units import NS_PER_MS, NS_PER_US
 from loko_testbed.cli.choices import ControlOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
@@ -93,33 +93,30 @@ def model(
 
     Example: loko model order htb --message data=22080 --message command=7360:data
     """
-    with user_errors_end():
-        refuse_both(as_json=as_json, as_csv=as_csv)
-        told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
-        others = any(option is not None for option in told)
-        if profile == _ORDER:
-            print_order(file, message or (), queue, as_json=as_json, as_csv=as_csv, others=others)
-            return
-        if message or queue is not None:
-            raise InputError("model: --message and --queue go with 'loko model order FILE'")
-        if profile == _SLICE:
-            print_slices(file, as_json=as_json, as_csv=as_csv, others=others)
-            return
-        if file is not None:
-            raise InputError(f"model: '{file}' is one word too many; only 'slice' and 'order' take a file")
-        scenario = Scenario(
-            entries=_known(entries),
-            match=_known(match),
-            action=_known(action),
-            packet_sizes_bytes=tuple(packet_size) if packet_size else UNKNOWN,
-            priorities=_known(priorities),
-            used_entry=_known(used_entry),
-            openflow=openflow or OpenFlow.V1_0,
-        )
-        traffic = None if control is None else parse_control(control)
-        values: dict[str, Any] = describe_model(
-            bounded(load_device(profile)), scenario, buffer_rounding, traffic
-        )
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
+    others = any(option is not None for option in told)
+    if profile == _ORDER:
+        print_order(file, message or (), queue, as_json=as_json, as_csv=as_csv, others=others)
+        return
+    if message or queue is not None:
+        raise InputError("model: --message and --queue go with 'loko model order FILE'")
+    if profile == _SLICE:
+        print_slices(file, as_json=as_json, as_csv=as_csv, others=others)
+        return
+    if file is not None:
+        raise InputError(f"model: '{file}' is one word too many; only 'slice' and 'order' take a file")
+    scenario = Scenario(
+        entries=_known(entries),
+        match=_known(match),
+        action=_known(action),
+        packet_sizes_bytes=tuple(packet_size) if packet_size else UNKNOWN,
+        priorities=_known(priorities),
+        used_entry=_known(used_entry),
+        openflow=openflow or OpenFlow.V1_0,
+    )
+    traffic = None if control is None else parse_control(control)
+    values: dict[str, Any] = describe_model(bounded(load_device(profile)), scenario, buffer_rounding, traffic)
     if as_json:
         print_json(values)
     elif as_csv:

@@ -16,7 +16,7 @@ from loko import units
 from loko.document import InputError
 from loko.switch_model.device import load_device
 from loko.switch_model.generic_switch import GenericSwitch
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.topology.new_lab.imported import import_network
 from loko.topology.new_lab.lab_files import (
     lab_text,
@@ -74,28 +74,25 @@ def new_lab(
 
     Example: loko lab new --from network.graphml --out mine
     """
-    with user_errors_end():
-        if shape is not None and source is not None:
-            raise InputError(f"{shape} and --from both say what the network is; leave one out")
-        if shape is None and source is None:
-            shape, switches, hosts = _asked(switches, hosts)
-        folder = out or Path(name or (shape.value if shape else source.stem.split(".")[0] if source else ""))
-        lab_name = name or _name_of(folder)
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", lab_name):
-            raise InputError(f"--name {lab_name}: use small letters, digits and hyphens, such as my-lab")
-        refuse_existing([folder / "lab.yml"], force=force)
-        if rate is not None and profile is not None:
-            raise InputError("--rate and --profile both say what the device is; leave one out")
-        device = (
-            None
-            if rate is None
-            else _simple(
-                lab_name, rate=rate, latency=latency, buffer=buffer, ports=ports, link_rate=link_rate
-            )
-        )
-        drawing, told = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
-        files = _files(drawing, shape, folder, profile or _ZODIAC, device)
-        lab = write_lab(folder, files, force=force)
+    if shape is not None and source is not None:
+        raise InputError(f"{shape} and --from both say what the network is; leave one out")
+    if shape is None and source is None:
+        shape, switches, hosts = _asked(switches, hosts)
+    folder = out or Path(name or (shape.value if shape else source.stem.split(".")[0] if source else ""))
+    lab_name = name or _name_of(folder)
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", lab_name):
+        raise InputError(f"--name {lab_name}: use small letters, digits and hyphens, such as my-lab")
+    refuse_existing([folder / "lab.yml"], force=force)
+    if rate is not None and profile is not None:
+        raise InputError("--rate and --profile both say what the device is; leave one out")
+    device = (
+        None
+        if rate is None
+        else _simple(lab_name, rate=rate, latency=latency, buffer=buffer, ports=ports, link_rate=link_rate)
+    )
+    drawing, told = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
+    files = _files(drawing, shape, folder, profile or _ZODIAC, device)
+    lab = write_lab(folder, files, force=force)
     count = f"{len(lab.switches)} switches, {len(lab.machines)} hosts"
     place = shlex.quote(str(folder))
     flows = shlex.quote(str(folder / "flows.yml"))

@@ -50,7 +50,7 @@ from loko.switch_model.margin import LimitTest, Margin, margin
 from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.switch_model.split import echo_traffic
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab, stays_loaded
 from loko.topology.requests import STDIN, Request, deadlines_of, load_requests
 from loko.units import NS_PER_MS
@@ -174,51 +174,48 @@ def plan(
 
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
-    with user_errors_end():
-        refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
-        files = [flows, *(add or [])]
-        if files.count(STDIN) > 1:
-            raise InputError("--add -: the standard input is read once; give a file")
-        planned = load_lab(lab).robust() if robust else load_lab(lab)
-        before = load_requests(flows, planned)
-        if not before:
-            raise InputError(
-                f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one"
-            )
-        added = [request for file in add or [] for request in load_requests(file, planned)]
-        asked = _PlanRequest(
-            lab=planned,
-            before=before,
-            requests=changed(before, added=added, without=without or ()),
-            mix=mix,
-            entries=default_entries(planned) if entries is None else entries,
-            control=control,
-            echoes_per_s=echoes_per_s,
-            changes_per_s=changes_per_s,
-            compare_s=compare_s,
-            padding=padding,
-            openflow=openflow,
-            forwarding=forwarding,
-            limit_s=time_limit if find_largest else None,
-            target_ms=target_ms,
-        )
-        schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
-        for switch in asked.lab.switches.values():
-            refuse_version(switch, openflow)
-        stays_loaded()
-        for name in schemes:
-            asked.refuse_control(name)
-        choices = [variant_of(asked.lab, name, allocation, epsilon) for name in schemes]
-        refuse_idle_target(asked.lab, target_ms, choices)
-        asked.refuse_forwarding(choices, sheet)
-        if sheet is not None:
-            refuse_sheet(sheet, choices)
-        answers = [asked.answer(choice) for choice in choices]
-        if sheet is not None:
-            inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
-            if choices[0].is_optimised and mix is not None:
-                inputs.append(("mix", mix))
-            write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
+    refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
+    files = [flows, *(add or [])]
+    if files.count(STDIN) > 1:
+        raise InputError("--add -: the standard input is read once; give a file")
+    planned = load_lab(lab).robust() if robust else load_lab(lab)
+    before = load_requests(flows, planned)
+    if not before:
+        raise InputError(f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one")
+    added = [request for file in add or [] for request in load_requests(file, planned)]
+    asked = _PlanRequest(
+        lab=planned,
+        before=before,
+        requests=changed(before, added=added, without=without or ()),
+        mix=mix,
+        entries=default_entries(planned) if entries is None else entries,
+        control=control,
+        echoes_per_s=echoes_per_s,
+        changes_per_s=changes_per_s,
+        compare_s=compare_s,
+        padding=padding,
+        openflow=openflow,
+        forwarding=forwarding,
+        limit_s=time_limit if find_largest else None,
+        target_ms=target_ms,
+    )
+    schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
+    for switch in asked.lab.switches.values():
+        refuse_version(switch, openflow)
+    stays_loaded()
+    for name in schemes:
+        asked.refuse_control(name)
+    choices = [variant_of(asked.lab, name, allocation, epsilon) for name in schemes]
+    refuse_idle_target(asked.lab, target_ms, choices)
+    asked.refuse_forwarding(choices, sheet)
+    if sheet is not None:
+        refuse_sheet(sheet, choices)
+    answers = [asked.answer(choice) for choice in choices]
+    if sheet is not None:
+        inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
+        if choices[0].is_optimised and mix is not None:
+            inputs.append(("mix", mix))
+        write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
     plans = [answer.plan for answer in answers]
     if as_json:
         values = [answer.as_values() for answer in answers]

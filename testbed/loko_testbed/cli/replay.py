@@ -17,7 +17,7 @@ from loko.control.entries import EVALUATION_ENTRIES, default_entries
 from loko.document import InputError
 from loko.notebook_api import plan
 from loko.switch_model.scenario import Unknown
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
 from loko.units import NS_PER_MS
 from loko_testbed.cli.choices import AllocationOption
@@ -100,16 +100,15 @@ def replay(
 
     Example: loko replay two-switch flows.yml --seconds 2
     """
-    with user_errors_end():
-        refuse_both(as_json=as_json, as_csv=as_csv)
-        the_lab = load_lab(lab)
-        planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
-        if not planned.accepted:
-            raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
-        try:
-            results = replay_twice(the_lab, planned, seconds=seconds, seed=seed)
-        except RunError as error:
-            raise InputError(str(error)) from None
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    the_lab = load_lab(lab)
+    planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
+    if not planned.accepted:
+        raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
+    try:
+        results = replay_twice(the_lab, planned, seconds=seconds, seed=seed)
+    except RunError as error:
+        raise InputError(str(error)) from None
     if as_json:
         print_json({"lab": the_lab.name, "runs": [asdict(result) for result in results]})
     elif as_csv:

@@ -14,7 +14,7 @@ from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
 from loko.switch_model.scenario import OpenFlow
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.units import NS_PER_US
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 
@@ -134,55 +134,54 @@ def schedule(
     from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, wanted_of  # noqa: PLC0415
     from loko_testbed.reproduce.schedule_check.verdict import check  # noqa: PLC0415
 
-    with user_errors_end():
-        refuse_both(as_json=as_json, as_csv=as_csv)
-        begin_ns = time.monotonic_ns()
-        clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
-        network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
-        timed = timed_flows_of(documents, flows)
-        extended: ExtendedSchedule | None = None
-        if keep is None:
-            options = SchedulingOptions(
-                scheme=scheme or SchedulingScheme.UNCONSTRAINED,
-                slots=slots,
-                base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
-                exclusive=exclusive,
-                guard_ns=GUARD_NS if guard_us is None else round(guard_us * NS_PER_US),
-                entries=entries,
-                changes_per_s=changes_per_s or 0.0,
-                is_time_indexed=time_indexed,
-                seed=seed,
-                openflow=openflow or OpenFlow.V1_0,
-            )
-            result = _in_memory(lambda: make_schedule(network, timed, options, solve, clock), len(timed))
-        else:
-            _refuse_beside_keep(
-                scheme=scheme,
-                slots=slots,
-                base_period_us=base_period_us,
-                exclusive=exclusive,
-                guard_us=guard_us,
-                entries=entries,
-                changes_per_s=changes_per_s,
-                time_indexed=time_indexed or None,
-                openflow=openflow,
-            )
-            kept = load_schedule(keep)
-            extended = _in_memory(lambda: extend(network, timed, kept, solve, clock, seed=seed), len(timed))
-            result = extended.schedule
-        for switch in network.switches.values():
-            refuse_version(switch, result.openflow)
-        values = values_of(result, (time.monotonic_ns() - begin_ns) / 1e9)
-        if extended is not None:
-            values |= _changes(extended)
-        verdict = check(network, wanted_of(documents), ScheduleDocument.model_validate(values))
-        if verdict.refutations:
-            for line in verdict.refutations:
-                tell(f"refuted: {line}", err=True)
-            tell("error: the checker refutes this schedule, so it is not printed; please report it", err=True)
-            raise typer.Exit(1)
-        if sources is not None:
-            write_sources(result, sources)
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    begin_ns = time.monotonic_ns()
+    clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
+    network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
+    timed = timed_flows_of(documents, flows)
+    extended: ExtendedSchedule | None = None
+    if keep is None:
+        options = SchedulingOptions(
+            scheme=scheme or SchedulingScheme.UNCONSTRAINED,
+            slots=slots,
+            base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
+            exclusive=exclusive,
+            guard_ns=GUARD_NS if guard_us is None else round(guard_us * NS_PER_US),
+            entries=entries,
+            changes_per_s=changes_per_s or 0.0,
+            is_time_indexed=time_indexed,
+            seed=seed,
+            openflow=openflow or OpenFlow.V1_0,
+        )
+        result = _in_memory(lambda: make_schedule(network, timed, options, solve, clock), len(timed))
+    else:
+        _refuse_beside_keep(
+            scheme=scheme,
+            slots=slots,
+            base_period_us=base_period_us,
+            exclusive=exclusive,
+            guard_us=guard_us,
+            entries=entries,
+            changes_per_s=changes_per_s,
+            time_indexed=time_indexed or None,
+            openflow=openflow,
+        )
+        kept = load_schedule(keep)
+        extended = _in_memory(lambda: extend(network, timed, kept, solve, clock, seed=seed), len(timed))
+        result = extended.schedule
+    for switch in network.switches.values():
+        refuse_version(switch, result.openflow)
+    values = values_of(result, (time.monotonic_ns() - begin_ns) / 1e9)
+    if extended is not None:
+        values |= _changes(extended)
+    verdict = check(network, wanted_of(documents), ScheduleDocument.model_validate(values))
+    if verdict.refutations:
+        for line in verdict.refutations:
+            tell(f"refuted: {line}", err=True)
+        tell("error: the checker refutes this schedule, so it is not printed; please report it", err=True)
+        raise typer.Exit(1)
+    if sources is not None:
+        write_sources(result, sources)
     if as_json:
         print_json(values | {"checked": verdict.values()})
     elif as_csv:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from loko.terminal import user_errors_end
 from loko.topology.schemas import SCHEMAS, schema_of
 
 
@@ -18,5 +17,4 @@ def schema(
 
     Example: loko schema lab > lab.json
     """
-    with user_errors_end():
-        typer.echo(json.dumps(schema_of(what), indent=1))
+    typer.echo(json.dumps(schema_of(what), indent=1))

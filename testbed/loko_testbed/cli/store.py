@@ -16,7 +16,7 @@ from loko.service.salvage import salvage
 from loko.service.store_document import StoredFlowDocument, StoreDocument
 from loko.service.store_file import copy, create_store, one_line, reading
 from loko.service.store_reading import OlderError
-from loko.terminal import tell, user_errors_end
+from loko.terminal import tell
 from loko.units import in_ms
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 
@@ -41,10 +41,9 @@ def list_flows(
 
     Example: loko store list results/serve/two-switch.sqlite
     """
-    with user_errors_end():
-        refuse_both(as_json=as_json, as_csv=as_csv)
-        with reading(store) as (_, document):
-            flows = document.flows
+    refuse_both(as_json=as_json, as_csv=as_csv)
+    with reading(store) as (_, document):
+        flows = document.flows
     if as_json:
         print_json(document.model_dump(mode="json")["flows"])
     elif as_csv:
@@ -95,7 +94,7 @@ def export(
 
     Example: loko store export results/serve/two-switch.sqlite --out flows.json
     """
-    with user_errors_end(), one_line(store):
+    with one_line(store):
         if out is not None and out.exists():
             raise InputError(f"--out {out}: is there already; give another file, or remove it first")
         document = _repaired(store) if repair else _whole(store)
@@ -137,7 +136,7 @@ def import_(
 
     Example: loko store import flows.json results/serve/two-switch.sqlite
     """
-    with user_errors_end(), one_line(store):
+    with one_line(store):
         try:
             values = StoreDocument.model_validate_json(read_text(document))
         except ValidationError as error:
@@ -158,7 +157,7 @@ def backup(
 
     Example: loko store backup results/serve/two-switch.sqlite monday.sqlite
     """
-    with user_errors_end(), reading(store) as (database, document):
+    with reading(store) as (database, document):
         try:
             copy(database, to)
         except (OSError, sqlite3.Error) as error:

@@ -10,21 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from loko.document import PROFILES
-from loko_testbed.cli.model import model
-from loko_testbed.cli.plan import plan
+from loko_testbed.cli.main import app
 
-APP = typer.Typer()
-APP.command("model")(model)
-APP.command("plan")(plan)
 SECTION_6 = ("--packet-size", "306", "--entries", "17", "--match", "five-tuple", "--action", "output")
 
 
 def call(*arguments: str):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def flows_file(folder: Path, rate_bps: float) -> Path:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 from typer.testing import CliRunner
@@ -22,7 +21,7 @@ from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import LABS
 from loko.topology.lab import load_lab
 from loko.topology.requests import load_flows
-from loko_testbed.cli.plan import plan
+from loko_testbed.cli.main import app
 
 DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
 FLOWS = [
@@ -261,9 +260,6 @@ def test_the_controller_admits_exactly_what_loko_plan_admits(
     tmp_path: Path, allocation: str, scheme: str
 ) -> None:
     path, two_switch = tmp_path / "flows.json", load_lab("two-switch")
-    app = typer.Typer()
-    app.command("plan")(plan)
-    app.callback()(lambda: None)
 
     def fits(rate_bps: int) -> tuple[bool, bool]:
         path.write_text(json.dumps([{**flow, "rate_bps": rate_bps} for flow in FLOWS]))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import switch_emulator
-import typer
 from typer.testing import CliRunner
 
 from loko.admission import Admitted, Refusal
@@ -34,7 +33,7 @@ from loko.topology.frame import frame_of
 from loko.topology.lab import Lab, load_lab
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, longest_path, shortest_path
-from loko_testbed.cli.plan import plan as plan_command
+from loko_testbed.cli.main import app
 from loko_testbed.simulation.virtual import lab_network
 
 LAB = load_lab("two-switch")
@@ -44,8 +43,6 @@ MS = 1_000_000
 S = 1_000_000_000
 BEGIN_NS = 3 * S
 """By then all boards have their tables."""
-APP = typer.Typer()
-APP.command("plan")(plan_command)
 
 
 def flow(number: int = 0, source: str = "H1", destination: str = "H3", **values: float) -> Flow:
@@ -254,7 +251,7 @@ def test_stack_is_outermost_first() -> None:
 def call(*arguments: str, folder: Path, **values: object):
     listed = [{**flow(number)._asdict(), **values} for number in range(3)]
     (folder / "flows.json").write_text(json.dumps(listed))
-    return CliRunner().invoke(APP, ["two-switch", str(folder / "flows.json"), *arguments])
+    return CliRunner().invoke(app, ["plan", "two-switch", str(folder / "flows.json"), *arguments])
 
 
 STACKS = ("--forwarding", "vlan-stack", "--openflow", "1.3")

@@ -387,4 +387,4 @@ def test_a_missing_file_is_told(files, at, told) -> None:
     arguments = ["check-schedule", "two-switch", str(files / "flows.json"), str(files / "schedule.json")]
     arguments[at] = "nowhere.json"
     done = CliRunner().invoke(app, arguments)
-    assert f"{told} 'nowhere.json': no such file" in str(done.exception)
+    assert f"{told} 'nowhere.json': no such file" in done.stderr
