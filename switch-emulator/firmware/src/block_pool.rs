@@ -95,7 +95,7 @@ impl BlockPool {
         &self.read_on(block)[..length]
     }
 
-    /// A block and all that lies behind it.
+    /// Returns a block and all that lies behind it.
     pub(crate) fn read_on(&self, block: PoolBlock) -> &[u8] {
         &self.bytes[usize::from(block.offset)..]
     }

@@ -52,7 +52,7 @@ impl Costs {
     /// Examining an entry with these wildcards.
     pub(crate) fn examined_ps(&self, wild: u32) -> i64 {
         let entry = &self.entry;
-        let prefix = |shift: u32| (wild >> shift) & 0x3f < 32;
+        let prefix = |shift| wildcards::names_address(wild, shift);
         let fields = [
             (wild & wildcards::IN_PORT == 0, entry.in_port_ps),
             (wild & wildcards::DL_VLAN == 0, entry.dl_vlan_ps),

@@ -14,3 +14,8 @@ pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
 pub(crate) const NW_TOS: u32 = 1 << 21;
 /// Every field is open.
 pub(crate) const ALL: u32 = 0x003f_ffff;
+
+/// Returns whether a match with these wildcards compares any bits of the address at `shift`.
+pub(crate) const fn names_address(wild: u32, shift: u32) -> bool {
+    wild >> shift & 0x3f < 32
+}

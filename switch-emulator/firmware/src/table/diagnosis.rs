@@ -181,8 +181,8 @@ fn unchecked_cause(message: FlowMod) -> Option<Cause> {
 /// Returns whether the firmware examines a field that means nothing, as packets with the other fields do not have it.
 fn examines_more(raw: &Match, normalised: &Match) -> bool {
     let ignored = |bit: u32| raw.wildcards & bit == 0 && normalised.wildcards & bit != 0;
-    let address = |shift: u32| {
-        raw.wildcards >> shift & 0x3f < 32 && normalised.wildcards >> shift & 0x3f >= 32
+    let address = |shift| {
+        w::names_address(raw.wildcards, shift) && !w::names_address(normalised.wildcards, shift)
     };
     ignored(w::NW_PROTO) && raw.nw_proto != 0
         || ignored(w::TP_SRC) && raw.tp_src != 0
@@ -198,7 +198,7 @@ fn match_cause(raw: &Match, quirks: Quirks) -> Option<Cause> {
     if let Some(cause) = limited_match_cause(fields).filter(|_| is_limited) {
         return Some(cause);
     }
-    let address = |shift: u32| fields.wildcards >> shift & 0x3f < 32;
+    let address = |shift| w::names_address(fields.wildcards, shift);
     let of_arp = fields.wildcards & w::DL_TYPE == 0
         && fields.dl_type == ARP
         && (fields.wildcards & w::NW_PROTO == 0
@@ -213,7 +213,7 @@ fn match_cause(raw: &Match, quirks: Quirks) -> Option<Cause> {
 /// Returns why the search of the firmware does not find an entry with these fields, normalised, for the frames that it says.
 fn limited_match_cause(fields: &Match) -> Option<Cause> {
     let given = |bit: u32| fields.wildcards & bit == 0;
-    let address = |shift: u32| fields.wildcards >> shift & 0x3f < 32;
+    let address = |shift| w::names_address(fields.wildcards, shift);
     let network = given(w::DL_TYPE) && matches!(fields.dl_type, IPV4 | ARP);
     let ipv4 = network && fields.dl_type == IPV4;
     let never = given(w::DL_TYPE) && fields.dl_type != 0 && !network
