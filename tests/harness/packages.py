@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -38,20 +39,38 @@ def modules(folder: Path, name: str) -> dict[str, Path]:
     return found
 
 
-def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Yield the modules of `known` that a file imports, at any level of nesting, also for types alone."""
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each module that a file imports, with the name that it takes of it, or itself if it takes none.
+
+    At any level of nesting, also for types alone.
+    """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from ((alias.name, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            for alias in node.names:
-                member = f"{node.module}.{alias.name}"
-                if member in known or node.module in known:
-                    yield member if member in known else node.module
+            yield from ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def module_graph(folders: dict[str, Path] = FOLDERS) -> nx.DiGraph[str]:
-    """Return the graph of imports between all modules."""
+def imported_names(path: Path) -> set[str]:
+    """Return the modules that a file imports, and the names that it takes of them."""
+    return {name for pair in imports(path) for name in pair}
+
+
+def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of `known` that a file imports."""
+    for module, member in imports(path):
+        if member in known or module in known:
+            yield member if member in known else module
+
+
+@cache
+def product_graph() -> nx.DiGraph[str]:
+    """Return the graph of imports between all modules of the product."""
+    return module_graph(FOLDERS)
+
+
+def module_graph(folders: dict[str, Path]) -> nx.DiGraph[str]:
+    """Return the graph of imports between all modules of these import packages."""
     known = {
         name: path for package, folder in folders.items() for name, path in modules(folder, package).items()
     }
@@ -80,7 +99,7 @@ def package_of(module: str) -> str:
 def arrows() -> nx.DiGraph[str]:
     """Return the graph of imports between packages; each edge names one import."""
     graph: nx.DiGraph[str] = nx.DiGraph()
-    for here, there in module_graph().edges:
+    for here, there in product_graph().edges:
         if package_of(here) != package_of(there):
             graph.add_edge(package_of(here), package_of(there), file=f"{here} imports {there}")
     return graph

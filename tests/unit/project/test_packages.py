@@ -30,7 +30,7 @@ def test_the_site_shows_the_same_picture(tmp_path: Path) -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert packages.cycles(packages.module_graph()) == []
+    assert packages.cycles(packages.product_graph()) == []
 
 
 def test_a_cycle_deep_inside_is_found(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
+
+from packages import imported_names
 
 import loko
 
@@ -30,16 +31,6 @@ CLOCKS_AND_THREADS = {"time", "datetime", "threading", "asyncio", "socket", "sub
 
 def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py"))
-
-
-def imported_by(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
 
 
 def is_core(path: Path) -> bool:
@@ -74,7 +65,7 @@ def test_tables_logic_loads_no_os_ken() -> None:
 def test_arrows_point_one_way() -> None:
     for path in modules():
         relative = path.relative_to(PACKAGE).as_posix()
-        tops = {name.split(".")[0] for name in imported_by(path)}
+        tops = {name.split(".")[0] for name in imported_names(path)}
         assert not tops & {"loko_testbed", "switch_emulator"}, relative
         assert ("os_ken" in tops) == (relative in OS_KEN_MODULES), relative
         if (
@@ -95,7 +86,7 @@ PURE_PARTS_OF_THE_SHELL = (
 
 def test_logic_takes_time_as_an_argument() -> None:
     for name in PURE_PARTS_OF_THE_SHELL:
-        tops = {imported.split(".")[0] for imported in imported_by(PACKAGE / name)}
+        tops = {imported.split(".")[0] for imported in imported_names(PACKAGE / name)}
         assert not tops & {*CLOCKS_AND_THREADS, *FORBIDDEN, "sqlite3"}, name
 
 
@@ -110,4 +101,4 @@ def test_admission_and_scheduling_know_nothing_of_each_other() -> None:
     """Admitting flows one by one, or all at once: neither method depends on the other."""
     for room, other in (("admission", "schedule"), ("schedule", "admission")):
         for path in sorted((PACKAGE / room).rglob("*.py")):
-            assert not {name for name in imported_by(path) if f"loko.{other}" in name}, path
+            assert not {name for name in imported_names(path) if f"loko.{other}" in name}, path

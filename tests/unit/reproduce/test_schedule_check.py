@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
 from pathlib import Path
 
 import pytest
+from packages import imported_names
 from scheduling import clock
 from typer.testing import CliRunner
 
@@ -343,14 +343,8 @@ def test_flows_that_come_one_by_one_are_replayed_with_all_of_their_slot(values) 
 
 
 def imports(package) -> set[str]:
-    imports = set()
-    for path in Path(package.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                imports |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imports |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return imports
+    files = Path(package.__file__).parent.rglob("*.py")
+    return {name for path in files for name in imported_names(path)}
 
 
 def test_checker_and_scheduler_share_no_code() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from packages import imported_names
 
 from loko.topology.lab import load_lab
 from loko.topology.network import RoutedFlow, shortest_path
@@ -130,6 +130,5 @@ def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:
 
 
 def test_the_vocabulary_imports_nothing_of_the_testbed() -> None:
-    tree = ast.parse(Path(traffic.__file__).read_text(encoding="utf-8"))
-    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [name for name in modules if name.startswith("loko_testbed")]
+    names = imported_names(Path(traffic.__file__))
+    assert not [name for name in names if name.startswith("loko_testbed")]
