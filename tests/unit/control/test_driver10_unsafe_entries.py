@@ -92,7 +92,7 @@ def test_renewal_never_leaves_a_gap() -> None:
     assert [len(data) for data in renewals] == [8 + 72 + 80] * 2
 
 
-def test_strangers_are_deleted_on_request() -> None:
+def test_foreign_entries_are_deleted_on_request() -> None:
     both = V1_0.pair({"fail_state": "safe"}, delete_foreign_entries=True)
     both.connect()
     both.end.send(V1_0.added(999, V1_0.entry(77, mark=0)))

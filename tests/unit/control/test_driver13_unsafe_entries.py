@@ -25,7 +25,7 @@ BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18
 
 
 def long_entry(number: int) -> WireEntry13:
-    """Return a stranger with the longest match and instructions that a board accepts: 96 bytes each."""
+    """Return a foreign entry with the longest match and instructions that a board accepts: 96 bytes each."""
     entry = V1_3.entry(number, mark=0)
     source, destination = entry.match[11:19], entry.match[19:27]
     match = (source + destination) * 6
@@ -165,7 +165,7 @@ def test_entry_that_sends_elsewhere_than_it_should_is_mended() -> None:
 
 
 @pytest.mark.parametrize("quirks", QUIRKS)
-def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> None:
+def test_foreign_entries_are_deleted_on_request_however_long_they_are(quirks: str) -> None:
     """Three of the longest deletions fit a segment. One stranger is in another table."""
     both = V1_3.pair({"fail_state": "safe", "quirks": quirks}, delete_foreign_entries=True)
     both.connect()
@@ -224,7 +224,7 @@ def test_entry_that_is_added_twice_stands_there_once() -> None:
     assert table(both) == expected(V1_3.entry(1))
 
 
-def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None:
+def test_entries_that_the_board_counts_and_does_not_list_are_foreign() -> None:
     """Quirk 85: entries of a session of 1.0. The driver neither asks for ever nor takes them for its own."""
     driver = V1_3.driver()
     driver.ensure(V1_3.entry(1))
