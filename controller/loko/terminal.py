@@ -5,18 +5,15 @@ Sentences are broken at words on a terminal, and are one line each elsewhere, fo
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
-from typing import Final, NoReturn, TypeVar
+from typing import Final
 
 from loko.user_error import UserError
 
-_Choice = TypeVar("_Choice", bound=Enum)
 _INDENT: Final = "    "
 """Before each further line of a sentence, so that one sees where the next one begins."""
 
@@ -49,24 +46,3 @@ def user_errors_end() -> Iterator[None]:
     except UserError as error:
         tell_error(error)
         raise SystemExit(error.status) from None
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """The options of a program that others start; wrong ones are a `UserError`, without the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise `UserError`."""
-        raise UserError(f"{message}; see --help")
-
-
-def one_of(choices: type[_Choice]) -> Callable[[str], _Choice]:
-    """Return the function by which a parser reads a value of an enumeration."""
-
-    def read(text: str) -> _Choice:
-        try:
-            return choices(text)
-        except ValueError:
-            allowed = ", ".join(str(choice.value) for choice in choices)
-            raise argparse.ArgumentTypeError(f"{text!r} is unknown (allowed: {allowed})") from None
-
-    return read

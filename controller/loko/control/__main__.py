@@ -28,11 +28,12 @@ from loko.control.switchboard import Switchboard
 from loko.control.vlan_stack import ForwardingMode, stack_entries
 from loko.control.wire import WireReply
 from loko.document import InputError
+from loko.program_options import OneLineParser, one_of
 from loko.switch_model.allocation import FIFTH_RATE
 from loko.switch_model.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
-from loko.terminal import OneLineParser, one_of, tell, user_errors_end
+from loko.terminal import tell, user_errors_end
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.network import Hop, load_paths
 from loko.topology.requests import load_flows

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Final
 
 from loko.document import InputError
+from loko.program_options import OneLineParser
 from loko.switch_model.flow import Flow
-from loko.terminal import OneLineParser, tell_error, user_errors_end
+from loko.terminal import tell_error, user_errors_end
 from loko.topology.frame import HEADERS_BYTES, frame_of
 from loko.topology.lab import Lab, load_lab
 from loko_testbed.live.background import BackgroundLab

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from loko.control.address import Address
-from loko.terminal import OneLineParser, user_errors_end
+from loko.program_options import OneLineParser
+from loko.terminal import user_errors_end
 from loko_testbed.live.network_namespace import inside
 
 _CHUNK_BYTES: Final = 1 << 16

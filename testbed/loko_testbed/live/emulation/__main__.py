@@ -10,7 +10,8 @@ import contextlib
 import uvloop
 
 from loko.control.address import Address
-from loko.terminal import OneLineParser, user_errors_end
+from loko.program_options import OneLineParser
+from loko.terminal import user_errors_end
 from loko.topology.lab import load_lab
 from loko_testbed.live.emulation.boards import run_alone
 from loko_testbed.live.emulation.traffic import TrafficLab
