@@ -169,6 +169,15 @@ class ServedLab:
     def delays(self) -> dict[str, Any]:
         return dict(self.client.get("/v1/delays").json()["flows"])
 
+    def wait_received(self, flows: set[str], packets: int) -> None:
+        """Wait until exactly these flows are measured, each with more packets received than this."""
+
+        def received() -> bool:
+            delays = self.delays()
+            return set(delays) == flows and all(flow["received"] > packets for flow in delays.values())
+
+        wait_for(received, f"more than {packets} packets of each of {sorted(flows)}", self.log)
+
     def switches(self) -> dict[str, dict[str, Any]]:
         return {switch["name"]: switch for switch in self.client.get("/v1/switches").json()["switches"]}
 
