@@ -88,8 +88,13 @@ def find(
 
 def read_text(path: Path) -> str:
     """Return the text of a file, without a byte order mark. Raises `InputError`."""
+    return decoded(read_bytes(path), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file. Raises `InputError`."""
     try:
-        return decoded(path.read_bytes(), str(path))
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -1,14 +1,13 @@
 """Requested flows, with their deadlines if any, in a file that was written by hand or exported.
 
-YAML, JSON or CSV. Rates, sizes and times with units (``rate: 2.3 Mbit/s``, ``burst: 2 frames``, ``deadline: 5
-ms``), or in base units as programs write them (``rate_bps: 2300000``). All errors are reported at once.
+YAML, JSON, CSV or a workbook. Rates, sizes and times have units (``rate: 2.3 Mbit/s``, ``burst: 2 frames``,
+``deadline: 5 ms``), or are in base units as programs write them (``rate_bps: 2300000``). All errors are
+reported at once.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,9 +23,10 @@ from loko.document import (
     document_errors,
     located_message,
     parse,
-    read_text,
+    read_bytes,
 )
 from loko.switch_model.flow import AddressedDocument, FiveTuple, Flow, duplicates
+from loko.topology.flow_table import FlowTable, is_table, is_workbook, text_table, workbook_table
 from loko.units import Burst, FrameSize, Quantity, Rate, Time, number
 
 if TYPE_CHECKING:
@@ -145,22 +145,25 @@ def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
 
 
-def load_requests(path: str | Path, lab: Lab | None = None) -> tuple[Request, ...]:
+def load_requests(
+    path: str | Path, lab: Lab | None = None, *, columns: str | None = None
+) -> tuple[Request, ...]:
     """Read a list of requests; ``-`` is the standard input. Raises `InputError`: a line for each error.
 
-    With a lab, hosts that it does not have are among the errors.
+    With a lab, hosts that it does not have are among the errors. `columns` says what the columns of a table
+    are whose headings say it otherwise (`FlowTable.named`).
     """
-    return _each(path, lambda document: document.request, lab)
+    return _each(path, lambda document: document.request, columns, lab)
 
 
-def load_documents(path: str | Path) -> tuple[RequestDocument, ...]:
+def load_documents(path: str | Path, *, columns: str | None = None) -> tuple[RequestDocument, ...]:
     """Read a list as `load_requests` does, for callers that need not know how much each flow sends."""
-    return _each(path, lambda document: document)
+    return _each(path, lambda document: document, columns)
 
 
-def load_flows(path: str | Path) -> tuple[Flow, ...]:
+def load_flows(path: str | Path, *, columns: str | None = None) -> tuple[Flow, ...]:
     """Read a list as `load_requests` does, without deadlines. Raises `InputError` if there is one."""
-    requests = load_requests(path)
+    requests = load_requests(path, columns=columns)
     for request in requests:
         if request.deadline_ns is not None:
             raise InputError(
@@ -180,10 +183,10 @@ class _Row(NamedTuple):
 
 
 def _each(
-    path: str | Path, take: Callable[[RequestDocument], _Taken], lab: Lab | None = None
+    path: str | Path, take: Callable[[RequestDocument], _Taken], columns: str | None, lab: Lab | None = None
 ) -> tuple[_Taken, ...]:
-    name, text, is_csv = _text_of(path)
-    rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
+    name, found = _rows_of(path, columns)
+    rows = list(found)
     repeated = dict(duplicates(_identity(row.values) for row in rows))
     taken: list[_Taken] = []
     wrong: list[str] = []
@@ -256,22 +259,24 @@ def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[DocumentError]:
             yield DocumentError((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")
 
 
-def _text_of(path: str | Path) -> tuple[str, str, bool]:
-    """Return the name of the file for messages, its text, and whether that is CSV."""
+def _rows_of(path: str | Path, columns: str | None) -> tuple[str, Iterator[_Row]]:
+    """Return the name of the file for messages, and its requests before they are checked."""
     if str(path) == STDIN:
-        name = "standard input"
-        text = decoded(sys.stdin.buffer.read(), name)
+        name, suffix, data = "standard input", "", sys.stdin.buffer.read()
     else:
-        name, file = str(path), Path(path)
-        if not file.exists():
+        name, suffix = str(path), Path(path).suffix.lower()
+        if not Path(path).exists():
             raise InputError(f"flows '{path}': no such file")
-        text = read_text(file)
-        known = {".csv": True, ".yml": False, ".yaml": False, ".json": False}
-        if (is_csv := known.get(file.suffix.lower())) is not None:
-            return name, text, is_csv
-    first = text.lstrip().split("\n", 1)[0]
-    cells = first.split(_separator(first))
-    return name, text, len(cells) > 1 and any(_key(cell) in RequestDocument.model_fields for cell in cells)
+        data = read_bytes(Path(path))
+    if is_workbook(data):
+        return name, _table_rows(workbook_table(name, data), columns)
+    text = decoded(data, name)
+    known = {".csv": True, ".yml": False, ".yaml": False, ".json": False}
+    if known.get(suffix, is_table(text, RequestDocument.model_fields)):
+        return name, _table_rows(text_table(name, text), columns)
+    if columns is not None:
+        raise InputError(f"--columns: is for CSV and workbooks, which {name} is not; leave it out")
+    return name, _listed_rows(name, text)
 
 
 def _told(name: str, row: _Row, problem: DocumentError) -> str:
@@ -294,71 +299,12 @@ def _line_in(parsed: ParsedDocument, place: int) -> Callable[[Sequence[int | str
     return lambda location: parsed.line((place, *location))
 
 
-_HEADINGS: Final = {
-    "id": r"(flow|stream)?[ _-]?(id|name)|flow|stream",
-    "source": r"from|src|source|sender|talker",
-    "destination": r"to|dst|dest|destination|receiver|listener",
-    "udp_source": r"(?=.*port)(?=.*\b(src|source|from))(?!.*dest).*|sport",
-    "udp_destination": r"(?=.*port)(?=.*\b(dst|dest|to\b)).*|dport",
-    "period": r"cycle([ _-]?time)?|period|interval",
-    "rate": r"rate|band[ -]?width|throughput|(data|bit)[ -]?rate",
-    "burst": r"(max\w*[. ]*)?burst([ _-]?size)?",
-    "frame": r"((frame|packet)[ _-]?)?(size|length)|frame|packet",
-    "deadline": r"(max\w*[. ]*)?(latency|delay)|deadline",
-}
-"""Headings of people and other programs, as patterns, by column."""
-
-
-def _meant(heading: str) -> str | None:
-    """Return the column that a heading probably means."""
-    if heading in RequestDocument.model_fields:
-        return heading
-    for column, pattern in _HEADINGS.items():
-        if re.fullmatch(pattern, heading):
-            return column
-    return next(iter(difflib.get_close_matches(heading, RequestDocument.model_fields, n=1)), None)
-
-
-def _refuse_headings(name: str, headings: Sequence[str], separator: str) -> None:
-    """Raise `InputError` for unknown columns: if all can be guessed, with the line to write instead."""
-    strange = [heading for heading in headings if heading not in RequestDocument.model_fields]
-    if not strange:
-        return
-    meant = [_meant(heading) for heading in headings]
-    if None not in meant and len(set(meant)) == len(meant) and len(strange) > 1:
-        line = separator.join(filter(None, meant))
-        raise InputError(f"{name}:1: unknown columns; if that is meant, make this the first line: {line}")
-    told = [
-        f"{name}:1: unknown column '{heading}'" + (f"; did you mean '{near}'?" if near else "")
-        for heading, near in zip(headings, meant, strict=True)
-        if heading in strange
-    ]
-    raise InputError(*told[:-1], f"{told[-1]} (allowed: {', '.join(RequestDocument.model_fields)})")
-
-
-def _separator(first_line: str) -> str:
-    """Return what separates the columns: a comma, or the semicolon or tab of a spreadsheet."""
-    return max(",;\t", key=first_line.count)
-
-
-def _csv_rows(name: str, text: str) -> Iterator[_Row]:
-    first, *_ = text.splitlines() or [""]
-    separator = _separator(first)
-    table = csv.reader(text.splitlines(), delimiter=separator)
-    header = [_key(cell) for cell in next(table, [])]
-    if not header:
-        raise InputError(f"{name}: is empty; name the columns in the first line: id,source,destination,…")
-    _refuse_headings(name, header, separator)
-    for cells in table:
-        if not any(cell.strip() for cell in cells):
-            continue
-        line = table.line_num
-        if len(cells) != len(header):
-            wrong = f"{len(cells)} cells; the first line names {len(header)} columns"
-            yield _Row(None, _refusing(wrong), _always(line))
-            continue
-        values = {key: cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
-        yield _Row(values, _of_cells(values), _always(line))
+def _table_rows(table: FlowTable, columns: str | None) -> Iterator[_Row]:
+    for line, cells in table.named(columns, RequestDocument.model_fields):
+        if isinstance(cells, str):
+            yield _Row(None, _refusing(cells), _always(line))
+        else:
+            yield _Row(cells, _of_cells(cells), _always(line))
 
 
 def _of_cells(values: Mapping[str, str]) -> Callable[[object], RequestDocument]:
@@ -380,7 +326,3 @@ def _refusing(message: str) -> Callable[[object], RequestDocument]:
 
 def _always(line: int) -> Callable[[Sequence[int | str]], int | None]:
     return lambda _location: line
-
-
-def _key(cell: str) -> str:
-    return cell.strip().lower()

@@ -9,17 +9,20 @@ import typer
 
 from loko.terminal import tell
 from loko.topology.lab import load_lab
+from loko.topology.requests import load_documents
+from loko_testbed.cli.choices import ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
-from loko_testbed.reproduce.schedule_check.document import load_schedule, load_wanted
+from loko_testbed.reproduce.schedule_check.document import load_schedule, wanted_of
 from loko_testbed.reproduce.schedule_check.gates import gate_refutations, load_gates
 from loko_testbed.reproduce.schedule_check.verdict import check
 
 
 def check_schedule(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
-    flows: Annotated[Path, typer.Argument(help="The list of flows that was scheduled.")],
+    flows: Annotated[str, typer.Argument(help="The list of flows that was scheduled.")],
     schedule: Annotated[Path, typer.Argument(help="Output of 'loko schedule --json'.")],
     *,
+    columns: ColumnsOption = None,
     cycles: Annotated[
         int, typer.Option(min=0, max=100_000, help="Base periods of the replay; 0: arithmetic only.")
     ] = 100,
@@ -34,7 +37,11 @@ def check_schedule(
     Example: loko check-schedule two-switch flows.yml schedule.json
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    network, wanted, document = load_lab(lab), load_wanted(flows), load_schedule(schedule)
+    network, wanted, document = (
+        load_lab(lab),
+        wanted_of(load_documents(flows, columns=columns)),
+        load_schedule(schedule),
+    )
     verdict = check(network, wanted, document, cycles=cycles, seed=seed)
     told = verdict.refutations
     if as_json:

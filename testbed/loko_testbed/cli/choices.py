@@ -50,6 +50,13 @@ MixOption = Annotated[
     typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
 ]
 
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns of a CSV file or workbook in order, such as id,source,destination, and - for one to"
+        " leave out; or guess, by their headings. Default: as the first row says."
+    ),
+]
 RobustOption = Annotated[
     bool,
     typer.Option(

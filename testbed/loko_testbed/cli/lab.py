@@ -28,7 +28,7 @@ from loko.switch_model.scenario import OpenFlow
 from loko.terminal import tell, tell_error
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.requests import load_flows
-from loko_testbed.cli.choices import OpenFlowOption
+from loko_testbed.cli.choices import ColumnsOption, OpenFlowOption
 from loko_testbed.cli.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko_testbed.cli.new_lab import new_lab
 from loko_testbed.live.background import BackgroundLab, ProcessLine, up
@@ -82,6 +82,7 @@ def lab_up(
     flows: Annotated[
         str | None, typer.Option(help="Flows to admit. Default: flows.yml beside lab.yml, if it exists.")
     ] = None,
+    columns: ColumnsOption = None,
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     openflow: OpenFlowOption = OpenFlow.V1_0,
@@ -135,7 +136,7 @@ def lab_up(
             tell(f"warning: {warning}", err=True)
         running = up(
             the_lab,
-            () if no_controller or elsewhere else _flows(the_lab, flows),
+            () if no_controller or elsewhere else _flows(the_lab, flows, columns),
             allocation=allocation,
             entries=entries,
             openflow=openflow,
@@ -400,11 +401,11 @@ def _run(command: Sequence[str], **surroundings: str) -> int:
         return status if status >= 0 else 128 - status
 
 
-def _flows(lab: Lab, file: str | None) -> tuple[Flow, ...]:
+def _flows(lab: Lab, file: str | None, columns: str | None) -> tuple[Flow, ...]:
     beside = lab.path.with_name("flows.yml")
     if file is None and not beside.is_file():
         return ()
-    return load_flows(file or beside)
+    return load_flows(file or beside, columns=columns)
 
 
 def _name(lab: str) -> str:

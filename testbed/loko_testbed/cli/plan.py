@@ -56,6 +56,7 @@ from loko.topology.requests import STDIN, Request, deadlines_of, load_requests
 from loko.units import NS_PER_MS
 from loko_testbed.cli.choices import (
     AllocationOption,
+    ColumnsOption,
     ControlOption,
     EntriesOption,
     MixOption,
@@ -82,8 +83,11 @@ _TIME_LIMIT_S: Final = 10.0
 def plan(
     context: typer.Context,
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
-    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    flows: Annotated[
+        str, typer.Argument(help="List of flows: YAML, JSON, CSV or a workbook; - is standard input.")
+    ],
     *,
+    columns: ColumnsOption = None,
     allocation: AllocationOption = None,
     mix: MixOption = None,
     entries: EntriesOption = None,
@@ -179,10 +183,10 @@ def plan(
     if files.count(STDIN) > 1:
         raise InputError("--add -: the standard input is read once; give a file")
     planned = load_lab(lab).robust() if robust else load_lab(lab)
-    before = load_requests(flows, planned)
+    before = load_requests(flows, planned, columns=columns)
     if not before:
         raise InputError(f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one")
-    added = [request for file in add or [] for request in load_requests(file, planned)]
+    added = [request for file in add or [] for request in load_requests(file, planned, columns=columns)]
     asked = _PlanRequest(
         lab=planned,
         before=before,

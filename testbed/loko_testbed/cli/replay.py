@@ -19,8 +19,9 @@ from loko.notebook_api import plan
 from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
+from loko.topology.requests import load_requests
 from loko.units import NS_PER_MS
-from loko_testbed.cli.choices import AllocationOption
+from loko_testbed.cli.choices import AllocationOption, ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
@@ -82,8 +83,11 @@ def _entries(planned: Plan) -> int:
 
 def replay(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
-    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    flows: Annotated[
+        str, typer.Argument(help="List of flows: YAML, JSON, CSV or a workbook; - is standard input.")
+    ],
     *,
+    columns: ColumnsOption = None,
     scheme: Annotated[
         SchemeName | None, typer.Option(help="Admission scheme. Default: as for 'loko plan'.")
     ] = None,
@@ -102,7 +106,9 @@ def replay(
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     the_lab = load_lab(lab)
-    planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
+    planned = plan(
+        the_lab, load_requests(flows, the_lab, columns=columns), scheme=scheme, allocation=allocation
+    )
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:
@@ -112,9 +118,9 @@ def replay(
     if as_json:
         print_json({"lab": the_lab.name, "runs": [asdict(result) for result in results]})
     elif as_csv:
-        columns = ["run", *(field.name for field in fields(FlowResult))]
+        names = ["run", *(field.name for field in fields(FlowResult))]
         rows = ({"run": run} | asdict(flow) for run, result in enumerate(results, 1) for flow in result.flows)
-        print_csv(columns, rows)
+        print_csv(names, rows)
     else:
         _print(planned, results)
     if any(result.broken or result.events for result in results):

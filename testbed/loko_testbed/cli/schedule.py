@@ -16,6 +16,7 @@ from loko.solvers import Solver, solver_named
 from loko.switch_model.scenario import OpenFlow
 from loko.terminal import tell
 from loko.units import NS_PER_US
+from loko_testbed.cli.choices import ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ _COLUMNS = (
 def schedule(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     flows: Annotated[
-        str, typer.Argument(help="YAML or JSON list of flows, each with a period_us, or as for 'loko plan'.")
+        str, typer.Argument(help="List of flows, each with a period_us, or as for 'loko plan'.")
     ],
     *,
+    columns: ColumnsOption = None,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +139,7 @@ def schedule(
     refuse_both(as_json=as_json, as_csv=as_csv)
     begin_ns = time.monotonic_ns()
     clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
-    network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
+    network, documents, solve = load_lab(lab), load_documents(flows, columns=columns), solver_named(solver)
     timed = timed_flows_of(documents, flows)
     extended: ExtendedSchedule | None = None
     if keep is None:

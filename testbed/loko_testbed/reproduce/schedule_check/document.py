@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from loko.document import InputError, read
 from loko.switch_model.scenario import OpenFlow
-from loko.topology.requests import RequestDocument, load_documents
+from loko.topology.requests import RequestDocument
 
 
 class _ScheduleModel(BaseModel):
@@ -81,11 +81,6 @@ class WantedFlow(_ScheduleModel):
 def load_schedule(path: Path) -> ScheduleDocument:
     """Read what `loko schedule --json` printed. Raises `InputError` in one line."""
     return _load(path, "schedule", ScheduleDocument)
-
-
-def load_wanted(path: Path) -> list[WantedFlow]:
-    """Read the list of flows. Raises `InputError`: a line for each error."""
-    return wanted_of(load_documents(path))
 
 
 def wanted_of(documents: Iterable[RequestDocument]) -> list[WantedFlow]:
