@@ -141,3 +141,11 @@ def host_of(report: HostReport) -> HostResult:
         worst_stall_us=report.worst_stall_ns / 1000,
         lateness_us={name: value / 1000 for name, value in report.lateness_ns.items()},
     )
+
+
+def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Fit a straight line; return its slope, and R^2, the share of the variance that it explains."""
+    slope, offset = np.polyfit(x, y, 1)
+    rest = np.array(y) - (slope * np.array(x) + offset)
+    total = np.var(y)
+    return float(slope), float(1 - np.var(rest) / total) if total > 0 else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -24,6 +24,11 @@ AllocationName = Annotated[str, AfterValidator(allocation_name)]
 ClaimOutcome = tuple[str, bool]
 """The replay's result, in the terms of the claim, and whether the claim holds."""
 
+
+IN_TASKS: Final = frozenset({"executor"})
+"""`Figure.supported_options` of figures that are computed in independent tasks."""
+SIMULATED: Final = IN_TASKS | {"capacity_factor"}
+"""`Figure.supported_options` of figures whose packets pass through boards of a lab."""
 
 NOT_MEASURED: Final = "not measured"
 
@@ -126,8 +131,10 @@ class FigureNote(StrictModel):
 
 
 class Figure(StrictModel):
-    """The document of a figure or table. Each figure type (`figure_types`) has a subclass."""
+    """The document of a figure or table. Each figure type (`figure_types`) has its subclasses."""
 
+    supported_options: ClassVar[frozenset[str]] = frozenset()
+    """The options among `loko_testbed.reproduce.figure_types.OPTIONAL_OPTIONS` that it supports."""
     kind: str
     figure: str = Field(pattern=r"^[a-z0-9]+$")
     paper: str = Field(pattern=r"^[a-z][a-z0-9]*$")

@@ -12,8 +12,8 @@ import yaml
 from loko.document import LABS, InputError
 from loko_testbed.reproduce.evaluate import evaluate
 from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure_types.bench.document import ProcessingTimesFigure
 from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
-from loko_testbed.reproduce.figure_types.processing_time.document import ProcessingTime
 from loko_testbed.simulation.options import Options
 
 FIGURES = experiments()
@@ -46,7 +46,7 @@ def replay(names: list[str], out: Path) -> tuple[list, int]:
 )
 def test_combinations_at_the_paper_s_scale(name: str, count: int) -> None:
     figure = FIGURES[f"loko/{name}"]
-    assert isinstance(figure, ProcessingTime)
+    assert isinstance(figure, ProcessingTimesFigure)
     tables = list(figure.of.tables())
     assert len(tables) * len(figure.of.frame_bytes) == count
     assert figure.samples == fact("loko", "dp.samples").value
@@ -56,7 +56,7 @@ def test_combinations_at_the_paper_s_scale(name: str, count: int) -> None:
 
 def test_quick_keeps_to_the_figure_s_part_of_table_1() -> None:
     figure = FIGURES["loko/fig9a"]
-    assert isinstance(figure, ProcessingTime)
+    assert isinstance(figure, ProcessingTimesFigure)
     part = figure.chosen_part(quick=True)
     assert part.entries == [1, 65, 128]
     assert set(part.priorities) == {"increasing", "decreasing"}
@@ -70,6 +70,10 @@ def test_quick_keeps_to_the_figure_s_part_of_table_1() -> None:
         ({"device": {"virtual": "zodiac-fx"}}, "device: names none for mode live"),
         ({"over": "colour"}, "over"),
         ({"samples": 0}, "samples"),
+        ({"shows": "colour"}, "shows: 'colour' is unknown (known: echo-over-time, messages"),
+        ({"shows": None}, "shows: is missing (known: echo-over-time, messages"),
+        ({"shows": ["overload"]}, "shows: must be text"),
+        ({"kind": "processing_time"}, "'processing_time' is called 'bench', with 'shows: processing-times'"),
     ],
 )
 def test_a_wrong_document_is_refused_in_one_line(tmp_path: Path, change: dict, message: str) -> None:

@@ -24,9 +24,9 @@ from loko_testbed.measure.bench.procedures import dp_time, is_time
 from loko_testbed.measure.bench.procedures.idle import FASTEST
 from loko_testbed.measure.bench.virtual import VirtualDevice
 from loko_testbed.reproduce.chart import BoxPanel
+from loko_testbed.reproduce.figure_types.bench.compute import compute
+from loko_testbed.reproduce.figure_types.bench.document import IntegratedSwitchFigure
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.integrated_switch.compute import compute
-from loko_testbed.reproduce.figure_types.integrated_switch.document import IntegratedSwitchFigure
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.simulation.options import NoProgress, Options
 from loko_testbed.simulation.runner import RunError

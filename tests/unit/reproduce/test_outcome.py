@@ -94,5 +94,5 @@ def test_every_kind_of_every_experiment_is_there() -> None:
     assert {"sweep", "table"} <= set(figure_type_names())
     for figure in experiments().values():
         kind = figure_type_named(figure.kind)
-        assert isinstance(figure, kind.document)
+        assert isinstance(figure, kind.documents)
         assert set(kind.estimate_s(figure)) <= set(figure.modes)

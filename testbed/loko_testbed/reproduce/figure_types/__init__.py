@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from loko.document import InputError
 from loko_testbed.reproduce.figure import Figure
@@ -27,24 +27,26 @@ OPTIONAL_OPTIONS: Final = {
     "executor": "is computed on this machine only",
 }
 """Options that some figure types do not support, with the reason as a predicate for messages."""
-IN_TASKS: Final = frozenset({"executor"})
-"""`FigureType.supported_options` of figures that are computed in independent tasks."""
-SIMULATED: Final = IN_TASKS | {"capacity_factor"}
-"""`FigureType.supported_options` of figures whose packets pass through boards of a lab."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureType:
     """A figure type. Its functions take figures of its own document class."""
 
-    document: type[Figure]
-    """The schema of its experiments; ``kind`` is the name of its folder."""
+    documents: tuple[type[Figure], ...]
+    """The schemas of its experiments: ``kind`` is the name of its folder, ``shows`` tells several apart."""
     compute: Callable[[Sequence[Any], Options, Progress], list[FigureResult]]
     """Computes a result for each figure, neither judged nor drawn yet; writes raw rows to ``options.out``."""
     estimate_s: Callable[[Any], dict[str, float]]
     """Estimates the time in seconds at the paper's scale, by mode."""
-    supported_options: frozenset[str] = frozenset()
-    """The options among `OPTIONAL_OPTIONS` that its figures support."""
+
+    def by_shows(self) -> dict[str, type[Figure]]:
+        """Return the schemas by the values of ``shows`` that choose them."""
+        return {
+            name: document
+            for document in self.documents
+            for name in get_args(document.model_fields["shows"].annotation)
+        }
 
 
 @cache
@@ -64,7 +66,7 @@ def figure_type_named(name: str) -> FigureType:
 def refuse_unsupported(figures: Sequence[Figure], chosen: Sequence[str]) -> None:
     """Raise `InputError` if a figure does not support a chosen option among `OPTIONAL_OPTIONS`."""
     for name in chosen:
-        able = [figure.name for figure in figures if name in figure_type_named(figure.kind).supported_options]
+        able = [figure.name for figure in figures if name in figure.supported_options]
         for figure in figures:
             if figure.name not in able:
                 raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -20,24 +20,27 @@ from loko_testbed.reproduce.result import in_order
 
 _PLACE: Final = "*/experiments/*.yml"
 _HINTS: Final = 3
-_RENAMED: Final = {"duel": "comparison"}
-"""Names of figure types in documents of earlier versions, and the names to use."""
+_RENAMED: Final = {
+    "duel": "'comparison'",
+    "control_plane": "'bench', with 'shows' in place of 'what', and flow-adds, flow-searches in the plural",
+    "integrated_switch": "'bench', with 'shows: integrated-switch'",
+    "maximum_throughput": "'bench', with 'shows: maximum-throughput'",
+    "overload": "'bench', with 'shows: overload'",
+    "processing_time": "'bench', with 'shows: processing-times'",
+}
+"""Names of figure types in documents of earlier versions, and what to write instead."""
 _RENAMED_FIGURES: Final = {"tssdn/duel": "tssdn/comparison"}
 """Former names of figures, and the names to use."""
 
 
 class _TypeOfDocument(BaseModel):
     kind: str
+    shows: str | None = None
 
 
 def load_experiment(path: Path) -> Figure:
     """Read and check an experiment's file. Raises `InputError`."""
-    name = read(path, _TypeOfDocument).kind
-    if name in _RENAMED:
-        raise error_at(path, ("kind",), f"'{name}' is called '{_RENAMED[name]}'")
-    if name not in figure_type_names():
-        raise error_at(path, ("kind",), f"'{name}' is unknown (known: {', '.join(figure_type_names())})")
-    experiment: Figure = read(path, figure_type_named(name).document)
+    experiment: Figure = read(path, _document(path))
     if experiment.figure != path.stem:
         raise error_at(path, ("figure",), f"'{experiment.figure}' is not the file's name; call both the same")
     try:
@@ -48,6 +51,26 @@ def load_experiment(path: Path) -> Figure:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return experiment
+
+
+def _document(path: Path) -> type[Figure]:
+    """Return the schema of an experiment's file. Raises `InputError`."""
+    told = read(path, _TypeOfDocument)
+    if told.kind in _RENAMED:
+        raise error_at(path, ("kind",), f"'{told.kind}' is called {_RENAMED[told.kind]}")
+    _refuse_unknown(path, "kind", told.kind, figure_type_names())
+    figure_type = figure_type_named(told.kind)
+    if len(figure_type.documents) == 1:
+        return figure_type.documents[0]
+    known = figure_type.by_shows()
+    _refuse_unknown(path, "shows", told.shows, known)
+    return known[told.shows or ""]
+
+
+def _refuse_unknown(path: Path, key: str, value: str | None, known: Collection[str]) -> None:
+    if value not in known:
+        said = "is missing" if value is None else f"'{value}' is unknown"
+        raise error_at(path, (key,), f"{said} (known: {', '.join(known)})")
 
 
 def experiments(labs: Path = LABS) -> dict[str, Figure]:

@@ -13,7 +13,7 @@ from loko.switch_model.device import deterministic
 from loko.switch_model.scenario import loko_scenario
 from loko.switch_model.service_curve import SwitchService, service_curve
 from loko_testbed.reproduce.figure import lab_of
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.admission.batch import RunRow, batch_of, run_batch
 from loko_testbed.reproduce.figure_types.admission.ceilings import CEILINGS
 from loko_testbed.reproduce.figure_types.admission.chart import chart_of
@@ -186,5 +186,7 @@ def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=AdmissionFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
+    documents=(AdmissionFigure,),
+    compute=OneByOne(compute),
+    estimate_s=_estimate_s,
 )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from loko.admission.schemes import SchemeName as Scheme
 from loko.admission.schemes import SchemeVariant, variant_named
 from loko.document import StrictModel
-from loko_testbed.reproduce.figure import LabFigure
+from loko_testbed.reproduce.figure import IN_TASKS, LabFigure
 from loko_testbed.reproduce.figure_types.admission.ceilings import CEILINGS
 from loko_testbed.reproduce.figure_types.admission.reservations import (
     PRINTED,
@@ -80,6 +80,7 @@ class QuickAdmission(StrictModel):
 class AdmissionFigure(FindingFigure, LabFigure):
     """Requests from random switches of a ring to the switch a number of hops further (section 6.2)."""
 
+    supported_options = IN_TASKS
     kind: Literal["admission"]
     requests: int = Field(ge=1, le=50_000)
     """Requests of each run, made one after the other."""

@@ -141,5 +141,5 @@ def _rows(cells: Cells) -> pa.Table:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=AllocationMap, compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
+    documents=(AllocationMap,), compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
 )

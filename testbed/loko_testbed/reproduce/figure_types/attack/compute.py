@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
 from loko_testbed.reproduce.figure import lab_of
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.attack.document import Attacked, AttackFigure, SearchBudget
 from loko_testbed.reproduce.guarantees import guarantee_of_packets
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
@@ -169,5 +169,7 @@ def _estimate_s(figure: AttackFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=AttackFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
+    documents=(AttackFigure,),
+    compute=OneByOne(compute),
+    estimate_s=_estimate_s,
 )

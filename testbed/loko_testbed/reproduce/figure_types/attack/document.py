@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from loko.document import StrictModel
-from loko_testbed.reproduce.figure import LabFigure
+from loko_testbed.reproduce.figure import IN_TASKS, LabFigure
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import HostPair
 
@@ -42,6 +42,7 @@ class SearchBudget(StrictModel):
 class AttackFigure(LabFigure):
     """Every scheme is filled with equal flows, which are then attacked."""
 
+    supported_options = IN_TASKS
     kind: Literal["attack"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     schemes: list[Attacked] = Field(min_length=1)

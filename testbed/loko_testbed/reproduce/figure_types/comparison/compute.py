@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from loko.document import InputError
 from loko.topology.lab import load_lab
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.comparison.admission import GuaranteedFlow, admitted_flows, requests
 from loko_testbed.reproduce.figure_types.comparison.answer_times import answering_s, one_more_s
 from loko_testbed.reproduce.figure_types.comparison.chart import chart
@@ -343,6 +343,8 @@ def _estimate_s(figure: ComparisonFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=ComparisonFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
+    documents=(ComparisonFigure,),
+    compute=OneByOne(compute),
+    estimate_s=_estimate_s,
 )
 """Comparisons in virtual time; in mode live with the times that the systems take on this machine."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from loko.document import StrictModel
-from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure import IN_TASKS, Figure
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import HostPair
 
@@ -97,6 +97,7 @@ class ComparisonBudget(StrictModel):
 class ComparisonFigure(Figure):
     """A comparison of what systems accept and promise, and whether they keep it."""
 
+    supported_options = IN_TASKS
     renamed_keys: ClassVar[Mapping[str, str]] = {"contenders": "systems", "arenas": "labs"}
 
     kind: Literal["comparison"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from loko.topology.lab import cabled
 from loko_testbed.reproduce.chart import Chart
-from loko_testbed.reproduce.figure_types import SIMULATED, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.deployment.admission import Deployed, deploy
 from loko_testbed.reproduce.figure_types.deployment.distribution import Distribution, panels
 from loko_testbed.reproduce.figure_types.deployment.document import DeployedSystem, Deployment, LokoSystem
@@ -165,10 +165,9 @@ def _estimate_s(figure: Deployment) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Deployment,
+    documents=(Deployment,),
     compute=OneByOne(
         compute, lambda figure, options: {**transmission_options(figure, options), "points": options.points}
     ),
     estimate_s=_estimate_s,
-    supported_options=SIMULATED,
 )

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko_testbed.reproduce.facts import Fact, fact
-from loko_testbed.reproduce.figure import AllocationName
+from loko_testbed.reproduce.figure import SIMULATED, AllocationName
 from loko_testbed.reproduce.finding_checks import AtMostCheck, FindingClaim, NearCheck
 from loko_testbed.reproduce.flow_figure import FlowFigure
 from loko_testbed.reproduce.result import Printed
@@ -92,6 +92,7 @@ DeployedSystem = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discrimi
 class Deployment(FlowFigure):
     """The delays of the observed flows under each system, compared with its guarantee."""
 
+    supported_options = SIMULATED
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     systems: list[DeployedSystem] = Field(min_length=1)

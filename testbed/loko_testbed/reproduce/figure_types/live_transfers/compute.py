@@ -279,5 +279,5 @@ def _estimate_s(figure: LiveTransfers) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=LiveTransfers, compute=OneByOne(compute, parameters), estimate_s=_estimate_s
+    documents=(LiveTransfers,), compute=OneByOne(compute, parameters), estimate_s=_estimate_s
 )

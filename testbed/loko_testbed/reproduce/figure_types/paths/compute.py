@@ -11,7 +11,7 @@ import pyarrow as pa
 from loko.topology.lab import cabled, load_lab
 from loko_testbed.reproduce.analysis import stalled_mask
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import SIMULATED, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.paths.admission import AdmittedPaths, admit_paths
 from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
 from loko_testbed.reproduce.guarantees import guarantee
@@ -163,8 +163,7 @@ def _estimate_s(figure: PathsFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=PathsFigure,
+    documents=(PathsFigure,),
     compute=OneByOne(compute, transmission_options),
     estimate_s=_estimate_s,
-    supported_options=SIMULATED,
 )

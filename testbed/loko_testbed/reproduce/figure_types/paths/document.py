@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from loko_testbed.reproduce.figure import SIMULATED
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import SendingFigure
 
@@ -14,6 +15,7 @@ from loko_testbed.reproduce.flow_figure import SendingFigure
 class PathsFigure(SendingFigure):
     """Every host requests one flow; the admitted flows send as much as they may."""
 
+    supported_options = SIMULATED
     kind: Literal["paths"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     scheme: Literal["full-rate", "fifth-rate", "packet-granular"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from loko.switch_model.device import load_device
 from loko_testbed.measure.predictability.marks import thresholds
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.predictability.buffering import compute_buffers
 from loko_testbed.reproduce.figure_types.predictability.document import (
     Aging,
@@ -104,8 +104,7 @@ def _estimate_s(figure: Predictability) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Predictability,
+    documents=(Predictability,),
     compute=OneByOne(compute, parameters),
     estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from loko.document import StrictModel
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
 Packets = Annotated[int, Field(ge=100, le=1_000_000)]
@@ -176,6 +177,7 @@ Shown = Annotated[
 class Predictability(FindingFigure):
     """A figure or table of the predictability study."""
 
+    supported_options = IN_TASKS
     kind: Literal["predictability"]
     devices: list[str] = Field(min_length=1)
     """Names of device profiles."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
+from loko_testbed.reproduce.analysis import linearity
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.measured import linearity
 from loko_testbed.reproduce.figure_types.run_times.document import RunTimesFigure
 from loko_testbed.reproduce.figure_types.run_times.timing import (
     Find,
@@ -286,4 +286,6 @@ def _estimate_s(figure: RunTimesFigure) -> dict[str, float]:
     return {"live": figure.runs * sizes * sum(_S_PER_SCHEDULE[scheme] for scheme in figure.schemes)}
 
 
-FIGURE_TYPE: Final = FigureType(document=RunTimesFigure, compute=OneByOne(compute), estimate_s=_estimate_s)
+FIGURE_TYPE: Final = FigureType(
+    documents=(RunTimesFigure,), compute=OneByOne(compute), estimate_s=_estimate_s
+)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.schedules.document import ScenarioRanges, SchedulesFigure
 from loko_testbed.reproduce.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, run_scenario
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
@@ -103,10 +103,9 @@ _SECONDS_A_SCENARIO: Final = 1.0
 """Time on two cores."""
 
 FIGURE_TYPE: Final = FigureType(
-    document=SchedulesFigure,
+    documents=(SchedulesFigure,),
     compute=OneByOne(compute),
     estimate_s=lambda figure: {
         "virtual": _SECONDS_A_SCENARIO * len(scenarios_of(figure, figure.scale, seed=1))
     },
-    supported_options=IN_TASKS,
 )

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from loko.document import StrictModel
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
 TopologyModel = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
@@ -32,6 +33,7 @@ class ScenarioRanges(StrictModel):
 class SchedulesFigure(FindingFigure):
     """The numbers of flows that S/PR and S/FR schedule, relative to S/UR."""
 
+    supported_options = IN_TASKS
     kind: Literal["schedules"]
     hosts: int = Field(ge=2)
     switches: int = Field(ge=2)

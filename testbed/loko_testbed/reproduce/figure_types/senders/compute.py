@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, HeatPanel, LinePanel, Panel, Reference
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure_types import SIMULATED, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.senders.bands import bands
 from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
 from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_trials, source_of
@@ -383,8 +383,7 @@ def _estimate_s(figure: SendersFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=SendersFigure,
+    documents=(SendersFigure,),
     compute=OneByOne(compute, _parameters),
     estimate_s=_estimate_s,
-    supported_options=SIMULATED,
 )

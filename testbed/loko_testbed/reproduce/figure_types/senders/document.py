@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from loko.document import StrictModel
-from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure import SIMULATED, Figure
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.simulation.senders import SenderSettings
 
@@ -88,6 +88,7 @@ class QuickInference(InferenceBudget):
 class SendersFigure(Figure):
     """A likelihood over senders, and predictions of the likely ones beside those of the default sender."""
 
+    supported_options = SIMULATED
     kind: Literal["senders"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     inferred_from: InferenceSource

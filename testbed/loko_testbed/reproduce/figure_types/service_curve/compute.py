@@ -81,5 +81,5 @@ def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePan
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=ServiceCurve, compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
+    documents=(ServiceCurve,), compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
 )

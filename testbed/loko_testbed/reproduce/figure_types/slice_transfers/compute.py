@@ -18,7 +18,7 @@ from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.measure.slices.injection import best_injection_method
 from loko_testbed.measure.slices.port import Transfer, transfer
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
 from loko_testbed.reproduce.figure_types.slice_transfers.real_time import LiveTransfersResult, in_real_time
 from loko_testbed.reproduce.figure_types.slice_transfers.transfers import (
@@ -251,8 +251,7 @@ def _estimate_s(figure: SliceTransfers) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=SliceTransfers,
+    documents=(SliceTransfers,),
     compute=OneByOne(compute, parameters),
     estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
 )

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko.slicing.document import FrameBytes, Rate
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
 Mbps = Annotated[int, Field(ge=1, le=10**6)]
@@ -47,6 +48,7 @@ class RealTime(StrictModel):
 class SliceTransfers(FindingFigure):
     """Latency, retransmissions or window of a bulk transfer over TCP, by the rate of its queue."""
 
+    supported_options = IN_TASKS
     kind: Literal["slice_transfers"]
     shows: Literal["latency", "retransmissions", "window"]
     ports: list[SlicedPort] = Field(min_length=1)

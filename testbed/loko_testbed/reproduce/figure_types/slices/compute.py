@@ -26,7 +26,7 @@ from loko_testbed.measure.slices.injection import InjectionMethod, best_injectio
 from loko_testbed.measure.slices.port import SENDERS, SliceTrial, transmit, transmit_live
 from loko_testbed.measure.slices.release import PacketTimes, Release
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, ScatterPanel
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.slices.document import BurstSeries, Messages, Segmentation, Slices
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
@@ -364,8 +364,7 @@ def _estimate_s(figure: Slices) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Slices,
+    documents=(Slices,),
     compute=OneByOne(compute, parameters),
     estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
 )

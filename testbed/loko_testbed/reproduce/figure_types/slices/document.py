@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko.slicing.document import FrameBytes
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
 BurstPackets = Annotated[int, Field(ge=1, le=1000)]
@@ -82,6 +83,7 @@ class QuickSlices(StrictModel):
 class Slices(FindingFigure):
     """Arrivals of what one host sends at once through a slice."""
 
+    supported_options = IN_TASKS
     kind: Literal["slices"]
     device: str
     """Name of the switch's profile."""

@@ -18,7 +18,7 @@ from loko.switch_model.device import deterministic
 from loko.topology.lab import cabled
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure import notes_of
-from loko_testbed.reproduce.figure_types import SIMULATED, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.sweep.document import Sweep
 from loko_testbed.reproduce.figure_types.sweep.setting import SweepSetting, prepare, traffic
 from loko_testbed.reproduce.folder import figure_file
@@ -328,5 +328,7 @@ def estimate_s(sweep: Sweep) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Sweep, compute=compute, estimate_s=estimate_s, supported_options=SIMULATED
+    documents=(Sweep,),
+    compute=compute,
+    estimate_s=estimate_s,
 )

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure import AllocationName, Claim
+from loko_testbed.reproduce.figure import SIMULATED, AllocationName, Claim
 from loko_testbed.reproduce.figure_types.sweep.checks import SweepCheck
 from loko_testbed.reproduce.finding_checks import FindingCheck
 from loko_testbed.reproduce.flow_figure import FlowFigure, QuickRuns
@@ -58,6 +58,7 @@ class QuickSweep(QuickRuns):
 class Sweep(FlowFigure):
     """Delay and loss by one multiplier."""
 
+    supported_options = SIMULATED
     kind: Literal["sweep"]
     claims: Sequence[SweepClaim] = Field(min_length=1)
     allocation: AllocationName

@@ -63,5 +63,7 @@ def _table_result(table: TableFigure, options: Options) -> FigureResult:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=TableFigure, compute=compute, estimate_s=lambda table: dict.fromkeys(map(str, table.modes), 1.0)
+    documents=(TableFigure,),
+    compute=compute,
+    estimate_s=lambda table: dict.fromkeys(map(str, table.modes), 1.0),
 )

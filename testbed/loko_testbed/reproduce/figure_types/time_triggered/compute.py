@@ -13,7 +13,7 @@ from loko.switch_model.device import load_device
 from loko.topology.lab import load_lab
 from loko.units import NS_PER_US, US_PER_S
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, Panel, TimePanel
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import SlotFrameTimes, SlotTrial
 from loko_testbed.reproduce.figure_types.time_triggered.veths import NotHereError, transmit_live
@@ -323,8 +323,7 @@ def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=TimeTriggeredFigure,
+    documents=(TimeTriggeredFigure,),
     compute=OneByOne(compute, parameters),
     estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
 )

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko.schedule.sources import STALL_THRESHOLD_US
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
 SendPath = Literal["sockets", "timed-sockets", "packet-ring"]
@@ -66,6 +67,7 @@ class QuickTimeTriggered(StrictModel):
 class TimeTriggeredFigure(FindingFigure):
     """End-to-end delays of time-triggered flows, case by case."""
 
+    supported_options = IN_TASKS
     kind: Literal["time_triggered"]
     lab: str
     frame_bytes: Annotated[int, Field(ge=64, le=1518)]

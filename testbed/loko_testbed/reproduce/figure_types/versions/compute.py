@@ -17,7 +17,7 @@ from loko.topology.lab import Lab
 from loko.topology.network import RoutedFlow, shortest_path
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel
 from loko_testbed.reproduce.figure import lab_of
-from loko_testbed.reproduce.figure_types import SIMULATED, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
 from loko_testbed.reproduce.figure_types.versions.document import Versions
 from loko_testbed.reproduce.guarantees import guarantee_of_packets
@@ -227,9 +227,8 @@ _VIRTUAL_S_PER_S: Final = 0.05
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Versions,
+    documents=(Versions,),
     compute=OneByOne(compute, transmission_options),
     estimate_s=lambda figure: {"virtual": 1 + 2 * figure.runs * figure.seconds * _VIRTUAL_S_PER_S},
-    supported_options=SIMULATED,
 )
 """Comparisons of versions: in virtual time only."""

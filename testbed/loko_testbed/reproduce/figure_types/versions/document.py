@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from loko.switch_model.scenario import TABLE_1_ENTRIES
-from loko_testbed.reproduce.figure import FixedScheme
+from loko_testbed.reproduce.figure import SIMULATED, FixedScheme
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import FlowEnds, SendingFigure
 
@@ -19,6 +19,7 @@ class Versions(SendingFigure):
     Guarantees are computed for all table sizes; flows are sent with tables of `entries` entries.
     """
 
+    supported_options = SIMULATED
     kind: Literal["versions"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     allocation: FixedScheme

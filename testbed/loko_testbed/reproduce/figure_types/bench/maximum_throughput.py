@@ -1,31 +1,26 @@
-"""Measure the maximum throughput and compare it with equations 5 and 6 (section 3.4.2, figure 12b)."""
+"""Figure 12b: the maximum throughput compared with equations 5 and 6 (section 3.4.2)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from loko.switch_model.scenario import Scenario
 from loko.units import BPS_PER_MBPS
-from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cases import TableCase
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.equations import LinkTiming, sequential_throughput_bps, throughput_bps
 from loko_testbed.measure.bench.part import Combinations, Key, MeasurementPart, Samples, counts
 from loko_testbed.measure.bench.procedures import dp_time, throughput
 from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
-from loko_testbed.reproduce.figure_types.maximum_throughput.document import Cases, MaximumThroughput
-from loko_testbed.reproduce.figure_types.measured import LEFT_OUT, MEASURED, left_out, measure
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.figure_types.bench.document import MaximumThroughput, ThroughputCases
+from loko_testbed.reproduce.figure_types.bench.measured import LEFT_OUT, Measured, Shown, parts_with
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
 
 _RESOLVED_BPS: Final = throughput.PAPER_PRECISION_BPS / 0.06
 """Rate from which the paper's resolution is finer than the 6 % that it claims."""
@@ -61,40 +56,27 @@ class ThroughputComparison:
         return 100 * (computed_bps / self.measured_bps - 1)
 
 
-def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples and compare."""
-    samples = figure.quick.samples if options.quick else figure.samples
-    cases = figure.cases(quick=options.quick)
-    measured = measure(
-        figure,
-        options,
-        progress,
-        partial(parts_for, tuple(cases.entries), tuple(cases.frame_bytes), samples),
-        samples=samples,
-    )
-    compared = list(comparisons(cases, measured, figure.wire(options)))
+def _evaluate(figure: MaximumThroughput, measured: Measured) -> tuple[Outcome, pa.Table]:
+    quick = measured.options.quick
+    compared = list(_comparisons(figure.cases(quick=quick), measured.samples, measured.wire))
     table = TableResult(columns=_COLUMNS, rows=[_row(comparison) for comparison in compared])
     outcome = Outcome(
-        chart=_chart(compared, samples),
-        findings={
-            **_findings(compared),
-            LEFT_OUT: left_out(figure, options, measured.keys(), samples=samples),
-        },
+        chart=_chart(compared, figure.count(quick=quick)),
+        findings={**_findings(compared), LEFT_OUT: measured.left_out},
         x=AxisLabel(name="measured throughput", unit="Mbit/s"),
         table=table,
-        profile=figure.chosen(options).form,
     )
     columns = zip(*table.rows, strict=True)
     return outcome, pa.table(dict(zip(_COLUMNS, map(list, columns), strict=True)))
 
 
-def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[MeasurementPart]:
-    """Return the parts to measure: processing times and maximum throughput of tables of these sizes."""
-    tables = [table for table in throughput.throughput_tables() if table.entries in entries]
-    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
-    times = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
-    maxima = [_maximum(table, size) for table in tables for size in sizes]
-    return [part for part in times if part.key in wanted] + maxima
+def _parts(figure: MaximumThroughput, quick: bool) -> list[MeasurementPart]:
+    """Return the parts to measure: processing times and maximum throughput of every case."""
+    cases = figure.cases(quick=quick)
+    tables = list(cases.tables())
+    keys = {dp_time.PROCEDURE.key(table) for table in tables}
+    maxima = [_maximum(table, size) for table in tables for size in cases.frame_bytes]
+    return parts_with(keys, figure.count(quick=quick), dp_time.PROCEDURE) + maxima
 
 
 def _maximum(table: TableCase, size: int) -> MeasurementPart:
@@ -109,7 +91,9 @@ def _key(table: TableCase, size: int) -> Key:
     return throughput.PROCEDURE.key("finer", size, table)
 
 
-def comparisons(cases: Cases, samples: Samples, wire: LinkTiming) -> Iterator[ThroughputComparison]:
+def _comparisons(
+    cases: ThroughputCases, samples: Samples, wire: LinkTiming
+) -> Iterator[ThroughputComparison]:
     """Yield each case with the equations' results for its mean processing time."""
     for table in cases.tables():
         for size in cases.frame_bytes:
@@ -221,15 +205,10 @@ _CASE_CPU_S: Final = 0.4
 """One case in virtual time; measured on an x86-64 VM."""
 
 
-def _estimate_s(figure: MaximumThroughput) -> dict[str, float]:
+def _virtual_s(figure: MaximumThroughput) -> float:
     cases = figure.cases(quick=False)
     count = sum(1 for _ in cases.tables()) * len(cases.frame_bytes)
-    return {"virtual": 3 + count * _CASE_CPU_S / len(os.sched_getaffinity(0))}
+    return count * _CASE_CPU_S / len(os.sched_getaffinity(0))
 
 
-FIGURE_TYPE: Final = FigureType(
-    document=MaximumThroughput,
-    compute=OneByOne(compute, MEASURED),
-    estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
-)
+MAXIMUM_THROUGHPUT: Final = Shown(_parts, _evaluate, _virtual_s)

@@ -1,46 +1,39 @@
-"""Measure processing times and draw them with the throughput of equation 6 (section 3.3, figures 9, 10)."""
+"""Figures 9 and 10: processing times, with the throughput of equation 6 (section 3.3)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from loko.switch_model.scenario import TABLE_1_FRAME_BYTES, Scenario
+from loko.switch_model.scenario import TABLE_1_FRAME_BYTES
 from loko.units import BPS_PER_MBPS, NS_PER_US
-from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cases import TableCase
 from loko_testbed.measure.bench.equations import LinkTiming, link_bps, throughput_bps
 from loko_testbed.measure.bench.part import MeasurementPart, Samples
 from loko_testbed.measure.bench.procedures import dp_time
-from loko_testbed.reproduce.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
-from loko_testbed.reproduce.figure_types.measured import (
+from loko_testbed.reproduce.analysis import linearity
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, PlacedLine
+from loko_testbed.reproduce.figure_types.bench.document import ProcessingTimesFigure, Subset
+from loko_testbed.reproduce.figure_types.bench.measured import (
     LEFT_OUT,
-    MEASURED,
     WHISKERS,
-    box_us,
-    left_out,
-    linearity,
-    measure,
+    Measured,
+    Shown,
+    boxes_us,
+    parts_with,
+    sample_numbers,
 )
-from loko_testbed.reproduce.figure_types.processing_time.document import ProcessingTime, Subset
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
 
-FRAMES_PER_CPU_S: Final = 50_000
+_FRAMES_PER_CPU_S: Final = 50_000
 """Single frames measured per CPU second in virtual time, with tables installed; on an x86-64 VM."""
-_OTHERS_S: Final = 3.0
-"""Time for reading, drawing and writing."""
-_LIVE_SETUP_S: Final = 10.0
-_LIVE_FRAME_S: Final = 0.003
 _AT_LINE_RATE: Final = 0.9999
 _NAMES: Final = {
     "entries": "number of entries",
@@ -66,36 +59,28 @@ class MeasuredCombination:
     """Whether the link to the CPU, not the CPU itself, limits the throughput."""
 
 
-def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples and aggregate them."""
-    count = figure.quick.samples if options.quick else figure.samples
-    part = figure.chosen_part(quick=options.quick)
-    make_parts = partial(parts_of, tuple(part.tables()), count)
-    samples = measure(figure, options, progress, make_parts, samples=count)
-    measured = list(combinations(part, samples, figure.wire(options)))
+def _evaluate(figure: ProcessingTimesFigure, measured: Measured) -> tuple[Outcome, pa.Table]:
+    """Aggregate the samples by place on the x axis."""
+    quick = measured.options.quick
+    every = list(_combinations(figure.chosen_part(quick=quick), measured.samples, measured.wire))
     places: dict[str, list[MeasuredCombination]] = {}
-    for combination in measured:
+    for combination in every:
         places.setdefault(figure.place(combination.table, combination.frame_bytes), []).append(combination)
     outcome = Outcome(
-        chart=_chart(figure, places, count),
-        findings={
-            **_findings(figure, measured, places),
-            LEFT_OUT: left_out(figure, options, samples.keys(), samples=count),
-        },
+        chart=_chart(figure, places, figure.count(quick=quick)),
+        findings={**_findings(figure, every, places), LEFT_OUT: measured.left_out},
         x=AxisLabel(name=_NAMES[figure.over], unit=""),
-        profile=figure.chosen(options).form,
     )
-    return outcome, _rows(measured)
+    return outcome, _rows(every)
 
 
-def parts_of(tables: tuple[TableCase, ...], samples: int) -> list[MeasurementPart]:
-    """Return the parts of the campaign for these tables, with all frame lengths of Table 1."""
-    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
-    all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
-    return [part for part in all_parts if part.key in wanted]
+def _parts(figure: ProcessingTimesFigure, quick: bool) -> list[MeasurementPart]:
+    """Return the parts of the figure's tables, with all frame lengths of Table 1."""
+    keys = {dp_time.PROCEDURE.key(table) for table in figure.chosen_part(quick=quick).tables()}
+    return parts_with(keys, figure.count(quick=quick), dp_time.PROCEDURE)
 
 
-def combinations(part: Subset, samples: Samples, wire: LinkTiming) -> Iterator[MeasuredCombination]:
+def _combinations(part: Subset, samples: Samples, wire: LinkTiming) -> Iterator[MeasuredCombination]:
     """Yield the combinations of a part of Table 1 with their samples."""
     for table in part.tables():
         by_size = samples[dp_time.PROCEDURE.key(table)]
@@ -107,7 +92,9 @@ def combinations(part: Subset, samples: Samples, wire: LinkTiming) -> Iterator[M
             )
 
 
-def _chart(figure: ProcessingTime, places: Mapping[str, list[MeasuredCombination]], samples: int) -> Chart:
+def _chart(
+    figure: ProcessingTimesFigure, places: Mapping[str, list[MeasuredCombination]], samples: int
+) -> Chart:
     throughputs = [
         [combination.throughput_bps / BPS_PER_MBPS for combination in combined]
         for combined in places.values()
@@ -127,7 +114,7 @@ def _chart(figure: ProcessingTime, places: Mapping[str, list[MeasuredCombination
         x=ChartAxis(label=_NAMES[figure.over]),
         y=ChartAxis(label="processing time [us]"),
         places=list(places),
-        groups=[BoxGroup(label="", boxes=[box_us(_times(combined)) for combined in places.values()])],
+        groups=boxes_us([_times(combined) for combined in places.values()]),
         whiskers=WHISKERS,
         second=ChartAxis(label="throughput [Mbit/s]"),
         lines=lines,
@@ -141,7 +128,7 @@ def _times(combined: list[MeasuredCombination]) -> NDArray[np.int64]:
 
 
 def _findings(
-    figure: ProcessingTime,
+    figure: ProcessingTimesFigure,
     measured: list[MeasuredCombination],
     places: Mapping[str, list[MeasuredCombination]],
 ) -> dict[str, float]:
@@ -183,7 +170,7 @@ def _findings(
     return findings | _growths(measured)
 
 
-def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]) -> dict[str, float]:
+def _numeric(figure: ProcessingTimesFigure, means: Mapping[str, float], fast: list[str]) -> dict[str, float]:
     """Return findings on an x axis of numbers."""
     unit = "entries" if figure.over == "entries" else "bytes"
     growths = {}
@@ -219,39 +206,24 @@ def _rows(measured: list[MeasuredCombination]) -> pa.Table:
         indices = np.repeat(np.arange(len(values), dtype=np.int32), counts)
         return pa.DictionaryArray.from_arrays(indices, pa.array(values)).dictionary_decode()
 
+    def words(dimension: str) -> pa.Array:
+        values = [getattr(combination.table, dimension).value for combination in measured]
+        return column(values).dictionary_encode()
+
     return pa.table(
         {
             "entries": column([combination.table.entries for combination in measured]),
-            "match": column([combination.table.match.value for combination in measured]).dictionary_encode(),
-            "action": column(
-                [combination.table.action.value for combination in measured]
-            ).dictionary_encode(),
-            "priorities": column(
-                [combination.table.priorities.value for combination in measured]
-            ).dictionary_encode(),
-            "used_entry": column(
-                [combination.table.used_entry.value for combination in measured]
-            ).dictionary_encode(),
+            **{name: words(name) for name in ("match", "action", "priorities", "used_entry")},
             "frame_bytes": column([combination.frame_bytes for combination in measured]),
-            "sample": np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
+            "sample": sample_numbers([combination.times_ns for combination in measured]),
             "p_fx_ns": _times(measured),
         }
     )
 
 
-def estimate_s(figure: ProcessingTime) -> dict[str, float]:
-    """Estimate the time in seconds by mode, if no samples are kept yet."""
+def _virtual_s(figure: ProcessingTimesFigure) -> float:
     frames = sum(1 for _ in figure.of.tables()) * len(TABLE_1_FRAME_BYTES) * figure.samples
-    times = {
-        "virtual": _OTHERS_S + frames / (FRAMES_PER_CPU_S * len(os.sched_getaffinity(0))),
-        "live": _LIVE_SETUP_S + frames * _LIVE_FRAME_S,
-    }
-    return {mode: times[mode] for mode in figure.modes if mode in times}
+    return frames / (_FRAMES_PER_CPU_S * len(os.sched_getaffinity(0)))
 
 
-FIGURE_TYPE: Final = FigureType(
-    document=ProcessingTime,
-    compute=OneByOne(compute, MEASURED),
-    estimate_s=estimate_s,
-    supported_options=IN_TASKS,
-)
+PROCESSING_TIMES: Final = Shown(_parts, _evaluate, _virtual_s)

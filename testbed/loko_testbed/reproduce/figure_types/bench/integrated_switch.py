@@ -1,9 +1,8 @@
-"""Measure the integrated switch alone and compare it with the two other elements of the pipeline."""
+"""Figure 10d: the integrated switch alone, compared with the two other elements (section 3.4.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
 from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
-from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cases import TableCase
 from loko_testbed.measure.bench.equations import LinkTiming
 from loko_testbed.measure.bench.part import MeasurementPart
@@ -24,13 +22,18 @@ from loko_testbed.measure.bench.procedures.is_time import (
     compare,
     longest_that_suffices_ns,
 )
-from loko_testbed.reproduce.chart import BoxGroup, BoxPanel, Chart, ChartAxis, Span
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
-from loko_testbed.reproduce.figure_types.integrated_switch.document import IntegratedSwitchFigure
-from loko_testbed.reproduce.figure_types.measured import MEASURED, WHISKERS, box_us, measure
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, Span
+from loko_testbed.reproduce.figure_types.bench.document import IntegratedSwitchFigure
+from loko_testbed.reproduce.figure_types.bench.measured import (
+    WHISKERS,
+    Measured,
+    Shown,
+    boxes_us,
+    parts_with,
+    sample_numbers,
+)
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
 
 _FASTEST: Final = TableCase(
     entries=1,
@@ -45,21 +48,14 @@ _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 ByLength = Mapping[int, NDArray[np.int64]]
 
 
-def compute(figure: IntegratedSwitchFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples and compare. Raises `InputError` or `RunError`."""
-    count = figure.quick.samples if options.quick else figure.samples
-    samples = measure(figure, options, progress, partial(parts, count), samples=count)
-    times = is_time.times_ns(samples)
-    compared = _compared(times, samples[_CPU_PART], figure.wire(options))
-    reach = range_ns(figure.chosen(options).form)
+def _evaluate(figure: IntegratedSwitchFigure, measured: Measured) -> tuple[Outcome, pa.Table]:
+    times, wire = is_time.times_ns(measured.samples), measured.wire
+    compared = _compared(times, measured.samples[_CPU_PART], wire)
+    reach = _range_ns(measured.device.form)
     outcome = Outcome(
-        chart=_chart(times, count, reach),
-        findings={
-            **_findings(times, compared, figure.wire(options)),
-            **_findings_of_range(reach, min(times), figure.wire(options)),
-        },
+        chart=_chart(times, figure.count(quick=measured.options.quick), reach),
+        findings={**_findings(times, compared, wire), **_findings_of_range(reach, min(times), wire)},
         x=AxisLabel(name="packet size", unit="byte"),
-        profile=figure.chosen(options).form,
         table=TableResult(
             columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
             rows=[_row(size, comparison) for size, comparison in compared.items()],
@@ -68,16 +64,16 @@ def compute(figure: IntegratedSwitchFigure, options: Options, progress: Progress
     return outcome, _rows(times)
 
 
-def range_ns(form: str) -> tuple[float, float] | None:
+def _range_ns(form: str) -> tuple[float, float] | None:
     """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
     stated = load_profile(form).integrated_switch.transit_ps.range
     return None if stated is None else (stated[0] / PS_PER_NS, stated[1] / PS_PER_NS)
 
 
-def parts(samples: int) -> list[MeasurementPart]:
+def _parts(figure: IntegratedSwitchFigure, quick: bool) -> list[MeasurementPart]:
     """Return the parts to measure: the integrated switch alone, and the board with its fastest table."""
-    every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
-    return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
+    keys = {is_time.ALONE, _CPU_PART}
+    return parts_with(keys, figure.count(quick=quick), is_time.PROCEDURE, dp_time.PROCEDURE)
 
 
 def _compared(times: ByLength, p_fx: ByLength, wire: LinkTiming) -> dict[int, PipelineComparison]:
@@ -154,7 +150,7 @@ def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> 
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
         places=[str(size) for size in times],
-        groups=[BoxGroup(label="", boxes=[box_us(samples) for samples in times.values()])],
+        groups=boxes_us(times.values()),
         whiskers=WHISKERS,
         spans=[] if reach is None else [_span(reach[0] / NS_PER_US, reach[1] / NS_PER_US)],
     )
@@ -169,17 +165,10 @@ def _rows(times: ByLength) -> pa.Table:
     return pa.table(
         {
             "frame_bytes": np.repeat(list(times), [len(samples) for samples in times.values()]),
-            "sample": np.concatenate([np.arange(len(samples), dtype=np.int32) for samples in times.values()]),
+            "sample": sample_numbers(times.values()),
             "p_is_ns": np.concatenate(list(times.values())),
         }
     )
 
 
-_SECONDS: Final = {"virtual": 4.0, "live": 20.0}
-
-FIGURE_TYPE: Final = FigureType(
-    document=IntegratedSwitchFigure,
-    compute=OneByOne(compute, MEASURED),
-    estimate_s=lambda figure: {mode: _SECONDS[mode] for mode in figure.modes if mode in _SECONDS},
-    supported_options=IN_TASKS,
-)
+INTEGRATED_SWITCH: Final = Shown(_parts, _evaluate, lambda _: 1.0)

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from loko.units import NS_PER_US
 from loko_testbed.measure.bench.procedures.messages import (
     ENTRIES,
     ENTRIES_ADDED,
@@ -24,19 +25,12 @@ from loko_testbed.measure.bench.procedures.messages import (
     without_reply,
 )
 from loko_testbed.measure.bench.virtual import VirtualDevice
+from loko_testbed.reproduce.analysis import linearity
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types.control_plane.document import ControlPlane
-from loko_testbed.reproduce.figure_types.control_plane.parts import (
-    US,
-    Times,
-    measure_parts,
-    rows_of,
-    times_of,
-)
-from loko_testbed.reproduce.figure_types.measured import linearity
+from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
+from loko_testbed.reproduce.figure_types.bench.measured import Measured, Times, messages_shown, rows_of
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
 
 _HITS: Final[tuple[Hit, ...]] = ("all", "none")
 _COMMANDS: Final[tuple[FlowModCommand, ...]] = ("delete", "modify", "delete-strict", "modify-strict")
@@ -49,20 +43,18 @@ Mean = Callable[[FlowModCommand, Hit, int], float]
 """Returns the mean processing time in microseconds of a command on this many entries."""
 
 
-def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
-    searches = tuple(procedure.key for procedure in flow_searches())
-    samples, late = measure_parts(figure, options, progress, (*searches, ENTRIES_ADDED))
-    times = times_of(samples)
+def _evaluate(figure: ControlPlane, measured: Measured) -> tuple[Outcome, pa.Table]:
+    """Compute mean times."""
+    options, times = measured.options, measured.times
     mean = _means(times)
     findings = {
         **_findings(mean),
         "entries_added": float(times[ENTRIES_ADDED][0]),
-        "late_barriers": float(late),
+        "late_barriers": float(measured.left_out),
     }
     table = TableResult(columns=_COLUMNS, rows=_rows("firmware", mean, ENTRIES))
     if options.mode == "virtual":
-        device = VirtualDevice(figure.chosen(options).form, {"quirks": "spec"}, seed=options.seed)
+        device = VirtualDevice(measured.device.form, {"quirks": "spec"}, seed=options.seed)
         ideal = _of_specification(device, options.seed)
         findings["spec_entries_added"] = float(
             entries_added(device, flow_search("modify", "none", _SPECIFICATION_ENTRIES[0]))
@@ -75,14 +67,13 @@ def compute_searches(figure: ControlPlane, options: Options, progress: Progress)
         chart=_chart(mean, figure.count(quick=options.quick)),
         findings=findings,
         x=AxisLabel(name="number of entries", unit=""),
-        profile=figure.chosen(options).form,
         table=table,
     )
-    return outcome, rows_of({key: times[key] for key in searches})
+    return outcome, rows_of({search.key: times[search.key] for search in flow_searches()})
 
 
 def _means(times: Times) -> Mean:
-    return lambda command, hit, entries: float(times[PROCEDURE.key(command, hit, entries)].mean()) / US
+    return lambda command, hit, entries: float(times[PROCEDURE.key(command, hit, entries)].mean()) / NS_PER_US
 
 
 def _findings(mean: Mean) -> dict[str, float]:
@@ -178,3 +169,6 @@ def _chart(mean: Mean, samples: int) -> Chart:
         curves=curves,
     )
     return Chart(panels=[panel], caption=f"{samples} samples a point; markers: none is hit")
+
+
+FLOW_SEARCHES: Final = messages_shown(_evaluate, ENTRIES_ADDED, subjects=flow_searches)

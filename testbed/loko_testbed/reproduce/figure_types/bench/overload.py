@@ -1,34 +1,27 @@
-"""Sweep the input rate beyond the maximum throughput (section 3.4.2, figure 12a)."""
+"""Figure 12a: output by input rate, up to and beyond the maximum throughput (section 3.4.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from loko.switch_model.scenario import Scenario
 from loko.units import BPS_PER_MBPS
-from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cases import TableCase
 from loko_testbed.measure.bench.device import BenchDevice
-from loko_testbed.measure.bench.equations import LinkTiming, throughput_bps
-from loko_testbed.measure.bench.part import Combinations, Key, MeasurementPart, Samples, counts
+from loko_testbed.measure.bench.equations import throughput_bps
+from loko_testbed.measure.bench.part import Combinations, Key, MeasurementPart, counts
 from loko_testbed.measure.bench.procedures import dp_time, throughput
+from loko_testbed.reproduce.analysis import linearity
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
-from loko_testbed.reproduce.figure_types.measured import LEFT_OUT, MEASURED, left_out, linearity, measure
-from loko_testbed.reproduce.figure_types.overload.document import OverloadFigure
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.figure_types.bench.document import Overload
+from loko_testbed.reproduce.figure_types.bench.measured import LEFT_OUT, Measured, Shown, parts_with
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
-
-_SAMPLES: Final = 100
-"""Single frames that give the processing time in equation 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +45,21 @@ class Line:
         return self.input_mbps < (1 - throughput.FINE_PRECISION) * self.maximum_mbps
 
 
-def compute(figure: OverloadFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Sweep the input for each number of entries."""
-    count = figure.quick.rates if options.quick else figure.rates
-    rates_bps = tuple(
-        int(rate * BPS_PER_MBPS) for rate in np.linspace(figure.lowest_mbps, figure.highest_mbps, count)
-    )
-    make_parts = partial(parts_for, tuple(map(figure.table, figure.entries)), figure.frame_bytes, rates_bps)
-    samples = measure(figure, options, progress, make_parts, samples=_SAMPLES)
-    wire = figure.wire(options)
-    lines = {
-        entries: _line(figure.table(entries), figure.frame_bytes, rates_bps, samples, wire)
-        for entries in figure.entries
-    }
+def _evaluate(figure: Overload, measured: Measured) -> tuple[Outcome, pa.Table]:
+    lines = {entries: _line(figure, figure.table(entries), measured) for entries in figure.entries}
     outcome = Outcome(
         chart=_chart(lines),
-        findings={**_findings(lines), LEFT_OUT: left_out(figure, options, samples.keys(), samples=_SAMPLES)},
+        findings={**_findings(lines), LEFT_OUT: measured.left_out},
         x=AxisLabel(name="input rate", unit="Mbit/s"),
-        profile=figure.chosen(options).form,
     )
     return outcome, _rows(lines)
 
 
-def parts_for(
-    tables: tuple[TableCase, ...], frame_bytes: int, rates_bps: tuple[int, ...]
-) -> list[MeasurementPart]:
+def _parts(figure: Overload, quick: bool) -> list[MeasurementPart]:
     """Return the parts to measure: for each table processing times, the maximum, and each rate."""
-    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
-    times = campaign.parts((dp_time.PROCEDURE,), samples=_SAMPLES, scenario=Scenario())
-    chosen = [part for part in times if part.key in wanted]
+    tables, frame_bytes = [figure.table(entries) for entries in figure.entries], figure.frame_bytes
+    keys = {dp_time.PROCEDURE.key(table) for table in tables}
+    chosen = parts_with(keys, figure.count(quick=quick), dp_time.PROCEDURE)
     for table in tables:
 
         def find(device: BenchDevice, _: int, table: TableCase = table) -> Combinations:
@@ -88,7 +67,7 @@ def parts_for(
             return {frame_bytes: counts(maximum.bps)}
 
         chosen.append(MeasurementPart(_maximum(table, frame_bytes), find))
-        for rate_bps in rates_bps:
+        for rate_bps in figure.rates_bps(quick=quick):
 
             def carry(
                 device: BenchDevice, _: int, table: TableCase = table, rate_bps: int = rate_bps
@@ -109,9 +88,9 @@ def _sweep(table: TableCase, frame_bytes: int, rate_bps: int) -> Key:
     return throughput.PROCEDURE.key("input", frame_bytes, rate_bps, table)
 
 
-def _line(
-    table: TableCase, frame_bytes: int, rates_bps: tuple[int, ...], samples: Samples, wire: LinkTiming
-) -> Line:
+def _line(figure: Overload, table: TableCase, measured: Measured) -> Line:
+    samples, frame_bytes = measured.samples, figure.frame_bytes
+    rates_bps = figure.rates_bps(quick=measured.options.quick)
     rates = np.array([samples[_sweep(table, frame_bytes, rate)][frame_bytes] for rate in rates_bps])
     maximum = samples[_maximum(table, frame_bytes)][frame_bytes][0]
     p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][frame_bytes].mean())
@@ -120,7 +99,7 @@ def _line(
         rates[:, 1] / BPS_PER_MBPS,
         rates[:, 2],
         float(maximum) / BPS_PER_MBPS,
-        throughput_bps(frame_bytes, p_fx_ns, wire) / BPS_PER_MBPS,
+        throughput_bps(frame_bytes, p_fx_ns, measured.wire) / BPS_PER_MBPS,
     )
 
 
@@ -173,19 +152,6 @@ def _rows(lines: Mapping[int, Line]) -> pa.Table:
 
 
 _RATE_S: Final = 0.1
-"""One rate in virtual time; measured on an x86-64 VM."""
-_LIVE_RATE_S: Final = 3.0
 
 
-def _estimate_s(figure: OverloadFigure) -> dict[str, float]:
-    count = len(figure.entries) * figure.rates
-    times = {"virtual": 3 + count * _RATE_S, "live": 15 + count * _LIVE_RATE_S}
-    return {mode: times[mode] for mode in figure.modes if mode in times}
-
-
-FIGURE_TYPE: Final = FigureType(
-    document=OverloadFigure,
-    compute=OneByOne(compute, MEASURED),
-    estimate_s=_estimate_s,
-    supported_options=IN_TASKS,
-)
+OVERLOAD: Final = Shown(_parts, _evaluate, lambda figure: len(figure.entries) * figure.rates * _RATE_S)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from loko.units import NS_PER_US
 from loko_testbed.measure.bench.procedures.messages import (
     ACTIONS,
     ENTRIES,
@@ -16,58 +17,54 @@ from loko_testbed.measure.bench.procedures.messages import (
     hangs,
     messages,
 )
-from loko_testbed.reproduce.chart import BoxGroup, BoxPanel, Chart, ChartAxis
-from loko_testbed.reproduce.figure_types.control_plane.document import ControlPlane
-from loko_testbed.reproduce.figure_types.control_plane.parts import (
-    US,
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis
+from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
+from loko_testbed.reproduce.figure_types.bench.measured import (
+    WHISKERS,
+    Measured,
     Times,
-    measure_parts,
+    boxes_us,
+    messages_shown,
     rows_of,
-    times_of,
 )
-from loko_testbed.reproduce.figure_types.measured import WHISKERS, box_us
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
 
 _STAR: Final = "*"
 
 
-def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples; draw one box per message. Raises `InputError` or `RunError`."""
-    subjects = tuple(messages())
-    samples, late = measure_parts(figure, options, progress, tuple(subject.key for subject in subjects))
-    times = times_of(samples)
+def _evaluate(figure: ControlPlane, measured: Measured) -> tuple[Outcome, pa.Table]:
+    """Draw one box per message."""
+    times = measured.times
     by_message: dict[str, list[NDArray[np.int64]]] = {}
-    for subject in subjects:
+    for subject in messages():
         by_message.setdefault(str(subject.what[0]), []).append(times[subject.key])
-    every = figure.count(quick=options.quick)
+    every = figure.count(quick=measured.options.quick)
     outcome = Outcome(
         chart=_chart({name: np.concatenate(series) for name, series in by_message.items()}, every),
-        findings={**_findings(times, by_message), "late_barriers": float(late)},
+        findings={**_findings(times, by_message), "late_barriers": float(measured.left_out)},
         x=AxisLabel(name="message", unit=""),
-        profile=figure.chosen(options).form,
     )
     return outcome, rows_of(times)
 
 
 def _findings(times: Times, by_message: dict[str, list[NDArray[np.int64]]]) -> dict[str, float]:
-    spread = [float(values.std()) / US for values in times.values()]
+    spread = [float(values.std()) / NS_PER_US for values in times.values()]
     calm = [values[values < values.min() + INTERRUPTED_NS] for values in times.values()]
     statistics = by_message[FLOW_STATISTICS]
     findings = {
         "spread_max_us": max(spread),
         "spread_median_us": float(np.median(spread)),
-        "spread_without_timers_max_us": max(float(values.std()) for values in calm) / US,
+        "spread_without_timers_max_us": max(float(values.std()) for values in calm) / NS_PER_US,
         "met_timers": float(sum(map(len, times.values())) - sum(map(len, calm))),
         "samples": float(sum(map(len, times.values()))),
-        "flow_stats_spread_us": float(np.concatenate(statistics).std()) / US,
+        "flow_stats_spread_us": float(np.concatenate(statistics).std()) / NS_PER_US,
         "flow_stats_combinations": float(len(statistics)),
         "combinations_that_hang": float(sum(hangs(entries, many) for entries in ENTRIES for many in ACTIONS)),
     }
     for name, series in by_message.items():
         if name != FLOW_STATISTICS:
-            findings[f"{_snake(name)}_us"] = float(np.concatenate(series).mean()) / US
+            findings[f"{_snake(name)}_us"] = float(np.concatenate(series).mean()) / NS_PER_US
     return findings
 
 
@@ -84,7 +81,10 @@ def _chart(boxes: dict[str, NDArray[np.int64]], samples: int) -> Chart:
         x=ChartAxis(label=f"message ({_STAR} over 1 to 128 entries and 0 to 4 actions)"),
         y=ChartAxis(label="processing time [us]"),
         places=[_short(name) + (_STAR if name == FLOW_STATISTICS else "") for name in boxes],
-        groups=[BoxGroup(label="", boxes=[box_us(times) for times in boxes.values()])],
+        groups=boxes_us(boxes.values()),
         whiskers=WHISKERS,
     )
     return Chart(panels=[panel], caption=f"{samples} samples of each message and table")
+
+
+MESSAGES: Final = messages_shown(_evaluate, subjects=messages)

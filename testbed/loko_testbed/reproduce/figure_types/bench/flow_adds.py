@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
+from loko.units import NS_PER_US
 from loko_testbed.measure.bench.procedures.messages import ACTIONS, ENTRIES, PROCEDURE, flow_adds
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types.control_plane.document import ControlPlane
-from loko_testbed.reproduce.figure_types.control_plane.parts import US, measure_parts, rows_of, times_of
+from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
+from loko_testbed.reproduce.figure_types.bench.measured import Measured, messages_shown, rows_of
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
 
 
-def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
-    samples, late = measure_parts(
-        figure, options, progress, tuple(procedure.key for procedure in flow_adds())
-    )
-    times = times_of(samples)
+def _evaluate(figure: ControlPlane, measured: Measured) -> tuple[Outcome, pa.Table]:
+    """Compute mean times."""
+    times = measured.times
     means = {
-        actions: [float(times[PROCEDURE.key("Add", entries, actions)].mean()) / US for entries in ENTRIES]
+        actions: [
+            float(times[PROCEDURE.key("Add", entries, actions)].mean()) / NS_PER_US for entries in ENTRIES
+        ]
         for actions in ACTIONS
     }
     findings = {f"add_{actions}_actions_us": float(np.mean(line)) for actions, line in means.items()}
     findings["change_over_entries_max_percent"] = max(
         100 * (max(line) - min(line)) / float(np.mean(line)) for line in means.values()
     )
-    findings["late_barriers"] = float(late)
+    findings["late_barriers"] = float(measured.left_out)
     panel = LinePanel(
         x=ChartAxis(label="number of entries, the new one included"),
         y=ChartAxis(label="mean processing time [us]", low=0, high=1.25 * max(map(max, means.values()))),
@@ -39,11 +40,13 @@ def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> 
             for actions, line in means.items()
         ],
     )
-    caption = f"{figure.count(quick=options.quick)} samples a point"
+    caption = f"{figure.count(quick=measured.options.quick)} samples a point"
     outcome = Outcome(
         chart=Chart(panels=[panel], caption=caption),
         findings=findings,
         x=AxisLabel(name="number of entries", unit=""),
-        profile=figure.chosen(options).form,
     )
     return outcome, rows_of(times)
+
+
+FLOW_ADDS: Final = messages_shown(_evaluate, subjects=flow_adds)

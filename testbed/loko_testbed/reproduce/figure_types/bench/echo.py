@@ -10,14 +10,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from loko.switch_model.device import Housekeeping, load_profile
+from loko.units import NS_PER_US
 from loko_testbed.measure.bench.part import Key, NoFrameLength
-from loko_testbed.measure.bench.procedures.messages import ECHO_MODIFIED, ECHO_SPACING_NS, ECHO_UNMODIFIED
+from loko_testbed.measure.bench.procedures.messages import (
+    ECHO_MODIFIED,
+    ECHO_SPACING_NS,
+    ECHO_UNMODIFIED,
+)
 from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Panel, TimePanel
-from loko_testbed.reproduce.figure_types.control_plane.document import ControlPlane
-from loko_testbed.reproduce.figure_types.control_plane.parts import US, measure_parts
+from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
+from loko_testbed.reproduce.figure_types.bench.measured import Measured, messages_shown
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
 
 _SPIKE_NS: Final = 5_000_000
 """A request that takes longer has met the job that reads port counters."""
@@ -56,34 +60,33 @@ class EchoSeries:
         return there
 
 
-def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure both series and search them for the jobs. Raises `InputError` or `RunError`."""
-    samples, missing = measure_parts(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
+def _evaluate(_figure: ControlPlane, measured: Measured) -> tuple[Outcome, pa.Table]:
+    """Search both series for the jobs."""
+    samples = measured.samples
     unmodified, modified = (
         EchoSeries(samples[key][NoFrameLength.CONTEXT], samples[key][NoFrameLength.VALUES])
         for key in (ECHO_UNMODIFIED, ECHO_MODIFIED)
     )
     spikes = unmodified.spikes_ns()
     findings = {
-        "usual_us": unmodified.usual_ns / US,
-        "longest_ms": float(unmodified.times_ns.max()) / US / 1000,
-        "longest_without_jobs_us": float(modified.times_ns.max()) / US,
+        "usual_us": unmodified.usual_ns / NS_PER_US,
+        "longest_ms": float(unmodified.times_ns.max()) / NS_PER_US / 1000,
+        "longest_without_jobs_us": float(modified.times_ns.max()) / NS_PER_US,
         "spikes": float(len(spikes)),
-        "unanswered": float(missing),
+        "unanswered": float(measured.left_out),
     }
     table = None
     if len(spikes) > 1:
         spacing_ns = float(spikes[-1] - spikes[0]) / (len(spikes) - 1)
         findings["spike_spacing_s"] = spacing_ns / 1e9
         findings["job_spacing_ms"] = spacing_ns / len(_JOBS) / 1e6
-        costs = load_profile(figure.chosen(options).form).cpu.housekeeping
+        costs = load_profile(measured.device.form).cpu.housekeeping
         table, of_jobs = _jobs(costs, unmodified, spikes, spacing_ns)
         findings |= of_jobs
     outcome = Outcome(
         chart=_chart(unmodified, modified),
         findings=findings,
         x=AxisLabel(name="time", unit="s"),
-        profile=figure.chosen(options).form,
         table=table,
     )
     return outcome, _rows({ECHO_UNMODIFIED: unmodified, ECHO_MODIFIED: modified})
@@ -100,11 +103,11 @@ def _jobs(
         expected = expected[expected < series.at_ns[-1]]
         excess = [float(series.near(at).max()) - series.usual_ns for at in expected if len(series.near(at))]
         seen = sum(1 for late_ns in excess if late_ns > _LATE_NS)
-        largest_us = max(excess, default=0.0) / US
+        largest_us = max(excess, default=0.0) / NS_PER_US
         findings[f"{job}_excess_us"] = largest_us
         charged_us = getattr(costs, f"{job}_ps").value / 1e6
         # A request is late if it arrives during the job, or so shortly before that it is not answered yet.
-        chance = min((charged_us * US + series.usual_ns) / ECHO_SPACING_NS, 1.0) if charged_us else 0.0
+        chance = min((charged_us * NS_PER_US + series.usual_ns) / ECHO_SPACING_NS, 1.0) if charged_us else 0.0
         many = float(len(excess))
         rows.append([job.replace("_", " "), charged_us, many, chance * many, float(seen), largest_us])
     columns = ["job", "charged_us", "times", "expected_seen", "seen", "largest_excess_us"]
@@ -123,7 +126,7 @@ def _chart(unmodified: EchoSeries, modified: EchoSeries) -> Chart:
                 Cloud(
                     label="",
                     x=np.round(line.at_ns / 1e9, 4).tolist(),
-                    y=np.round(line.times_ns / US, 1).tolist(),
+                    y=np.round(line.times_ns / NS_PER_US, 1).tolist(),
                 )
             ],
         )
@@ -145,3 +148,6 @@ def _rows(series: dict[Key, EchoSeries]) -> pa.Table:
             "time_ns": np.concatenate([line.times_ns for line in series.values()]),
         }
     )
+
+
+ECHO_OVER_TIME: Final = messages_shown(_evaluate, ECHO_UNMODIFIED, ECHO_MODIFIED)

@@ -1,1 +1,0 @@
-"""Processing time of messages of the control plane (section 3.2, figures 6 and 7)."""

@@ -1,1 +1,0 @@
-"""Output rate by input rate, up to and beyond the maximum throughput."""
