@@ -25,9 +25,9 @@ from loko_testbed.reproduce.figure_types.comparison.admission import requests, s
 from loko_testbed.reproduce.figure_types.comparison.answer_times import answering_s, one_more_s
 from loko_testbed.reproduce.figure_types.comparison.document import ComparisonFigure, SlotSystem
 from loko_testbed.reproduce.figure_types.experiments import experiments, experiments_named
-from loko_testbed.reproduce.figure_types.run_times.compute import WAYS, points_of
-from loko_testbed.reproduce.figure_types.run_times.document import RunTimesFigure
-from loko_testbed.reproduce.figure_types.run_times.timing import (
+from loko_testbed.reproduce.figure_types.schedules.document import RunTimes
+from loko_testbed.reproduce.figure_types.schedules.run_times import WAYS, points_of
+from loko_testbed.reproduce.figure_types.schedules.timing import (
     Find,
     RunTiming,
     demands,
@@ -138,7 +138,7 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResu
     solve = solver_named(Solver.HIGHS)
     for name in _GROWTH:
         figure = known[name]
-        assert isinstance(figure, RunTimesFigure)
+        assert isinstance(figure, RunTimes)
         for point in points_of(figure, seed=_SEED):
             case = (
                 f"{figure.figure}, {point.scheme.value.upper().replace('-', '/')},"

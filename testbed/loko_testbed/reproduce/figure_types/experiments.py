@@ -26,6 +26,7 @@ _RENAMED: Final = {
     "integrated_switch": "'bench', with 'shows: integrated-switch'",
     "maximum_throughput": "'bench', with 'shows: maximum-throughput'",
     "overload": "'bench', with 'shows: overload'",
+    "run_times": "'schedules', with 'shows: run-times'",
     "processing_time": "'bench', with 'shows: processing-times'",
 }
 """Names of figure types in documents of earlier versions, and what to write instead."""

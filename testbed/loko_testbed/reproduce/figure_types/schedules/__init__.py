@@ -1,1 +1,1 @@
-"""Numbers of flows that get slots on random networks (TSSDN, section 5.2)."""
+"""Schedules on random networks: how many flows get slots, and how long that takes (TSSDN, section 5.2)."""

@@ -1,4 +1,4 @@
-"""Produce figures of run times: rows, findings and picture."""
+"""Figures 4d to 4f: how long schedules take to be computed on this machine (section 5.2.2)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from loko.schedule.problem import SchedulingProblem, SchedulingScheme
 from loko.solvers import Solver, solver_named
 from loko_testbed.reproduce.analysis import linearity
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.run_times.document import RunTimesFigure
-from loko_testbed.reproduce.figure_types.run_times.timing import (
+from loko_testbed.reproduce.figure_types.schedules.document import RunTimes
+from loko_testbed.reproduce.figure_types.schedules.scenario import network
+from loko_testbed.reproduce.figure_types.schedules.timing import (
     Find,
     RunTiming,
     allowed_paths,
@@ -24,8 +24,7 @@ from loko_testbed.reproduce.figure_types.run_times.timing import (
     time_indexed,
     timed,
 )
-from loko_testbed.reproduce.figure_types.schedules.scenario import network
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
 from loko_testbed.simulation.options import Options, Progress
 
@@ -82,7 +81,7 @@ class _Timings:
         return float(np.median(self.flow_ms))
 
 
-def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[RunTimePoint]:
+def points_of(figure: RunTimes, *, seed: int, most: int | None = None) -> list[RunTimePoint]:
     """Return every x with every scheme, or only the first `most` values of x. Raises `InputError`."""
     points = []
     for size in figure.networks[: most if figure.varied == "links" else None]:
@@ -97,7 +96,7 @@ def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> 
     return points
 
 
-def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: RunTimes, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Compute every schedule `runs` times, one after the other, in rounds over all. Raises `InputError`."""
     points = points_of(figure, seed=options.seed, most=figure.quick.points if options.quick else None)
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
@@ -130,7 +129,7 @@ def _smallest(point: RunTimePoint) -> SchedulingProblem:
     return replace(point.problem, demands=point.problem.demands[:1])
 
 
-def _findings(figure: RunTimesFigure, every: Sequence[_Timings], *, is_whole: bool) -> dict[str, float]:
+def _findings(figure: RunTimes, every: Sequence[_Timings], *, is_whole: bool) -> dict[str, float]:
     """Return findings, mostly medians; none of points with a stopped run, which has no run time."""
     findings = {"most_waiting_percent": 100 * max(_waiting(timings) for timings in every)}
     for timings in every:
@@ -173,12 +172,12 @@ def _waiting(timings: _Timings) -> float:
     )
 
 
-def _timing_text(figure: RunTimesFigure, timings: _Timings) -> str:
+def _timing_text(figure: RunTimes, timings: _Timings) -> str:
     point = timings.point
     return f"{_IN_WORDS[timings.way]}, {point.scheme.value.upper()}, {point.x} {figure.varied}"
 
 
-def _notes(figure: RunTimesFigure, every: Sequence[_Timings]) -> list[NoteResult]:
+def _notes(figure: RunTimes, every: Sequence[_Timings]) -> list[NoteResult]:
     """Return which computations were stopped, and which waited for the machine."""
     stopped = [_timing_text(figure, timings) for timings in every if not timings.is_done]
     waited = [
@@ -199,7 +198,7 @@ def _notes(figure: RunTimesFigure, every: Sequence[_Timings]) -> list[NoteResult
     return [NoteResult(where="this machine", text=text) for text in notes]
 
 
-def _chart(figure: RunTimesFigure, every: Sequence[_Timings]) -> Chart:
+def _chart(figure: RunTimes, every: Sequence[_Timings]) -> Chart:
     curves = [
         ChartCurve(
             label=f"{own[0].point.scheme.value.upper().replace('-', '/')}, {_IN_WORDS[own[0].way]}",
@@ -219,7 +218,7 @@ def _chart(figure: RunTimesFigure, every: Sequence[_Timings]) -> Chart:
     return Chart(panels=[panel], caption="medians on this machine; bars: fastest and slowest run")
 
 
-def _table(figure: RunTimesFigure, every: Sequence[_Timings]) -> TableResult:
+def _table(figure: RunTimes, every: Sequence[_Timings]) -> TableResult:
     columns = [
         figure.varied,
         "scheme",
@@ -281,11 +280,7 @@ _S_PER_SCHEDULE: Final = {
 """Seconds of the paper's program, mean over a figure's points, on an x86-64 VM; our method adds little."""
 
 
-def _estimate_s(figure: RunTimesFigure) -> dict[str, float]:
+def estimate_s(figure: RunTimes) -> dict[str, float]:
+    """Estimate the time in seconds by mode."""
     sizes = len(figure.networks) * len(figure.flows) * len(figure.slots)
     return {"live": figure.runs * sizes * sum(_S_PER_SCHEDULE[scheme] for scheme in figure.schemes)}
-
-
-FIGURE_TYPE: Final = FigureType(
-    documents=(RunTimesFigure,), compute=OneByOne(compute), estimate_s=_estimate_s
-)
