@@ -26,8 +26,8 @@ from loko_testbed.measure.slices.judgement import SliceVerdict
 from loko_testbed.measure.slices.policed_port import Policer
 from loko_testbed.measure.slices.port import SENDERS, transmit_live
 from loko_testbed.measure.slices.release import Release
-from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort
-from loko_testbed.reproduce.figure_types.slice_transfers.transfers import port_with
+from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort
+from loko_testbed.reproduce.figure_types.transfers.transfers import port_with
 from loko_testbed.simulation.runner import LOST, RunError
 
 pytestmark = [

@@ -27,6 +27,8 @@ _RENAMED: Final = {
     "maximum_throughput": "'bench', with 'shows: maximum-throughput'",
     "overload": "'bench', with 'shows: overload'",
     "run_times": "'schedules', with 'shows: run-times'",
+    "live_transfers": "'transfers', with 'shows: iperf3-throughput', iperf3-window or iperf3-cpu",
+    "slice_transfers": "'transfers'",
     "processing_time": "'bench', with 'shows: processing-times'",
 }
 """Names of figure types in documents of earlier versions, and what to write instead."""

@@ -1,4 +1,4 @@
-"""Send a transfer over TCP through sliced ports, rate by rate; compare its latency with equation 1."""
+"""Figures 4 to 6: a transfer through each port, rate by rate; its latency compared with equation 1."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from loko.switch_model.device import load_device
 from loko.units import BPS_PER_MBPS, NS_PER_S
 from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.measure.slices.injection import best_injection_method
-from loko_testbed.measure.slices.port import Transfer, transfer
+from loko_testbed.measure.slices.port import transfer
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
-from loko_testbed.reproduce.figure_types.slice_transfers.real_time import LiveTransfersResult, in_real_time
-from loko_testbed.reproduce.figure_types.slice_transfers.transfers import (
+from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersByPort
+from loko_testbed.reproduce.figure_types.transfers.real_time import LiveTransfersResult, in_real_time
+from loko_testbed.reproduce.figure_types.transfers.transfers import (
+    BUILD_S,
+    VIRTUAL_S_PER_GBIT,
     TransferMeasurement,
     measure_transfer,
     port_with,
+    transfer_task,
 )
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
 from loko_testbed.simulation.options import Options, Progress
-from loko_testbed.simulation.traffic import Tcp
 
 
-def parameters(figure: SliceTransfers, options: Options) -> Mapping[str, Any]:
+def parameters(figure: TransfersByPort, options: Options) -> Mapping[str, Any]:
     """Return sliced ports and switches, on which the result depends apart from the figure's document."""
     live: dict[str, Any] = {}
     if options.mode == "live":
@@ -66,20 +67,12 @@ def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: floa
 
 
 def _in_virtual_time(
-    figure: SliceTransfers, seconds: float, options: Options, progress: Progress
+    figure: TransfersByPort, seconds: float, options: Options, progress: Progress
 ) -> LiveTransfersResult:
     duration_ns = round(seconds * NS_PER_S)
     points = list(product(figure.ports, figure.queue_rates_mbps))
-    sends = Tcp(congestion_control=figure.congestion_control)
     tasks = [
-        Transfer(
-            port_with(port, round(rate * BPS_PER_MBPS)),
-            port.device,
-            figure.frame_bytes,
-            sends,
-            duration_ns,
-            options.seed,
-        )
+        transfer_task(port, rate, figure, figure.congestion_control, seconds=seconds, seed=options.seed)
         for port, rate in points
     ]
     progress.begin(len(tasks), 0, "transfers")
@@ -92,7 +85,7 @@ def _in_virtual_time(
     )
 
 
-def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: TransfersByPort, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     scale = figure.live if options.mode == "live" else figure
     assert scale is not None
@@ -156,7 +149,7 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     return outcome, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
 
 
-def _points(figure: SliceTransfers, did: TransfersByRate) -> list[tuple[SlicedPort, int]]:
+def _points(figure: TransfersByPort, did: TransfersByRate) -> list[tuple[SlicedPort, int]]:
     """Return ports and rates that were replayed, in order."""
     return [(port, rate) for port in figure.ports for rate in _rates(port, did)]
 
@@ -169,7 +162,7 @@ TransfersByRate = Mapping[tuple[str, int], TransferMeasurement]
 EquationModel = Mapping[tuple[str, int], float | None]
 
 
-def _findings(figure: SliceTransfers, did: TransfersByRate, model: EquationModel) -> dict[str, float]:
+def _findings(figure: TransfersByPort, did: TransfersByRate, model: EquationModel) -> dict[str, float]:
     findings: dict[str, float] = {}
     packet_bits = 8 * counted(Scheduler.TRTCM, figure.frame_bytes)
     for (name, rate), steady in did.items():
@@ -207,7 +200,7 @@ def _findings(figure: SliceTransfers, did: TransfersByRate, model: EquationModel
     return findings
 
 
-def _panel(figure: SliceTransfers, did: TransfersByRate, model: EquationModel) -> LinePanel:
+def _panel(figure: TransfersByPort, did: TransfersByRate, model: EquationModel) -> LinePanel:
     shown: Mapping[str, Callable[[TransferMeasurement], float]] = {
         "latency": lambda steady: steady.latency_ms,
         "retransmissions": lambda steady: steady.retransmissions_pps,
@@ -237,21 +230,11 @@ def _panel(figure: SliceTransfers, did: TransfersByRate, model: EquationModel) -
     )
 
 
-_VIRTUAL_S_PER_GBIT: Final = 0.6
-_BUILD_S: Final = 5.0
-
-
-def _estimate_s(figure: SliceTransfers) -> dict[str, float]:
+def estimate_s(figure: TransfersByPort) -> dict[str, float]:
+    """Estimate the time in seconds by mode."""
     gbits = figure.seconds * len(figure.ports) * sum(figure.queue_rates_mbps) / 1e3
-    estimates = {"virtual": 1 + _VIRTUAL_S_PER_GBIT * gbits}
+    estimates = {"virtual": 1 + VIRTUAL_S_PER_GBIT * gbits}
     if figure.live is not None:
         transfers = len(figure.ports) * (1 + len(figure.live.queue_rates_mbps))
-        estimates["live"] = transfers * (_BUILD_S + figure.live.seconds)
+        estimates["live"] = transfers * (BUILD_S + figure.live.seconds)
     return estimates
-
-
-FIGURE_TYPE: Final = FigureType(
-    documents=(SliceTransfers,),
-    compute=OneByOne(compute, parameters),
-    estimate_s=_estimate_s,
-)

@@ -9,13 +9,23 @@ import numpy as np
 from pydantic import ValidationError
 
 from loko.slicing.document import HtbPort, Port, load_slices
-from loko.units import NS_PER_MS, NS_PER_S
-from loko_testbed.measure.slices.port import TransferResult
-from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort
+from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S
+from loko_testbed.measure.slices.port import Transfer, TransferResult
+from loko_testbed.reproduce.figure_types.transfers.document import (
+    CongestionControl,
+    SlicedPort,
+    TransfersFigure,
+)
 from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.simulation.traffic import Tcp
 
 WARM_UP: Final = 0.25
 """Share of a transfer that is left out."""
+VIRTUAL_S_PER_GBIT: Final = 0.6
+BUILD_S: Final = 5.0
+"""Computing time of a transfer in virtual time, and time to build a switch."""
+SPARE: Final = 0.9
+"""Share of what a switch carries up to which a queue's rate, and not the switch, limits a transfer."""
 _HEADERS_BYTES: Final = 14 + 20 + 32 + 4
 """Ethernet, IPv4, TCP with time stamps, FCS."""
 
@@ -31,6 +41,21 @@ def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
         return type(port).model_validate(changed)
     except ValidationError as error:
         raise RunError(f"port {sliced.name}: {error.errors()[0]['msg']}") from None
+
+
+def transfer_task(
+    sliced: SlicedPort,
+    rate_mbps: int,
+    figure: TransfersFigure,
+    control: CongestionControl,
+    *,
+    seconds: float,
+    seed: int,
+) -> Transfer:
+    """Return the transfer in virtual time through the port's queue at this rate. Raises as `port_with`."""
+    port = port_with(sliced, round(rate_mbps * BPS_PER_MBPS))
+    sends = Tcp(congestion_control=control)
+    return Transfer(port, sliced.device, figure.frame_bytes, sends, round(seconds * NS_PER_S), seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

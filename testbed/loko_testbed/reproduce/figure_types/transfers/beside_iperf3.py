@@ -1,4 +1,4 @@
-"""Send transfers with iperf3 and in virtual time; put throughput, losses and windows side by side."""
+"""Transfers of iperf3 and of virtual time side by side: throughput, losses and windows."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from loko_testbed.live.isolated_request import run_isolated
 from loko_testbed.measure.slices import tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.policed_port import idle_share
-from loko_testbed.measure.slices.port import Transfer, transfer
+from loko_testbed.measure.slices.port import transfer
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
-from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.live_transfers.document import LiveTransfers
-from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort
-from loko_testbed.reproduce.figure_types.slice_transfers.real_time import SPARE
-from loko_testbed.reproduce.figure_types.slice_transfers.transfers import (
+from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersBesideIperf3
+from loko_testbed.reproduce.figure_types.transfers.transfers import (
+    BUILD_S,
+    SPARE,
+    VIRTUAL_S_PER_GBIT,
     WARM_UP,
     TransferMeasurement,
     measure_transfer,
     port_with,
+    transfer_task,
 )
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
 from loko_testbed.simulation.options import Options, Progress
 from loko_testbed.simulation.runner import RunError
-from loko_testbed.simulation.traffic import Tcp
 
 _POLICED: Final = "dpdk"
 """The port of the polling switch, as a name in `labs/slicing/slices`."""
 
 
-def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
+def parameters(figure: TransfersBesideIperf3) -> Mapping[str, Any]:
     """Return sliced port and switch, on which the result depends apart from the figure's document."""
     return {
         "injection": best_injection_method().value,
@@ -89,7 +89,7 @@ class _Both:
 TransferPairs = Mapping[tuple[str, int], _Both]
 
 
-def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: TransfersBesideIperf3, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     seconds = figure.quick.seconds if options.quick else figure.seconds
     duration_ns = round(seconds * NS_PER_S)
@@ -107,41 +107,31 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
     )
     points = list(product(figure.congestion_controls, figure.queue_rates_mbps))
     progress.begin(1 + len(points), 0, "transfers")
-    free = port_with(sliced, plain.link_rate_bps)
-    assert isinstance(free, HtbPort)
     injection = best_injection_method()
+    asked = [(figure.congestion_controls[0], plain.link_rate_bps)]  # what the switch carries at most
+    asked += [(control, round(rate * BPS_PER_MBPS)) for control, rate in points]
     requests = [
         tcp_port.TransferRequest(
-            port=free,
-            congestion_control=figure.congestion_controls[0],
+            port=port_with(sliced, rate_bps),
+            congestion_control=control,
             seconds=seconds,
             injection=injection,
         )
+        for control, rate_bps in asked
     ]
-    for control, rate in points:
-        port = port_with(sliced, round(rate * BPS_PER_MBPS))
-        assert isinstance(port, HtbPort)
-        requests.append(
-            tcp_port.TransferRequest(
-                port=port, congestion_control=control, seconds=seconds, injection=injection
-            )
-        )
     freely, *replies = run_isolated(tcp_port.transmit_all, requests)
     progress.advance("iperf3")
     carries_bps = live_of(freely, seconds).payload_bps
     did: dict[tuple[str, int], _Both] = {}
-    for (control, rate), request, reply in zip(points, requests[1:], replies, strict=True):
-        sends = Tcp(congestion_control=control)
-        carried = transfer(
-            Transfer(request.port, figure.device, figure.frame_bytes, sends, duration_ns, options.seed)
-        )
+    for (control, rate), reply in zip(points, replies, strict=True):
+        task = transfer_task(sliced, rate, figure, control, seconds=seconds, seed=options.seed)
         did[control, rate] = _Both(
             live=live_of(reply, seconds),
-            virtual=measure_transfer(carried, figure.frame_bytes, duration_ns),
+            virtual=measure_transfer(transfer(task), figure.frame_bytes, duration_ns),
             reply=reply,
         )
         progress.advance(figure.name)
-    more = _polling() if figure.shows == "cpu" else {}
+    more = _polling() if figure.shows == "iperf3-cpu" else {}
     if injection is InjectionMethod.KERNEL:
         more["kernel_datapath_cpu_percent"] = 100 * max(reply.busy.switch for reply in replies)
     columns = [
@@ -226,23 +216,23 @@ def _findings(did: TransferPairs, carries_bps: float) -> dict[str, float]:
     return findings
 
 
-def _panel(figure: LiveTransfers, did: TransferPairs) -> LinePanel:
+def _panel(figure: TransfersBesideIperf3, did: TransferPairs) -> LinePanel:
     shown: Mapping[str, tuple[str, dict[str, Callable[[_Both], float]]]] = {
-        "throughput": (
+        "iperf3-throughput": (
             "payload [Mbit/s]",
             {
                 "iperf3": lambda both: both.live.payload_bps / BPS_PER_MBPS,
                 "virtual": lambda both: both.virtual.payload_bps / BPS_PER_MBPS,
             },
         ),
-        "window": (
+        "iperf3-window": (
             "congestion window [packets], mean",
             {
                 "iperf3": lambda both: both.live.window_packets,
                 "virtual": lambda both: both.virtual.window_packets,
             },
         ),
-        "cpu": (
+        "iperf3-cpu": (
             "CPU time [% of a core]",
             {
                 "switch": lambda both: 100 * both.reply.busy.switch,
@@ -267,17 +257,9 @@ def _panel(figure: LiveTransfers, did: TransferPairs) -> LinePanel:
     )
 
 
-_BUILD_S: Final = 5.0
-_VIRTUAL_S_PER_GBIT: Final = 0.6
-
-
-def _estimate_s(figure: LiveTransfers) -> dict[str, float]:
+def estimate_s(figure: TransfersBesideIperf3) -> dict[str, float]:
+    """Estimate the time in seconds by mode."""
     controls = len(figure.congestion_controls)
     gbits = figure.seconds * controls * sum(figure.queue_rates_mbps) / 1e3
-    each_s = _BUILD_S + figure.seconds
-    return {"live": (1 + controls * len(figure.queue_rates_mbps)) * each_s + _VIRTUAL_S_PER_GBIT * gbits}
-
-
-FIGURE_TYPE: Final = FigureType(
-    documents=(LiveTransfers,), compute=OneByOne(compute, parameters), estimate_s=_estimate_s
-)
+    each_s = BUILD_S + figure.seconds
+    return {"live": (1 + controls * len(figure.queue_rates_mbps)) * each_s + VIRTUAL_S_PER_GBIT * gbits}

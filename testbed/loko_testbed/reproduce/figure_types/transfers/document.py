@@ -1,4 +1,4 @@
-"""The document of a figure of transfers over TCP through sliced ports."""
+"""The documents of figures of transfers over TCP through sliced ports; `shows` tells them apart."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from loko.slicing.document import FrameBytes, Rate
 from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
+CongestionControl = Literal["cubic", "reno"]
 Mbps = Annotated[int, Field(ge=1, le=10**6)]
 
 
@@ -45,20 +46,26 @@ class RealTime(StrictModel):
     quick: QuickTransfers
 
 
-class SliceTransfers(FindingFigure):
-    """Latency, retransmissions or window of a bulk transfer over TCP, by the rate of its queue."""
+class TransfersFigure(FindingFigure):
+    """Bulk transfers over TCP by the rate of their queue."""
 
-    supported_options = IN_TASKS
-    kind: Literal["slice_transfers"]
-    shows: Literal["latency", "retransmissions", "window"]
-    ports: list[SlicedPort] = Field(min_length=1)
+    kind: Literal["transfers"]
+    shows: str
     queue_rates_mbps: list[Mbps] = Field(min_length=1)
     frame_bytes: FrameBytes
     """A full segment, with FCS."""
-    congestion_control: Literal["cubic", "reno"] = "cubic"
     seconds: float = Field(gt=0, le=60)
     """Length of each transfer. Its first quarter is left out of all results."""
     quick: QuickTransfers
+
+
+class TransfersByPort(TransfersFigure):
+    """Latency, retransmissions or window of a transfer through each of several ports."""
+
+    supported_options = IN_TASKS
+    shows: Literal["latency", "retransmissions", "window"]
+    ports: list[SlicedPort] = Field(min_length=1)
+    congestion_control: CongestionControl = "cubic"
     live: RealTime | None = None
 
     @model_validator(mode="after")
@@ -66,10 +73,32 @@ class SliceTransfers(FindingFigure):
         names = [port.name for port in self.ports]
         if len(set(names)) < len(names):
             raise ValueError(f"two ports have one name ({', '.join(names)}); name them apart")
-        live_rates_mbps = [] if self.live is None else self.live.queue_rates_mbps
-        for rates_mbps in (self.queue_rates_mbps, live_rates_mbps):
-            if rates_mbps != sorted(set(rates_mbps)):
-                raise ValueError("queue_rates_mbps do not rise; give each once, in order")
+        _refuse_unsorted(self.queue_rates_mbps)
+        _refuse_unsorted([] if self.live is None else self.live.queue_rates_mbps)
         if ("live" in self.modes) != (self.live is not None):
             raise ValueError("live: give rates and seconds of real time for the mode live, and only for it")
         return self
+
+
+class TransfersBesideIperf3(TransfersFigure):
+    """Transfers of iperf3 over the kernel's TCP, and over the simulator's in its place."""
+
+    shows: Literal["iperf3-throughput", "iperf3-window", "iperf3-cpu"]
+    slices: str
+    """The port, as a name in `labs/slicing/slices` or a path. Its first queue gets all rates in turn."""
+    device: str
+    """Name of the switch's profile in virtual time."""
+    congestion_controls: list[CongestionControl] = Field(min_length=1)
+    seconds: float = Field(ge=1, le=60)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        _refuse_unsorted(self.queue_rates_mbps)
+        if len(set(self.congestion_controls)) < len(self.congestion_controls):
+            raise ValueError("a congestion control is named twice; name each once")
+        return self
+
+
+def _refuse_unsorted(rates_mbps: list[Mbps]) -> None:
+    if rates_mbps != sorted(set(rates_mbps)):
+        raise ValueError("queue_rates_mbps do not rise; give each once, in order")

@@ -16,18 +16,17 @@ from loko_testbed.live.datapaths import instead_of_dpdk
 from loko_testbed.live.isolated_request import run_isolated
 from loko_testbed.measure.slices import tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
-from loko_testbed.measure.slices.port import Transfer, transfer, transfer_of
-from loko_testbed.reproduce.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
-from loko_testbed.reproduce.figure_types.slice_transfers.transfers import (
+from loko_testbed.measure.slices.port import transfer, transfer_of
+from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersByPort
+from loko_testbed.reproduce.figure_types.transfers.transfers import (
+    SPARE,
     TransferMeasurement,
     measure_transfer,
     port_with,
+    transfer_task,
 )
 from loko_testbed.simulation.runner import RunError
-from loko_testbed.simulation.traffic import Tcp
 
-SPARE: Final = 0.9
-"""Share of what a switch carries up to which a queue's rate, and not the switch, limits a transfer."""
 _BUSY: Final = 0.95
 """Share of a core above which a switch that does not poll loses packets before they reach their queue."""
 _HELD_UP: Final = 0.05
@@ -50,7 +49,7 @@ class LiveTransfersResult:
 
 
 def in_real_time(
-    figure: SliceTransfers, seconds: float, seed: int, advance: Callable[[str], None]
+    figure: TransfersByPort, seconds: float, seed: int, advance: Callable[[str], None]
 ) -> LiveTransfersResult:
     """Send the transfers of all ports. Raises `RunError`."""
     result = LiveTransfersResult(did={})
@@ -81,19 +80,17 @@ def _live(port: SlicedPort) -> SlicedPort:
 
 
 def _transmit_virtual(
-    figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, result: LiveTransfersResult
+    figure: TransfersByPort, port: SlicedPort, seconds: float, seed: int, result: LiveTransfersResult
 ) -> None:
     assert figure.live is not None
     duration_ns = round(seconds * NS_PER_S)
-    sends = Tcp(congestion_control=figure.congestion_control)
     for rate in figure.live.queue_rates_mbps:
-        sliced = port_with(port, round(rate * BPS_PER_MBPS))
-        task = Transfer(sliced, port.device, figure.frame_bytes, sends, duration_ns, seed)
+        task = transfer_task(port, rate, figure, figure.congestion_control, seconds=seconds, seed=seed)
         result.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
 
 
 def _transmit_live(
-    figure: SliceTransfers,
+    figure: TransfersByPort,
     port: SlicedPort,
     seconds: float,
     result: LiveTransfersResult,
@@ -136,7 +133,7 @@ def _transmit_live(
 
 
 def _transfers(
-    figure: SliceTransfers,
+    figure: TransfersByPort,
     port: SlicedPort,
     rates_bps: Sequence[int],
     seconds: float,
@@ -155,6 +152,6 @@ def _transfers(
     return run_isolated(tcp_port.transmit_all, requests) if requests else []
 
 
-def _measured(reply: tcp_port.TransferReply, figure: SliceTransfers, seconds: float) -> TransferMeasurement:
+def _measured(reply: tcp_port.TransferReply, figure: TransfersByPort, seconds: float) -> TransferMeasurement:
     duration_ns = round(seconds * NS_PER_S)
     return measure_transfer(transfer_of(reply, duration_ns), figure.frame_bytes, duration_ns)
