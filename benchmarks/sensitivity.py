@@ -20,8 +20,8 @@ from loko.control.messages import session_segments
 from loko.switch_model.device import load_profile, profile_text
 from loko.switch_model.quantity import Count
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.virtual import VirtualRunner
 

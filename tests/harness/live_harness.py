@@ -16,8 +16,8 @@ from loko_testbed.live.permission import obstacle
 from loko_testbed.live.realtime_limit import LIMIT
 from loko_testbed.live.state import state_folder
 from loko_testbed.reproduce.figure_types.experiments import load_experiment
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 
 needs_namespaces = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 

@@ -101,11 +101,8 @@ def chart_result(chart: Chart, *, findings: dict[str, float] | None = None) -> F
         mode="virtual",
         seed=1,
         x=AxisLabel(name="x", unit=""),
-        series=[],
         chart=chart,
         findings=findings or {"p_us": 4.5},
-        guarantee_ms=None,
-        floor_ms=None,
         claims=[
             ClaimResult(claim="short", paper="4 us", here="4.5 us", holds=True, where="sec 1"),
             ClaimResult(

@@ -8,14 +8,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from live_harness import Machine, descendants, left, named, needs_namespaces, wait_until
 
 from loko.document import LABS
 from loko_testbed.reproduce.figure_types.experiments import load_experiment
-from loko_testbed.reproduce.figure_types.paths.admission import admit_paths
-from loko_testbed.reproduce.figure_types.paths.compute import compute
-from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
+from loko_testbed.reproduce.figure_types.traffic.compute import FIGURE_TYPE
+from loko_testbed.reproduce.figure_types.traffic.document import PathsFigure
+from loko_testbed.reproduce.figure_types.traffic.path_admission import admit_paths
 from loko_testbed.simulation.options import NoProgress, Options
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
@@ -41,13 +42,15 @@ def _is_drowned(findings: Mapping[str, float]) -> bool:
 def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
     for attempt in range(_TRIES):
         options = Options(mode="live", seed=1, out=tmp_path / str(attempt), runs=1, seconds=1.0)
-        outcome, rows = compute(figure(name), options, NoProgress())
+        options.out.mkdir()
+        (outcome,) = FIGURE_TYPE.compute([figure(name)], options, NoProgress())
         if not _is_drowned(outcome.findings):
             break
     else:
         pytest.skip(f"the host's stalls cost packets in all of {_TRIES} runs: {outcome.findings}")
     admitted = admit_paths(figure(name), seed=1)
     assert len(outcome.boards) == switches
+    rows = pq.read_table(options.out / f"{name}.parquet")
     assert set(rows["flow"].to_pylist()) == set(range(len(admitted.flows)))
     assert outcome.findings["sent_packets"] > 100 * len(admitted.flows)
     assert outcome.findings["unexplained_packets"] == 0, outcome.findings

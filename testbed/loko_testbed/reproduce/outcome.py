@@ -37,7 +37,7 @@ from loko_testbed.tasks.files import atomic_replacement
 from loko_testbed.tasks.provenance import commit, machine, versions
 
 _Figure = TypeVar("_Figure", bound=Figure)
-_ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
+ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
 """Keys of a document that do not affect the computation."""
 
 
@@ -57,7 +57,6 @@ class Outcome(BaseModel):
     """Numbers for a table in the report."""
     series: list[Series] = []
     """Boxes of counted packets, so that broken guarantees are found."""
-    guarantee_ms: float | None = None
     guarantees: list[GuaranteeResult] = []
     """For each system, whether it kept its guarantee."""
     bands: list[Band] = []
@@ -88,12 +87,12 @@ class OneByOne:
 
     def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
         """See `FigureType.compute`."""
-        return [_result(figure, self._outcome(figure, options, progress), options) for figure in figures]
+        return [result_of(figure, self._outcome(figure, options, progress), options) for figure in figures]
 
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
         path = figure_file(options.out, figure.name, ".parquet")
         fingerprint = self._fingerprint(figure, options)
-        kept = _kept(path, fingerprint)
+        kept = kept_outcome(path, fingerprint)
         if kept is not None:
             return kept
         outcome, rows = self.compute(figure, options, progress)
@@ -102,7 +101,7 @@ class OneByOne:
 
     def _fingerprint(self, figure: Figure, options: Options) -> dict[str, Any]:
         return {
-            "document": figure.model_dump(mode="json", exclude=_ONLY_WORDS),
+            "document": figure.model_dump(mode="json", exclude=ONLY_WORDS),
             "mode": options.mode,
             "seed": options.seed,
             "quick": options.quick,
@@ -113,7 +112,11 @@ class OneByOne:
         }
 
 
-def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
+def kept_outcome(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
+    """Return the outcome in a figure's records; None if they are missing, or have another fingerprint.
+
+    Raises `InputError` if they are damaged.
+    """
     if not path.exists():
         return None
     kept = summary(path)
@@ -131,7 +134,8 @@ def _write(path: Path, rows: pa.Table, summary_values: Mapping[str, Any]) -> Non
         pq.write_table(rows.replace_schema_metadata(metadata), part, compression="zstd")
 
 
-def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
+def result_of(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
+    """Return the result of a figure, neither judged nor drawn yet."""
     return FigureResult(
         figure=figure.figure,
         paper=figure.paper,
@@ -144,8 +148,6 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
         table=outcome.table,
         chart=outcome.chart,
         findings=outcome.findings,
-        guarantee_ms=outcome.guarantee_ms,
-        floor_ms=None,
         guarantees=outcome.guarantees,
         bands=outcome.bands,
         claims=[],
@@ -155,6 +157,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
             commit=commit(),
             profile=outcome.profile,
             backend=outcome.backend,
+            builder=options.builder if outcome.backend and options.real_time else "",
             framework=options.driven_by if outcome.backend else "",
             host=outcome.host,
             runs=outcome.runs,

@@ -151,6 +151,12 @@ MEDIAN_MS: Final = "median_ms"
 """Quantity of a sweep at each x: the median delay of each observed flow."""
 
 
+GUARANTEE_MS: Final = "guarantee_ms"
+"""Finding of a sweep: the guarantee of its observed flows."""
+LEAST_DELAY_MS: Final = "least_delay_ms"
+"""Finding of a sweep: the delay through idle switches."""
+
+
 class Band(_ResultModel):
     """The range of a number over everything that the papers leave open, as another figure predicts it."""
 
@@ -239,7 +245,7 @@ class Provenance(_ResultModel):
 
 
 class FigureResult(_ResultModel):
-    """Everything known about a figure after a replay. `series` is empty for all but sweeps."""
+    """Everything known about a figure after a replay."""
 
     figure: str
     paper: str
@@ -249,14 +255,13 @@ class FigureResult(_ResultModel):
     mode: str
     seed: int
     x: AxisLabel
-    series: list[Series]
+    series: list[Series] = []
+    """Boxes of counted packets."""
     table: TableResult | None = None
     chart: Chart | None = None
     """The picture, unless it is drawn from `series` or `table`."""
     findings: dict[str, float] = {}
     """Named numbers that claims are judged by, unless by `series` or `table`; names end with the units."""
-    guarantee_ms: float | None
-    floor_ms: float | None
     guarantees: list[GuaranteeResult] = []
     """For each system that gives a guarantee, whether it was kept (`loko_testbed.reproduce.guarantees`)."""
     claims: list[ClaimResult]

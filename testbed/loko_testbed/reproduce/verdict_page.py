@@ -252,10 +252,7 @@ def _drawn(name: str, title: str, chart: Chart, seed: int) -> Markup:
         mode="virtual",
         seed=seed,
         x=AxisLabel(name="", unit=""),
-        series=[],
         chart=chart,
-        guarantee_ms=None,
-        floor_ms=None,
         claims=[],
         notes=[],
         provenance=Provenance(

@@ -51,9 +51,10 @@ class RecordWriter:
     ) -> None:
         self._writer.close()
 
-    def add(self, records: RunRecords, *, run: int, point: float) -> None:
-        """Append one run."""
-        self._writer.write_table(rows_of(records, run=run, point=point), row_group_size=max(len(records), 1))
+    def add(self, records: RunRecords, *, run: int, point: float, most: int | None = None) -> None:
+        """Append one run, or only its first `most` packets."""
+        rows = rows_of(records, run=run, point=point).slice(0, most)
+        self._writer.write_table(rows, row_group_size=max(len(rows), 1))
 
     def describe(self, summary: Mapping[str, Any]) -> None:
         """Store a summary in the file's metadata, for `summary` to read."""

@@ -29,8 +29,8 @@ from loko_testbed.measure.bench.device_choice import Values, form_of
 from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.measure.bench.virtual import VirtualDevice
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import SweepSetting, prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.virtual import VirtualRunner
 

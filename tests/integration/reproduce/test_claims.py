@@ -7,7 +7,7 @@ import pytest
 from loko.document import InputError
 from loko_testbed.reproduce.claims import judge
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep, SweepClaim
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepClaim
 from loko_testbed.reproduce.result import ClaimResult, DelayQuantiles, PointResult, Series, TableResult
 
 FIGURES = experiments()

@@ -17,9 +17,9 @@ from loko_testbed.reproduce.claims import check_reference, judge, kind_of
 from loko_testbed.reproduce.evaluate import guarantees_of
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
-from loko_testbed.reproduce.figure_types.sweep.compute import estimate_s, packets
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.sweep import SweepReplay, packets
 from loko_testbed.reproduce.guarantees import guarantee
 from loko_testbed.reproduce.report import render
 from loko_testbed.reproduce.result import (
@@ -60,8 +60,7 @@ def result_of(sweep: Sweep) -> FigureResult:
         seed=1,
         x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
         series=series,
-        guarantee_ms=setting.guarantee_ns / 1e6,
-        floor_ms=setting.floor_ns / 1e6,
+        findings={"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6},
         guarantees=[guarantee("Loko", {line.label: line.points[:1] for line in series}, ours=True)],
         claims=judge(sweep, series=series),
         notes=[NoteResult(where="sec 6", text="a note with <brackets>")],
@@ -276,6 +275,6 @@ def test_a_result_is_read_back_as_written(tmp_path: Path) -> None:
 
 
 def test_estimates_grow_with_the_traffic() -> None:
-    times = {sweep.figure: estimate_s(sweep)["virtual"] for sweep in SWEEPS}
+    times = {sweep.figure: SweepReplay.estimate_s(sweep)["virtual"] for sweep in SWEEPS}
     assert times["fig17b"] < times["fig17a"]
-    assert estimate_s(FIGURES["loko/fig17a"])["live"] > 300
+    assert SweepReplay.estimate_s(FIGURES["loko/fig17a"])["live"] > 300

@@ -14,8 +14,8 @@ from loko.switch_model.scenario import OpenFlow
 from loko.topology.frame import frame_of
 from loko.topology.lab import Backend, Lab, load_lab
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import SweepSetting, prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.simulation.runner import LOST, RunError, RunRecords
 from loko_testbed.simulation.virtual import VirtualRunner
 

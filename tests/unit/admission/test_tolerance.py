@@ -42,8 +42,8 @@ from loko.switch_model.tolerance import Tolerance
 from loko.topology.frame import frame_of
 from loko.topology.lab import Lab, load_lab
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare
 from loko_testbed.simulation.virtual import SEQUENCE_OFFSET
 
 EXACT = LAB.as_printed()

@@ -273,7 +273,7 @@ def sweep_result(xs: list[float]) -> FigureResult:
         )
         for flow, (label, lost) in enumerate((("H1->H3", 0), ("H3->H1", 7)))
     ]
-    changed = {"series": series, "chart": None, "guarantee_ms": 4.13, "floor_ms": 0.564}
+    changed = {"series": series, "chart": None, "findings": {"guarantee_ms": 4.13, "least_delay_ms": 0.564}}
     return chart_result(Chart(panels=[BOXES])).model_copy(update=changed)
 
 

@@ -30,7 +30,7 @@ from loko_testbed.reproduce.figure_types.senders.likelihood import (
     log_likelihood,
 )
 from loko_testbed.reproduce.figure_types.senders.predictions import Prediction, over_x_of, predict
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.result import (
     LOSS_PERCENT,
     MEDIAN_MS,

@@ -13,8 +13,8 @@ from loko.control.messages import echo_request, session_segments
 from loko.document import LABS
 from loko.topology.lab import load_lab
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.virtual import VirtualRunner
 

@@ -13,17 +13,14 @@ from loko.document import InputError
 from loko.switch_model.scenario import OpenFlow
 from loko_testbed.reproduce.figure import lab_of
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
-from loko_testbed.reproduce.figure_types.deployment.admission import deploy
-from loko_testbed.reproduce.figure_types.deployment.compute import FIGURE_TYPE
-from loko_testbed.reproduce.figure_types.deployment.document import Deployment
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.paths.admission import admit_paths
-from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
-from loko_testbed.reproduce.figure_types.sweep.compute import plan_of
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
-from loko_testbed.reproduce.figure_types.sweep.setting import prepare, traffic
-from loko_testbed.reproduce.figure_types.versions.compute import admitted_senders
-from loko_testbed.reproduce.figure_types.versions.document import Versions
+from loko_testbed.reproduce.figure_types.traffic.compute import FIGURE_TYPE
+from loko_testbed.reproduce.figure_types.traffic.deployed import deploy
+from loko_testbed.reproduce.figure_types.traffic.document import Deployment, PathsFigure, Sweep, Versions
+from loko_testbed.reproduce.figure_types.traffic.path_admission import admit_paths
+from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
+from loko_testbed.reproduce.figure_types.traffic.sweep import SweepReplay
+from loko_testbed.reproduce.figure_types.traffic.versions import admitted_senders
 from loko_testbed.reproduce.flow_figure import SendingFigure, refuse_unsupported_senders
 from loko_testbed.simulation.options import NoProgress, Options
 from loko_testbed.simulation.runner import LOST
@@ -57,7 +54,7 @@ def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
 
 
 def test_the_kinds_that_send_are_these() -> None:
-    assert {sending.kind for sending in SENDING} == {"sweep", "deployment", "paths", "versions"}
+    assert {sending.shows for sending in SENDING} == {"sweep", "deployment", "paths", "versions"}
 
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda figure: figure.figure)
@@ -132,9 +129,10 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
         {"queue_frames": 80},
         {"shaper_latency_ns": 9},
     ):
-        plan = plan_of(sweep, Options(mode="virtual", seed=1, out=tmp_path, senders=SenderChoice(**choice)))
-        assert plan.fingerprint(11) not in seen
-        seen.append(plan.fingerprint(11))
+        options = Options(mode="virtual", seed=1, out=tmp_path, senders=SenderChoice(**choice))
+        fingerprint = SweepReplay(sweep, options).points[-1].fingerprint(options)
+        assert fingerprint not in seen
+        seen.append(fingerprint)
 
 
 def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from packages import imported_names
 from loko.topology.lab import load_lab
 from loko.topology.network import RoutedFlow, shortest_path
 from loko_testbed.live.runner import LiveRunner
-from loko_testbed.reproduce.replay.campaign import replay
+from loko_testbed.reproduce.replay.campaign import replay_in_order
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.simulation import traffic
 from loko_testbed.simulation.options import NoProgress, Options
@@ -112,7 +112,7 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
         guarantees_ns={},
     )
     with pytest.raises(RunError, match=rf"--mode {mode} cannot send frames at given instants"):
-        replay([point], Options(mode=mode, seed=1, out=tmp_path), NoProgress())
+        list(replay_in_order([point], Options(mode=mode, seed=1, out=tmp_path), NoProgress()))
 
 
 def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:

@@ -29,6 +29,7 @@ _RENAMED: Final = {
     "run_times": "'schedules', with 'shows: run-times'",
     "live_transfers": "'transfers', with 'shows: iperf3-throughput', iperf3-window or iperf3-cpu",
     "slice_transfers": "'transfers'",
+    **{name: f"'traffic', with 'shows: {name}'" for name in ("sweep", "paths", "deployment", "versions")},
     "processing_time": "'bench', with 'shows: processing-times'",
 }
 """Names of figure types in documents of earlier versions, and what to write instead."""

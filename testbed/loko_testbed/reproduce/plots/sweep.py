@@ -29,6 +29,8 @@ from loko_testbed.reproduce.plots.canvas import (
 )
 from loko_testbed.reproduce.plots.legend import legend_above, legend_inches
 from loko_testbed.reproduce.result import (
+    GUARANTEE_MS,
+    LEAST_DELAY_MS,
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,
@@ -183,19 +185,20 @@ def _statistics(point: PointResult) -> dict[str, Any]:
 
 
 def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
-    """Return guarantee and floor, where the result has them, with their line styles."""
-    bounds: list[tuple[float, dict[str, Any]]] = []
-    if result.guarantee_ms is not None:
-        bounds.append((result.guarantee_ms, {"color": REFERENCE, "linewidth": 1.3, "zorder": 1}))
-    if result.floor_ms is not None:
-        bounds.append((result.floor_ms, {"color": _FLOOR, "linewidth": 1.0, "linestyle": "--", "zorder": 1}))
-    return bounds
+    """Return the guarantee and the least delay, where they are among the findings, with their line styles."""
+    looks: Mapping[str, dict[str, Any]] = {
+        GUARANTEE_MS: {"color": REFERENCE, "linewidth": 1.3, "zorder": 1},
+        LEAST_DELAY_MS: {"color": _FLOOR, "linewidth": 1.0, "linestyle": "--", "zorder": 1},
+    }
+    return [
+        (round(result.findings[name], 6), look) for name, look in looks.items() if name in result.findings
+    ]
 
 
 def _end_of_delays(result: FigureResult) -> float:
     """Return the upper end of the delay axis: above every delay and the guarantee."""
     delays = [point.delay_ms.max or 0.0 for line in result.series for point in line.points]
-    return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
+    return 1.1 * max([*delays, *(value for value, _ in _bounds_of(result)), 0.0]) or 1.0
 
 
 def _printed(result: FigureResult) -> list[Printed]:
@@ -307,11 +310,8 @@ def _legend(result: FigureResult) -> list[Any]:
 
 def _bounds_legend(result: FigureResult) -> list[Any]:
     """Return the legend entries of guarantee, floor and the marks of a box."""
-    labels = []
-    if result.guarantee_ms is not None:
-        labels.append(f"guarantee {result.guarantee_ms:.2f} ms")
-    if result.floor_ms is not None:
-        labels.append(f"idle switches {result.floor_ms:.3f} ms")
+    texts = {GUARANTEE_MS: "guarantee {:.2f} ms", LEAST_DELAY_MS: "idle switches {:.3f} ms"}
+    labels = [text.format(result.findings[name]) for name, text in texts.items() if name in result.findings]
     entries = [
         Line2D([], [], label=label, **look)
         for label, (_, look) in zip(labels, _bounds_of(result), strict=True)

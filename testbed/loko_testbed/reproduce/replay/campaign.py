@@ -44,22 +44,14 @@ class PointRun:
         )
 
 
-def replay(points: Sequence[Point], options: Options, progress: Progress) -> None:
-    """Carry out all runs that are not kept from an earlier replay.
-
-    Raises `InputError` or `RunError`; runs that are complete by then are kept.
-    """
-    with closing(_kept(points, options, progress)) as kept:
-        for _ in kept:
-            pass
-
-
 def replay_in_order(
     points: Sequence[Point], options: Options, progress: Progress
 ) -> Generator[tuple[int, int, RunRecords]]:
-    """Do the same as `replay`, and yield (index of the point, number of the run, its records) in this order.
+    """Carry out all runs that are not kept from an earlier replay.
 
-    Each run is yielded as soon as those before it have been, while later ones are still being carried out.
+    Yield (index of the point, number of the run, its records) in this order, each run as soon as those before
+    it have been, while later ones are still being carried out. Raises `InputError` or `RunError`; runs that
+    are complete by then are kept.
     """
     awaited = deque(
         (place, number) for place, point in enumerate(points) for number in range(len(point.seeds))
@@ -96,12 +88,6 @@ def _kept(points: Sequence[Point], options: Options, progress: Progress) -> Gene
             write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
             progress.advance(run.point.label)
             yield place, run.number
-
-
-def records_of(point: Point, options: Options) -> Generator[RunRecords]:
-    """Yield the records of a complete point, run by run."""
-    for number in range(len(point.seeds)):
-        yield _records(point, number, options)
 
 
 def _records(point: Point, number: int, options: Options) -> RunRecords:

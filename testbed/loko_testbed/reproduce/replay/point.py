@@ -58,7 +58,12 @@ class Point:
             "x": self.x,
             "mode": options.mode,
             "switches": options.switched_by(self.lab),
-            **transmission_options(self, options),
+            "backend": options.backend,
+            "builder": options.builder,
+            "framework": options.driven_by,
+            "real_boards": options.real_boards(),
+            "capacity_factor": options.capacity_factor,
+            "senders": options.senders.chosen,
             "profiles": {name: switch.profile.name for name, switch in self.lab.switches.items()},
             "commit": commit(),
             "admitted": [[route.flow.id, [hop.switch for hop in route.path]] for route in self.routed],
@@ -69,21 +74,6 @@ class Point:
             "echoes_per_s": self.echoes_per_s,
             "openflow": self.openflow.value,
         }
-
-
-def transmission_options(_figure: object, options: Options) -> dict[str, Any]:
-    """Return the options, apart from scale and seed, that records depend on.
-
-    Serves as `OneByOne.parameters` of figures with points.
-    """
-    return {
-        "backend": options.backend,
-        "builder": options.builder,
-        "framework": options.driven_by,
-        "real_boards": options.real_boards(),
-        "capacity_factor": options.capacity_factor,
-        "senders": options.senders.chosen,
-    }
 
 
 def seed_of(*words: object) -> int:

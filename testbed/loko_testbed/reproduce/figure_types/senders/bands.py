@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loko_testbed.reproduce.figure_types.deployment.document import SHARES, Deployment
 from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.senders.document import Predicted, SendersFigure
 from loko_testbed.reproduce.figure_types.senders.predictions import Prediction
+from loko_testbed.reproduce.figure_types.traffic.document import SHARES, Deployment
 from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, Band, runs_of
 
 

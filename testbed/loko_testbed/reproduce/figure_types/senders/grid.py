@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from loko.document import InputError
-from loko_testbed.reproduce.figure_types.deployment.admission import deploy
-from loko_testbed.reproduce.figure_types.deployment.distribution import Distribution
-from loko_testbed.reproduce.figure_types.deployment.document import DeployedSystem, Deployment
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.figure_types.senders.likelihood import SenderTrial
+from loko_testbed.reproduce.figure_types.traffic.deployed import deploy
+from loko_testbed.reproduce.figure_types.traffic.distribution import Distribution
+from loko_testbed.reproduce.figure_types.traffic.document import DeployedSystem, Deployment
 from loko_testbed.reproduce.replay.campaign import run_once, virtual_runner
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.simulation.options import Options

@@ -13,8 +13,8 @@ from loko_testbed.reproduce.figure import Figure, LabFigure
 from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.figure_types.senders.document import Predicted
-from loko_testbed.reproduce.figure_types.sweep.checks import PointsByX
-from loko_testbed.reproduce.figure_types.sweep.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.checks import PointsByX
+from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
 from loko_testbed.simulation.options import NoProgress, Options
 from loko_testbed.simulation.senders import SenderChoice, SenderSettings

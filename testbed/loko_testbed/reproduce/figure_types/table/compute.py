@@ -42,12 +42,9 @@ def _table_result(table: TableFigure, options: Options) -> FigureResult:
         mode=options.mode,
         seed=options.seed,
         x=AxisLabel(name="allocation scheme", unit=""),
-        series=[],
         table=TableResult(
             columns=["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"], rows=rows
         ),
-        guarantee_ms=None,
-        floor_ms=None,
         claims=[],
         notes=notes_of(table),
         provenance=Provenance(

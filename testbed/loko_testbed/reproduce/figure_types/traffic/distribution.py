@@ -17,7 +17,7 @@ from loko_testbed.reproduce.chart import (
     Reference,
     ShareAnnotation,
 )
-from loko_testbed.reproduce.figure_types.deployment.document import (
+from loko_testbed.reproduce.figure_types.traffic.document import (
     SHARES,
     DeployedSystem,
     sent_finding,

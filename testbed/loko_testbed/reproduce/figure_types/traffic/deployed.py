@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loko.admission import Admission, Admitted
@@ -12,20 +12,21 @@ from loko.admission.schemes import admission_of, variant_named
 from loko.document import InputError
 from loko.switch_model.calculus import TokenBucket
 from loko.switch_model.control_traffic import AS_PRINTED
-from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.switch_model.split import split
 from loko.topology.lab import Lab
 from loko_testbed.reproduce.figure import lab_of
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
-from loko_testbed.reproduce.figure_types.deployment.document import (
+from loko_testbed.reproduce.figure_types.traffic.document import (
     DeployedSystem,
     Deployment,
     LokoSystem,
     SiloSystem,
 )
+from loko_testbed.reproduce.figure_types.traffic.setting import flows_of, share_of
+from loko_testbed.reproduce.flow_figure import FlowEnds
 from loko_testbed.simulation.senders import SenderSettings
-from loko_testbed.simulation.traffic import Sender, flow_of, number_of
+from loko_testbed.simulation.traffic import Sender, number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def deploy(figure: Deployment, system: DeployedSystem, how: SenderSettings | Non
     `how` overrides the figure's description of the senders, which is the same for all systems.
     """
     lab = lab_of(figure)
-    flows = tuple(_flows(figure, system, lab))
+    flows = tuple(flows_of(figure.flows, _buckets(figure, system, lab), figure.frame_bytes))
     scenario = scenario_of(flows, entries=figure.entries)
     admission = admission_of(lab, variant_named(system.scheme), scenario, traffic=AS_PRINTED)
     result = plan(lab, flows, admission)
@@ -92,34 +93,17 @@ def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, flo
     }
 
 
-def _flows(figure: Deployment, system: DeployedSystem, lab: Lab) -> list[Flow]:
-    flows = []
-    for number, ends in enumerate(figure.flows):
-        bucket = _bucket(figure, system, lab, ends.share)
-        if bucket.rate_bps == 0:
-            continue  # N = 0: flow 1 has no share
-        flows.append(
-            flow_of(
-                number,
-                ends.source,
-                ends.destination,
-                rate_bps=bucket.rate_bps,
-                burst_bytes=bucket.burst_bytes,
-                frame_bytes=figure.frame_bytes,
-            )
-        )
-    return flows
-
-
-def _bucket(figure: Deployment, system: DeployedSystem, lab: Lab, share: int) -> TokenBucket:
-    """Return the token bucket that a flow requests."""
+def _buckets(figure: Deployment, system: DeployedSystem, lab: Lab) -> Callable[[FlowEnds], TokenBucket]:
+    """Return a function that returns the token bucket that a flow requests."""
     if isinstance(system, SiloSystem):
-        return TokenBucket(rate_bps=system.rate_bps, burst_bytes=system.burst_bytes)
+        requested = TokenBucket(rate_bps=system.rate_bps, burst_bytes=system.burst_bytes)
+        return lambda _: requested
     if isinstance(system, LokoSystem):
         shares = split(allocation_of(figure, lab, system.allocation), ratio=system.split)
         if not shares.feasible:
             raise InputError(f"{figure.name}: {system.label}: not feasible: {shares.reason}")
-        return shares.first if share == 1 else shares.second
+        return lambda ends: share_of(shares, ends)
     scenario = loko_scenario(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     parameters = QJump.of(lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon))
-    return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
+    epoch = TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
+    return lambda _: epoch

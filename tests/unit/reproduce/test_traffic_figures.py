@@ -1,4 +1,4 @@
-"""Deployments: what systems admit, how delays are distributed, and figures 3 and 15 as data."""
+"""Figures of traffic: what is admitted and sent, how delays are distributed, and what the results say."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import pytest
 from scripted_runner import records
 
 from loko.document import InputError
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.switch_model.service_curve import service_curve
+from loko_testbed.reproduce.chart import LinePanel
 from loko_testbed.reproduce.claims import judge
-from loko_testbed.reproduce.figure_types.deployment.admission import deploy
-from loko_testbed.reproduce.figure_types.deployment.compute import FIGURE_TYPE
-from loko_testbed.reproduce.figure_types.deployment.distribution import Distribution, panels
-from loko_testbed.reproduce.figure_types.deployment.document import Deployment, LokoSystem, SiloSystem
 from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.traffic.compute import FIGURE_TYPE
+from loko_testbed.reproduce.figure_types.traffic.deployed import deploy
+from loko_testbed.reproduce.figure_types.traffic.distribution import Distribution, panels
+from loko_testbed.reproduce.figure_types.traffic.document import Deployment, LokoSystem, SiloSystem
 from loko_testbed.simulation.options import NoProgress, Options
 from loko_testbed.simulation.runner import LOST
 
@@ -133,6 +137,13 @@ def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
     assert {name.partition("_")[0] for name in result.findings} == {"loko"}
 
 
+def test_a_sweep_without_an_admitted_point_has_a_result_without_boxes(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=3, out=tmp_path, points="admitted")
+    sweep = FIGURES["loko/fig17a"].model_copy(update={"guaranteed": []})
+    (result,) = FIGURE_TYPE.compute([sweep], options, NoProgress())
+    assert [line.points for line in result.series] == [[]] * len(sweep.observed)
+
+
 def test_the_seed_decides_everything(tmp_path: Path) -> None:
     written = []
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
@@ -142,3 +153,40 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
         written.append((tmp_path / place / "fig3c.parquet").read_bytes())
     assert written[0] == written[1]
     assert not np.array_equal(written[0], written[2])
+
+
+@pytest.mark.parametrize("name", ["fivelive", "ringlive"])
+def test_a_picture_of_virtual_time_says_so_and_has_every_path_length(name: str, tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, runs=1, seconds=0.1)
+    (result,) = FIGURE_TYPE.compute([FIGURES[f"loko/{name}"]], options, NoProgress())
+    assert "real time" not in result.title
+    assert result.chart is not None
+    (panel,) = result.chart.panels
+    assert isinstance(panel, LinePanel)
+    assert panel.title == "computed in virtual time, not sent in real time"
+    lengths = [point.x for series in result.series for point in series.points]
+    assert [curve.x for curve in panel.curves] == [lengths] * 2
+
+
+def test_both_versions_keep_a_guarantee_of_their_own(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
+    (result,) = FIGURE_TYPE.compute([FIGURES["loko/openflow13"]], options, NoProgress())
+    assert [guarantee.system for guarantee in result.guarantees] == [
+        "fifth-rate, OpenFlow 1.0",
+        "fifth-rate, OpenFlow 1.3",
+    ]
+    assert all(
+        guarantee.packets > 500 and guarantee.verdict == "kept" and guarantee.ours
+        for guarantee in result.guarantees
+    )
+    assert all(board["forwarded"] == board["received"] > 500 for board in result.boards.values())
+    assert result.boards.keys() == {"s1", "s2"}
+    findings = result.findings
+    assert findings["guarantee_in_1_3_ms"] != findings["guarantee_in_1_0_ms"]
+    profile = load_profile("zodiac-fx").with_exact_clocks()
+    for version in OpenFlow:
+        scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,), openflow=version)
+        name = version.value.replace(".", "_")
+        computed_us = service_curve(profile, scenario).processing_ns / 1e3
+        assert findings[f"processing_at_17_entries_in_{name}_us"] == computed_us
+        assert 0 < findings[f"latest_in_{name}_ms"] <= findings[f"guarantee_in_{name}_ms"]

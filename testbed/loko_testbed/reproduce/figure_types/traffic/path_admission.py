@@ -14,7 +14,7 @@ from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
 from loko.topology.network import shortest_path
 from loko_testbed.reproduce.figure import lab_of
-from loko_testbed.reproduce.figure_types.paths.document import PathsFigure
+from loko_testbed.reproduce.figure_types.traffic.document import PathsFigure
 from loko_testbed.simulation.senders import SenderSettings
 from loko_testbed.simulation.traffic import Sender, flow_of
 

@@ -1,1 +1,0 @@
-"""Systems that guarantee latency, deployed on a lab one after another (Loko paper, figures 3 and 15)."""

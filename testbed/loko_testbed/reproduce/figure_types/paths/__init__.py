@@ -1,1 +1,0 @@
-"""Admitted flows on paths of every length at the same time: their delays compared with their guarantees."""

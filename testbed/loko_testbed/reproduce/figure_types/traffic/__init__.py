@@ -1,0 +1,1 @@
+"""Traffic of admitted flows through a lab, replayed point by point, and judged by the guarantees."""
