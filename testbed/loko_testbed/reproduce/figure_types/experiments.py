@@ -30,6 +30,8 @@ _RENAMED: Final = {
     "live_transfers": "'transfers', with 'shows: iperf3-throughput', iperf3-window or iperf3-cpu",
     "slice_transfers": "'transfers'",
     **{name: f"'traffic', with 'shows: {name}'" for name in ("sweep", "paths", "deployment", "versions")},
+    "allocation_map": "'model', with 'shows: allocation-map'",
+    "service_curve": "'model', with 'shows: service-curve'",
     "processing_time": "'bench', with 'shows: processing-times'",
 }
 """Names of figure types in documents of earlier versions, and what to write instead."""

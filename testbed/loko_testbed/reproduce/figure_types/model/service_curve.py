@@ -1,31 +1,24 @@
-"""Produce service curves, which are computed, not replayed."""
+"""The service curve of a switch in a scenario, with arrival curves (sections 4 and 6)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import pyarrow as pa
 
 from loko.switch_model.allocation import Allocation, allocate, scheme_named
 from loko.switch_model.calculus import bytes_in
-from loko.switch_model.device import load_profile
 from loko.switch_model.service_curve import SwitchService, service_curve
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
-from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.service_curve.document import ServiceCurve
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.figure_types.model.document import ServiceCurve
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
 
 
-def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: ServiceCurve) -> tuple[Outcome, pa.Table]:
     """Compute the curve with its terms. Raises `InputError` if the profile gives no worst case."""
-    profile = load_profile(figure.profile)
-    if figure.as_printed:
-        profile = profile.with_exact_clocks()
-    service = service_curve(profile, figure.scenario())
+    service = service_curve(figure.loaded_profile(), figure.scenario())
     allocations = [allocate(service, scheme_named(name)) for name in figure.allocations]
     terms = [(term.name, term.value_ns / 1e3) for term in service.terms]
     outcome = Outcome(
@@ -41,7 +34,6 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
             "buffer_bytes": float(service.capacity_bytes),
         },
         x=AxisLabel(name="time", unit="ms"),
-        profile=figure.profile,
         table=TableResult(
             columns=["term of T", "us"],
             rows=[[name, round(us, 3)] for name, us in [*terms, ("T", service.curve.latency_ns / 1e3)]],
@@ -78,8 +70,3 @@ def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePan
         curves=curves,
         references=[Reference(label=f"buffer, {service.capacity_bytes} bytes", value=service.capacity_bytes)],
     )
-
-
-FIGURE_TYPE: Final = FigureType(
-    documents=(ServiceCurve,), compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
-)

@@ -1,4 +1,4 @@
-"""Produce maps of allocations, which are computed, not replayed."""
+"""The allocation of a switch for each frame size and table size (figure 14)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Final
 import pyarrow as pa
 
 from loko.switch_model.allocation import Allocation, allocate, scheme_named
-from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import loko_scenario
 from loko.switch_model.service_curve import service_curve
 from loko.switch_model.split import split
 from loko_testbed.reproduce.chart import Chart, ChartAxis, HeatPanel
-from loko_testbed.reproduce.figure_types import FigureType
-from loko_testbed.reproduce.figure_types.allocation_map.document import AllocationMap
-from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.figure_types.model.document import AllocationMap
+from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
 
 _KB: Final = 1024
 """Bytes per kB as table 2 uses the unit."""
@@ -31,7 +28,7 @@ _BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst
 _RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
 
 
-def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: AllocationMap) -> tuple[Outcome, pa.Table]:
     """Compute the allocation of every cell. Raises `InputError` if the profile gives no worst case."""
     cells = allocations(figure, figure.allocation)
     findings = _findings(cells)
@@ -48,16 +45,13 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
         chart=chart,
         findings=findings,
         x=AxisLabel(name="packet size", unit="bytes"),
-        profile=figure.profile,
     )
     return outcome, _rows(cells)
 
 
 def allocations(figure: AllocationMap, scheme: str) -> Cells:
     """Return the allocation of every cell under a scheme."""
-    profile = load_profile(figure.profile)
-    if figure.as_printed:
-        profile = profile.with_exact_clocks()
+    profile = figure.loaded_profile()
     return {
         (entries, size): allocate(
             service_curve(profile, loko_scenario(entries=entries, packet_sizes_bytes=(size,))),
@@ -138,8 +132,3 @@ def _rows(cells: Cells) -> pa.Table:
             "max_rate_bps": [cell.max_rate_bps for cell in cells.values()],
         }
     )
-
-
-FIGURE_TYPE: Final = FigureType(
-    documents=(AllocationMap,), compute=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
-)
