@@ -66,6 +66,9 @@ class Evidence:
 class Check(StrictModel):
     """How a claim is checked. Subclasses have a `kind`, which tells them apart in a document."""
 
+    holds_if: ClassVar[str] = ""
+    """When a claim holds, in words: a format with the fields ``check`` and ``fact``."""
+
     @property
     def needs_number(self) -> bool:
         """Whether the claim's fact must have a number."""
@@ -79,9 +82,9 @@ class Check(StrictModel):
         """
         return False
 
-    @abstractmethod
     def tolerance(self, fact: Fact) -> str:
         """Return in words when a claim on this fact holds."""
+        return self.holds_if.format(check=self, fact=fact)
 
     @abstractmethod
     def find(self, evidence: Evidence) -> Judgement:

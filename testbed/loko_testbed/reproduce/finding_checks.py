@@ -6,7 +6,8 @@ of a finding ends with its unit, such as ``p_fx_us``; reports print that unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Final, Literal, Self
 
@@ -118,65 +119,31 @@ class NearCheck(_OfOne):
         return abs(here - expected) <= abs(expected) * (self.within_percent or 0.0) / 100
 
 
-class AtMostCheck(_OfOne):
-    """The finding is not above the number."""
+class ComparisonCheck(_OfOne):
+    """The finding is not above the number, not below it, below it, or above it."""
 
-    kind: Literal["at_most"]
+    kind: Literal["at_most", "at_least", "below", "above"]
 
     @property
     def denied_by_one_case(self) -> bool:
         """See `Check.denied_by_one_case`. More data can only raise a maximum or a count."""
-        return True
+        return self.kind == "at_most"
 
     def tolerance(self, fact: Fact) -> str:
         """See `Check.tolerance`."""
-        return f"at most {self.expected_with_unit(fact)}"
+        return f"{self.kind.replace('_', ' ')} {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
         """See `_OfOne.holds`."""
-        return here <= expected
+        return _COMPARISONS[self.kind](here, expected)
 
 
-class AtLeastCheck(_OfOne):
-    """The finding is not below the number."""
-
-    kind: Literal["at_least"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"at least {self.expected_with_unit(fact)}"
-
-    def holds(self, here: float, expected: float) -> bool:
-        """See `_OfOne.holds`."""
-        return here >= expected
-
-
-class BelowCheck(_OfOne):
-    """The finding is below the number."""
-
-    kind: Literal["below"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"below {self.expected_with_unit(fact)}"
-
-    def holds(self, here: float, expected: float) -> bool:
-        """See `_OfOne.holds`."""
-        return here < expected
-
-
-class AboveCheck(_OfOne):
-    """The finding is above the number."""
-
-    kind: Literal["above"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"above {self.expected_with_unit(fact)}"
-
-    def holds(self, here: float, expected: float) -> bool:
-        """See `_OfOne.holds`."""
-        return here > expected
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "at_most": operator.le,
+    "at_least": operator.ge,
+    "below": operator.lt,
+    "above": operator.gt,
+}
 
 
 class RoundsToCheck(_OfOne):
@@ -244,6 +211,7 @@ class _OfSeveral(Check):
 class RisingCheck(_OfSeveral):
     """Each finding is above the one before it."""
 
+    holds_if = "each above the one before"
     kind: Literal["rising"]
     places: list[str] = Field(default_factory=list)
     """The place of each finding, in words, such as a rate."""
@@ -253,10 +221,6 @@ class RisingCheck(_OfSeveral):
         if self.places and len(self.places) != len(self.findings):
             raise ValueError("give a place for each of the findings, or none")
         return self
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return "each above the one before"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """See `_OfSeveral.compare`."""
@@ -272,36 +236,21 @@ class RisingCheck(_OfSeveral):
         return f" at {self.places[self.findings.index(name)]}" if self.places else ""
 
 
-class SmallestCheck(_OfSeveral):
-    """The first finding is below all others."""
+class ExtremeCheck(_OfSeveral):
+    """The first finding is below, or above, all others."""
 
-    kind: Literal["smallest"]
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return "the first below all others"
-
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
-        """See `_OfSeveral.compare`."""
-        least = min(range(1, len(values)), key=values.__getitem__)
-        first, second = _texts(names, values, 0, least)
-        return f"{first}, next {second}", values[0] < values[least]
-
-
-class LargestCheck(_OfSeveral):
-    """The first finding is above all others."""
-
-    kind: Literal["largest"]
+    kind: Literal["smallest", "largest"]
 
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""
-        return "the first above all others"
+        return f"the first {'below' if self.kind == 'smallest' else 'above'} all others"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> ClaimOutcome:
         """See `_OfSeveral.compare`."""
-        most = max(range(1, len(values)), key=values.__getitem__)
-        first, second = _texts(names, values, 0, most)
-        return f"{first}, next {second}", values[0] > values[most]
+        sign = 1 if self.kind == "smallest" else -1
+        next_to_it = min(range(1, len(values)), key=lambda place: sign * values[place])
+        first, second = _texts(names, values, 0, next_to_it)
+        return f"{first}, next {second}", sign * values[0] < sign * values[next_to_it]
 
 
 def _texts(names: Sequence[str], values: Sequence[float], *places: int) -> list[str]:
@@ -348,17 +297,7 @@ class RatioCheck(Check):
 
 
 FindingCheck = Annotated[
-    NearCheck
-    | AtMostCheck
-    | AtLeastCheck
-    | BelowCheck
-    | AboveCheck
-    | RoundsToCheck
-    | BetweenCheck
-    | RisingCheck
-    | SmallestCheck
-    | LargestCheck
-    | RatioCheck,
+    NearCheck | ComparisonCheck | RoundsToCheck | BetweenCheck | RisingCheck | ExtremeCheck | RatioCheck,
     Field(discriminator="kind"),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -70,19 +70,17 @@ class PointsByX:
         return max((value for value in delays_ms if value is not None), default=None)
 
 
-class _Nothing(Check):
-    """Nothing bad happens to any packet at these x, by default at all x."""
+class NothingBad(Check):
+    """No packet is lost, or none needs longer than guaranteed, at these x, by default at all x."""
 
+    holds_if = "no packet at all"
+    kind: Literal["no_loss", "no_late"]
     at: list[float] | None = Field(default=None, min_length=1)
 
     @property
     def denied_by_one_case(self) -> bool:
         """See `Check.denied_by_one_case`."""
         return True
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return "no packet at all"
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -92,7 +90,7 @@ class _Nothing(Check):
         points = [point for x in there for point in measured.by_x[x]]
         if not there:
             return _not_at(wanted)
-        here, holds = _count([self.bad(point) for point in points], points)
+        here, holds = _count([_bad(self.kind, point) for point in points], points)
         if holds and len(there) < len(wanted):
             return _not_at([x for x in wanted if x not in there], here=here)
         if not holds and 0 < sum(point.lost + point.late for point in points) <= sum(
@@ -101,44 +99,29 @@ class _Nothing(Check):
             return NotTestable(why="stalls of the host explain every one of them", here=here)
         return here, holds
 
-    def bad(self, point: PointResult) -> int:
-        """Packets to which it happened."""
-        raise NotImplementedError
 
+class _MarkedCheck(NumberCheck):
+    """A check at the fact's value of x, which pictures mark."""
 
-class NoLoss(_Nothing):
-    """No packet is lost."""
+    kind: str
+    mark: ClassVar[str]
+    """Text in the picture: a format with the fields ``check`` and ``fact``."""
 
-    kind: Literal["no_loss"]
-
-    def bad(self, point: PointResult) -> int:
-        """See `_Nothing.bad`."""
-        return point.lost
-
-
-class NoLate(_Nothing):
-    """No packet needs longer than guaranteed."""
-
-    kind: Literal["no_late"]
-
-    def bad(self, point: PointResult) -> int:
-        """See `_Nothing.bad`."""
-        return point.late
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """See `Check.printed`."""
+        return _mark(fact, self.kind, fact.number, self.mark.format(check=self, fact=fact))
 
 
 class LossAt(Check):
     """Packets are lost at this x."""
 
+    holds_if = "at least one packet"
     kind: Literal["loss_at"]
     at: float
 
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return "at least one packet"
-
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
         """See `Check.printed`."""
-        return _mark(fact, "loss_at", self.at, f"loss at {self.at:g}")
+        return _mark(fact, self.kind, self.at, f"loss at {self.at:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -149,18 +132,12 @@ class LossAt(Check):
         return (f"{_percent(loss)} lost", True) if loss > 0 else ("no loss", False)
 
 
-class LossFrom(NumberCheck):
+class LossFrom(_MarkedCheck):
     """Packets are lost at the fact's value of x, and at every larger x."""
 
+    mark = "loss from {fact.number:g} on"
+    holds_if = "at least one packet at every value from {fact.number:g} on"
     kind: Literal["loss_from"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"at least one packet at every value from {fact.number:g} on"
-
-    def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """See `Check.printed`."""
-        return _mark(fact, "loss_from", fact.number, f"loss from {fact.number:g} on")
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -176,18 +153,12 @@ class LossFrom(NumberCheck):
         return f"{_percent(min(losses))} to {_percent(max(losses))} lost", True
 
 
-class LossBeyond(NumberCheck):
+class LossBeyond(_MarkedCheck):
     """Packets are lost somewhere above the fact's value of x."""
 
+    mark = "no loss up to {fact.number:g}"
+    holds_if = "at least one packet above {fact.number:g}"
     kind: Literal["loss_beyond"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"at least one packet above {fact.number:g}"
-
-    def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """See `Check.printed`."""
-        return _mark(fact, "loss_beyond", fact.number, f"no loss up to {fact.number:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -200,18 +171,12 @@ class LossBeyond(NumberCheck):
         return _not_at(missing, here="no loss") if missing else ("no loss", False)
 
 
-class LateAt(NumberCheck):
+class LateAt(_MarkedCheck):
     """Packets need longer than guaranteed at the fact's value of x."""
 
+    mark = "late at {fact.number:g}"
+    holds_if = "at least one packet at {fact.number:g}"
     kind: Literal["late_at"]
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"at least one packet at {fact.number:g}"
-
-    def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """See `Check.printed`."""
-        return _mark(fact, "late_at", fact.number, f"late at {fact.number:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -225,19 +190,19 @@ class LateAt(NumberCheck):
         return f"{late} late at {evidence.fact.number:g}; late {onset}", late > 0
 
 
-class _Starts(NumberCheck):
-    """Bad packets first occur at the fact's value of x."""
+class Starts(_MarkedCheck):
+    """The fact's value of x is the smallest at which packets are lost, or late."""
 
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"exactly at {fact.number:g}, of the values that are swept"
+    mark = "{check.outcome} from {fact.number:g} on"
+    kind: Literal["loss_starts", "late_starts"]
+    holds_if = "exactly at {fact.number:g}, of the values that are swept"
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`. A short replay, or one that omits a smaller x, may see the onset too late."""
         expected, measured = evidence.fact.number, PointsByX(evidence.series)
         if expected not in measured.by_x:
             return _not_at([expected])
-        begin = measured.first(self.bad)
+        begin = measured.first(lambda point: _bad(self.kind, point))
         here = "nowhere" if begin is None else f"{begin:g}"
         if begin is not None and begin < expected:
             return here, False
@@ -253,47 +218,17 @@ class _Starts(NumberCheck):
         """See `Check.denied_by_one_case`. One bad packet at a smaller x denies the claim."""
         return True
 
-    def bad(self, point: PointResult) -> int:
-        """Packets to which it happened."""
-        raise NotImplementedError
-
-
-class LossStarts(_Starts):
-    """Packets are lost at the fact's value of x, and none at a smaller x."""
-
-    kind: Literal["loss_starts"]
-
-    def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """See `Check.printed`."""
-        return _mark(fact, "loss_starts", fact.number, f"loss from {fact.number:g} on")
-
-    def bad(self, point: PointResult) -> int:
-        """See `_Starts.bad`."""
-        return point.lost
-
-
-class LateStarts(_Starts):
-    """Packets are late at the fact's value of x, and none at a smaller x."""
-
-    kind: Literal["late_starts"]
-
-    def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """See `Check.printed`."""
-        return _mark(fact, "late_starts", fact.number, f"late from {fact.number:g} on")
-
-    def bad(self, point: PointResult) -> int:
-        """See `_Starts.bad`."""
-        return point.late
+    @property
+    def outcome(self) -> str:
+        """``loss`` or ``late``."""
+        return self.kind.partition("_")[0]
 
 
 class LossBeforeLate(Check):
     """As x grows, packets are lost before any is late."""
 
+    holds_if = "the first loss at a smaller value than the first late packet"
     kind: Literal["loss_before_late"]
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return "the first loss at a smaller value than the first late packet"
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -311,12 +246,9 @@ class LossBeforeLate(Check):
 class LossEarlier(Check):
     """Packets are lost at a smaller x than in another figure of the same folder with the same axis."""
 
+    holds_if = "at a smaller value than in {check.figure}"
     kind: Literal["loss_earlier"]
     figure: str
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"at a smaller value than in {self.figure}"
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -338,13 +270,10 @@ class LossEarlier(Check):
 class LossNear(NumberCheck):
     """The loss at this x is within some percentage points of the fact's value."""
 
+    holds_if = "within {check.within_points:g} percentage points of {fact.number:g} %"
     kind: Literal["loss_near"]
     at: float
     within_points: float = Field(gt=0)
-
-    def tolerance(self, fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"within {self.within_points:g} percentage points of {fact.number:g} %"
 
     def printed(self, fact: Fact, paper: str) -> Printed | None:
         """See `Check.printed`."""
@@ -362,12 +291,9 @@ class LossNear(NumberCheck):
 class LossBelow(Check):
     """The largest loss is below the largest loss of another figure of the same folder."""
 
+    holds_if = "the largest loss below that of {check.figure}"
     kind: Literal["loss_below"]
     figure: str
-
-    def tolerance(self, _fact: Fact) -> str:
-        """See `Check.tolerance`."""
-        return f"the largest loss below that of {self.figure}"
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
@@ -451,14 +377,12 @@ class DelayRises(Check):
 
 
 SweepCheck = Annotated[
-    NoLoss
-    | NoLate
+    NothingBad
     | LossAt
     | LossFrom
     | LossBeyond
     | LateAt
-    | LossStarts
-    | LateStarts
+    | Starts
     | LossBeforeLate
     | LossEarlier
     | LossNear
@@ -467,6 +391,11 @@ SweepCheck = Annotated[
     | DelayRises,
     Field(discriminator="kind"),
 ]
+
+
+def _bad(kind: str, point: PointResult) -> int:
+    """Return the number of lost or late packets, whichever a check of this kind counts."""
+    return point.lost if "loss" in kind else point.late
 
 
 def _not_at(values: Sequence[float], here: str = "not measured") -> NotTestable:

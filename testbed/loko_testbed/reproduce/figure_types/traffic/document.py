@@ -12,7 +12,7 @@ from loko.switch_model.scenario import TABLE_1_ENTRIES
 from loko_testbed.reproduce.facts import Fact, fact
 from loko_testbed.reproduce.figure import AllocationName, Claim, FixedScheme
 from loko_testbed.reproduce.figure_types.traffic.checks import SweepCheck
-from loko_testbed.reproduce.finding_checks import AtMostCheck, FindingCheck, FindingClaim, NearCheck
+from loko_testbed.reproduce.finding_checks import ComparisonCheck, FindingCheck, FindingClaim, NearCheck
 from loko_testbed.reproduce.flow_figure import FlowEnds, FlowFigure, QuickRuns, SendingFigure
 from loko_testbed.reproduce.result import Printed
 
@@ -226,8 +226,9 @@ class Deployment(FlowFigure):
             of_fact = _share_of(stated)
             if of_fact is not None and system.share(of_fact) != finding:
                 printed_by_name[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
-            if isinstance(claim.check, NearCheck | AtMostCheck):
-                printed_by_name[finding] = _number(finding, claim.check.expected(stated), stated)
+            check = claim.check
+            if isinstance(check, NearCheck | ComparisonCheck) and check.kind in {"near", "at_most"}:
+                printed_by_name[finding] = _number(finding, check.expected(stated), stated)
             else:
                 printed_by_name[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)
         return list(printed_by_name.values())
