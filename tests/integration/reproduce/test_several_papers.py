@@ -82,7 +82,7 @@ def test_only_what_can_have_a_name_is_read(figures, tmp_path: Path) -> None:
 def test_an_experiment_bears_the_name_of_its_file(figures, tmp_path: Path) -> None:
     path = tmp_path / "labs/two-switch-other/experiments/fig17a.yml"
     path.rename(path.with_stem("mine"))
-    with pytest.raises(InputError, match=r"mine\.yml:3: figure: 'fig17a' is not the file's name"):
+    with pytest.raises(InputError, match=r"mine\.yml:4: figure: 'fig17a' is not the file's name"):
         experiments(tmp_path / "labs")
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from sample_charts import LINES
 
 from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart
 from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
-from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.experiments import FORMER_TYPES, experiments, load_experiment
 from loko_testbed.reproduce.finding_checks import FindingFigure
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.result import AxisLabel
@@ -91,8 +93,33 @@ def test_damaged_rows_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_every_experiment_is_there() -> None:
-    assert {"sweep", "table"} <= set(figure_type_names())
+    assert {"traffic", "table"} <= set(figure_type_names())
     for figure in experiments().values():
         kind = figure_type_named(figure.kind)
         assert isinstance(figure, kind.documents)
         assert set(kind.estimate_s(figure)) <= set(figure.modes)
+
+
+@pytest.mark.parametrize("former", FORMER_TYPES)
+def test_a_former_type_is_refused_with_what_to_write_instead(former: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        load_experiment(written(tmp_path, {"kind": former}))
+    told = re.fullmatch(
+        rf"{tmp_path}/fig0\.yml:1: kind: '{former}' is called '(\w+)'(?:, with 'shows: ([\w-]+)')?.*",
+        str(refused.value),
+    )
+    assert told is not None, refused.value
+    kind, shows = told.groups()
+    figure = next(
+        figure
+        for figure in experiments().values()
+        if figure.kind == kind and shows in {None, getattr(figure, "shows", None)}
+    )
+    document = figure.model_dump(mode="json", exclude_none=True) | {"kind": kind, "figure": "fig0"}
+    assert load_experiment(written(tmp_path, document | ({"shows": shows} if shows else {}))).kind == kind
+
+
+def written(folder: Path, document: dict[str, object]) -> Path:
+    path = folder / "fig0.yml"
+    path.write_text(yaml.safe_dump(document))
+    return path

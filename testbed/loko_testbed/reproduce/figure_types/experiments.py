@@ -20,7 +20,7 @@ from loko_testbed.reproduce.result import in_order
 
 _PLACE: Final = "*/experiments/*.yml"
 _HINTS: Final = 3
-_RENAMED: Final = {
+FORMER_TYPES: Final = {
     "duel": "'comparison'",
     "control_plane": "'bench', with 'shows' in place of 'what', and flow-adds, flow-searches in the plural",
     "integrated_switch": "'bench', with 'shows: integrated-switch'",
@@ -62,8 +62,8 @@ def load_experiment(path: Path) -> Figure:
 def _document(path: Path) -> type[Figure]:
     """Return the schema of an experiment's file. Raises `InputError`."""
     told = read(path, _TypeOfDocument)
-    if told.kind in _RENAMED:
-        raise error_at(path, ("kind",), f"'{told.kind}' is called {_RENAMED[told.kind]}")
+    if told.kind in FORMER_TYPES:
+        raise error_at(path, ("kind",), f"'{told.kind}' is called {FORMER_TYPES[told.kind]}")
     _refuse_unknown(path, "kind", told.kind, figure_type_names())
     figure_type = figure_type_named(told.kind)
     if len(figure_type.documents) == 1:
