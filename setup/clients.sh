@@ -15,22 +15,24 @@ readonly pox_commit=5f82461e01f8822bd7336603b361bff4ffbd2380 # 0.7.0, branch gar
 readonly faucet_source=${LOKO_FAUCET:-https://github.com/faucetsdn/faucet}
 readonly faucet_commit=29b167bd92b35431ff678e1e3677823405de7636 # 1.10.12
 
-# Unpacked rather than installed: installing the package would create keys and start a controller on port 6653.
-testcontroller() {
-    local program="$clients/openvswitch/usr/bin/ovs-testcontroller"
-    if command -v ovs-testcontroller >/dev/null || [ -x "$program" ]; then return; fi
-    begin testcontroller
-    if ! "$root/setup/apt-install.sh" testcontroller openvswitch-common; then
-        say "note: no package openvswitch-common here; the tests with ovs-testcontroller are skipped"
+# unpacked FOLDER PROGRAM PACKAGE [NEEDED …]: a program of the distribution, unpacked, because installing its package would
+# start a service. The packages that it needs are installed.
+unpacked() {
+    local home="$clients/$1" program=$2 package=$3 name=${2##*/}
+    shift 3
+    if command -v "$name" >/dev/null || [ -x "$home/$program" ]; then return; fi
+    begin "$name"
+    if ! "$root/setup/apt-install.sh" "$name" "$@"; then
+        say "note: no package $* here; the tests with $name are skipped"
         return
     fi
-    say "unpacking ovs-testcontroller in ${clients#"$root/"}"
-    rm -rf "$clients/openvswitch"
-    mkdir -p "$clients/openvswitch"
-    cd "$clients/openvswitch"
-    logged testcontroller retried apt-get -q download openvswitch-testcontroller
-    logged testcontroller dpkg-deb --extract openvswitch-testcontroller_*.deb .
-    rm -f openvswitch-testcontroller_*.deb
+    say "unpacking $name in ${clients#"$root/"}"
+    rm -rf "$home"
+    mkdir -p "$home"
+    cd "$home"
+    logged "$name" retried apt-get -q download "$package"
+    logged "$name" dpkg-deb --extract "$package"_*.deb .
+    rm -f "$package"_*.deb
     cd "$root"
 }
 
@@ -176,7 +178,8 @@ pox() {
 }
 
 cd "$root"
-testcontroller
+unpacked openvswitch usr/bin/ovs-testcontroller openvswitch-testcontroller openvswitch-common
+unpacked nginx usr/sbin/nginx nginx libpcre2-8-0
 python_controllers
 faucet
 faucet_suite

@@ -13,7 +13,7 @@ rm -rf "$packed"
 mkdir -p "$packed/DEBIAN" "$packed/lib/systemd/system" "$packed/usr/share/doc/loko-testbed"
 cp -a "$tree"/. "$packed"
 cp "$root/setup/service/loko@.service" "$packed/lib/systemd/system"
-cp "$root/README.md" "$root/CHANGELOG.md" "$packed/usr/share/doc/loko-testbed"
+cp "$root/README.md" "$root/CHANGELOG.md" "$root/setup/service/nginx.conf" "$packed/usr/share/doc/loko-testbed"
 cp "$root/LICENSE" "$packed/usr/share/doc/loko-testbed/copyright"
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")

@@ -15,6 +15,7 @@ from typing import Final
 
 from loko.document import InputError
 
+_Host = ipaddress.IPv4Address | ipaddress.IPv6Address | str
 _NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
 _AUTHORITY: Final = re.compile(
     r"(?P<host>\[[0-9a-f:.]+\]|(?:[a-z0-9._~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?", re.IGNORECASE
@@ -32,44 +33,31 @@ class KnownHosts:
 
     def __init__(self, bound: str, allowed: Iterable[str] = ()) -> None:
         """`bound` is the address or name that the service listens on. Raises `InputError`."""
-        self._names = {"localhost", _canonical(bound), *map(_given, allowed)}
+        self._hosts = {"localhost", _host(bound), *map(_given, allowed)}
 
     def know(self, host: bytes, reached: str) -> bool:
         """Return whether a `Host` names this service, on a connection that reached the address `reached`."""
         match = _AUTHORITY.fullmatch(host.decode("latin-1"))
         if match is None or "%" in match["host"]:
             return False
-        name = _canonical(match["host"])
-        return name in self._names or _is_loopback(name) or name == _canonical(reached)
+        named = _host(match["host"])
+        is_loopback = not isinstance(named, str) and named.is_loopback
+        return is_loopback or named in self._hosts or named == _host(reached)
 
 
-def _given(text: str) -> str:
-    name = _canonical(text.lower())
-    if not (_is_address(name) or _NAME.fullmatch(name)):
+def _given(text: str) -> _Host:
+    host = _host(text)
+    if isinstance(host, str) and not _NAME.fullmatch(host):
         raise InputError(f"--allow-host '{text}' is not a host; give a name or an address, without a port")
-    return name
+    return host
 
 
 @lru_cache(maxsize=4096)
-def _canonical(host: str) -> str:
-    """Return a name without the root's dot, or an address in its shortest form, without brackets."""
-    name = host.lower().removesuffix(".").removeprefix("[").removesuffix("]").partition("%")[0]
+def _host(text: str) -> _Host:
+    """Return an address, without brackets and zone, or a name, without the root's dot."""
+    name = text.lower().removesuffix(".").removeprefix("[").removesuffix("]").partition("%")[0]
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return name
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _is_loopback(name: str) -> bool:
-    return _is_address(name) and ipaddress.ip_address(name).is_loopback
+    return getattr(address, "ipv4_mapped", None) or address
