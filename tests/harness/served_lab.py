@@ -40,7 +40,6 @@ class ServedLab:
         folder: Path,
         *options: str,
         lab: str = "two-switch",
-        free_control: bool = True,
         has_boards: bool = True,
         files: int | None = None,
         within: tuple[str, ...] = (),
@@ -58,10 +57,10 @@ class ServedLab:
         self.client = httpx.Client(base_url=self.address, timeout=TIMEOUT_S)
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
-        self._free_control = free_control
         self._has_boards = has_boards
         self._limits = {"nofile": files, "data": data_bytes}
         self._within = within
+        self._log_begin = 0
 
     def __enter__(self) -> Self:
         try:
@@ -96,12 +95,13 @@ class ServedLab:
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
-    def switch_on(self) -> None:
+    def switch_on(self, *, free_control: bool = True) -> None:
+        """Start the boards. Unless `free_control`, their control plane takes its time."""
         words = [sys.executable, "-m", "loko_testbed.live.emulation", self.lab]
         words += ["--controller", f"127.0.0.1:{self.openflow}"]
         with (self.folder / "boards").open("a") as log:
             self.boards = subprocess.Popen(
-                [*words, *(["--free-control"] if self._free_control else [])],
+                [*words, *(["--free-control"] if free_control else [])],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -158,13 +158,21 @@ class ServedLab:
         wait_for(self.is_healthy, "the service to be healthy", self.log)
 
     def log(self) -> str:
-        return (self.folder / "log").read_text()
+        """Return the log since the last call of `begin_log`."""
+        return (self.folder / "log").read_bytes()[self._log_begin :].decode()
+
+    def begin_log(self) -> None:
+        self._log_begin = (self.folder / "log").stat().st_size
 
     def post(self, number: int = 1, **values: object) -> httpx.Response:
         return self.client.post("/v1/flows", json=flow(number, **values))
 
     def flows(self) -> list[dict[str, Any]]:
         return list(self.client.get("/v1/flows").json()["flows"])
+
+    def release_all(self) -> None:
+        for flow in self.flows():
+            self.client.delete(f"/v1/flows/{flow['id']}")
 
     def delays(self) -> dict[str, Any]:
         return dict(self.client.get("/v1/delays").json()["flows"])

@@ -28,6 +28,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 
 
 @pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    browser_or_skip()
+    with ServedLab(tmp_path_factory.mktemp("ring"), lab="ring") as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
     with browser() as opened:
         yield opened
@@ -36,8 +43,7 @@ def chrome() -> Iterator[Chrome]:
 @pytest.fixture
 def page(served: ServedLab, chrome: Chrome) -> Iterator[Page]:
     yield Page(chrome, served.address)
-    for flow in served.flows():
-        served.client.delete(f"/v1/flows/{flow['id']}")
+    served.release_all()
 
 
 def release(page: Page, flow_id: str) -> None:
@@ -327,13 +333,16 @@ return [...document.querySelectorAll("#topology text")].filter((one) => {
 
 
 @pytest.mark.parametrize(
-    ("lab", "width", "to"), [("two-switch", 360, "H4"), ("two-switch", 390, "H3"), ("ring", 390, "h9a")]
+    ("service", "width", "source", "to"),
+    [("served", 360, "H1", "H4"), ("served", 390, "H1", "H3"), ("ring", 390, "h1a", "h9a")],
 )
-def test_phone_needs_no_sideways_scrolling(lab: str, width: int, to: str, tmp_path: Path) -> None:
-    with ServedLab(tmp_path, lab=lab) as served, browser(width=width, height=844) as chrome:
-        source = "h1a" if lab == "ring" else "H1"
-        assert served.post(1, source=source, destination=to).status_code == 201
-        page = Page(chrome, served.address)
+def test_phone_needs_no_sideways_scrolling(
+    service: str, width: int, source: str, to: str, request: pytest.FixtureRequest
+) -> None:
+    lab: ServedLab = request.getfixturevalue(service)
+    with browser(width=width, height=844) as chrome:
+        assert lab.post(1, source=source, destination=to).status_code == 201
+        page = Page(chrome, lab.address)
         page.wait(lambda: page.all(page.flow("f1")), "the flow")
         assert page.run("return window.innerWidth") == width
         assert page.run(WIDER_THAN_THEIR_ROOM) == []
@@ -342,17 +351,7 @@ def test_phone_needs_no_sideways_scrolling(lab: str, width: int, to: str, tmp_pa
         page.one(f"{page.flow('f1')} .pick").click()
         page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
         assert overlaps(page) == []
-
-
-def test_token_is_asked_for_when_the_service_wants_one(chrome: Chrome, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("a-token-of-enough-length\n")
-    with ServedLab(tmp_path, "--token-file", str(tmp_path / "token")) as lab:
-        page = Page(chrome, lab.address)
-        page.submit()
-        page.wait(lambda: "A token is needed" in page.text("#answer"), "the question for the token")
-        page.fill(token="a-token-of-enough-length")
-        page.submit()
-        page.wait(lambda: "is admitted" in page.text("#answer"), "the admission")
+    lab.release_all()
 
 
 EVIL = "<img src=x onerror=document.title='broken'>"
@@ -393,12 +392,11 @@ def overlaps(page: Page) -> list[tuple[int, int]]:
     ]
 
 
-def test_ring_of_31_is_drawn_round(chrome: Chrome, tmp_path: Path) -> None:
-    with ServedLab(tmp_path, lab="ring") as lab:
-        page = Page(chrome, lab.address)
-        assert len(page.all("#topology .switch")) == 31
-        assert len(page.all("#topology .host")) == 62
-        assert overlaps(page) == []
+def test_ring_of_31_is_drawn_round(chrome: Chrome, ring: ServedLab) -> None:
+    page = Page(chrome, ring.address)
+    assert len(page.all("#topology .switch")) == 31
+    assert len(page.all("#topology .host")) == 62
+    assert overlaps(page) == []
 
 
 def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
@@ -427,11 +425,19 @@ def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
         assert page.complaints() == []
 
 
-def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: Path) -> None:
-    with ServedLab(tmp_path, "--emulate", "--traffic", has_boards=False) as lab:
+def test_a_token_is_asked_for_and_measured_delays_appear_beside_the_guarantee(
+    chrome: Chrome, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("a-token-of-enough-length\n")
+    options = ("--emulate", "--traffic", "--token-file", str(tmp_path / "token"))
+    with ServedLab(tmp_path, *options, has_boards=False) as lab:
         page = Page(chrome, lab.address)
         page.fill(source="H1", destination="H3", rate=200, burst=612, id="video")
         page.submit()
+        page.wait(lambda: "A token is needed" in page.text("#answer"), "the question for the token")
+        page.fill(token="a-token-of-enough-length")
+        page.submit()
+        page.wait(lambda: "is admitted" in page.text("#answer"), "the admission")
         page.wait(lambda: page.all(f"{page.flow('video')} .bars rect"), "measured delays")
         page.wait(lambda: lab.delays()["video"]["received"] > 50, "more of them")
         measured = lab.delays()["video"]
