@@ -1,42 +1,13 @@
 //! Actions of OpenFlow 1.0 as the firmware performs them.
 
-mod spec;
-
-pub(crate) use spec::adjust as adjust_checksum;
-
-use crate::bytes::be16;
 use crate::port::PortMask;
+use openflow::bytes::be16;
+use openflow::v1_0::{action, port, Rewrite};
 
 /// Action slots of an entry.
 pub(crate) const SLOTS: usize = 4;
 /// Size of a slot.
 pub(crate) const SLOT_BYTES: usize = 16;
-
-/// Types of actions in messages.
-pub(crate) mod types {
-    pub(crate) const OUTPUT: u16 = 0;
-    pub(crate) const SET_VLAN_VID: u16 = 1;
-    pub(crate) const SET_VLAN_PCP: u16 = 2;
-    pub(crate) const STRIP_VLAN: u16 = 3;
-    pub(crate) const SET_DL_SRC: u16 = 4;
-    pub(crate) const SET_DL_DST: u16 = 5;
-    pub(crate) const SET_NW_SRC: u16 = 6;
-    pub(crate) const SET_NW_DST: u16 = 7;
-    pub(crate) const SET_NW_TOS: u16 = 8;
-    pub(crate) const SET_TP_SRC: u16 = 9;
-    pub(crate) const SET_TP_DST: u16 = 10;
-}
-
-/// Reserved port numbers.
-pub(crate) mod ports {
-    pub(crate) const IN_PORT: u16 = 0xfff8;
-    pub(crate) const TABLE: u16 = 0xfff9;
-    pub(crate) const NORMAL: u16 = 0xfffa;
-    pub(crate) const FLOOD: u16 = 0xfffb;
-    pub(crate) const ALL: u16 = 0xfffc;
-    pub(crate) const CONTROLLER: u16 = 0xfffd;
-    pub(crate) const NONE: u16 = 0xffff;
-}
 
 /// One action, read from its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +24,7 @@ pub(crate) enum Action {
     },
     /// Of a `PACKET_OUT`, to the entry that matches; of the specification only.
     OutputToTable,
-    SetVlanVid(u16),
-    SetVlanPcp(u8),
-    StripVlan,
-    SetDlSrc([u8; 6]),
-    SetDlDst([u8; 6]),
-    SetNwSrc([u8; 4]),
-    SetNwDst([u8; 4]),
-    SetNwTos(u8),
-    SetTpSrc([u8; 2]),
-    SetTpDst([u8; 2]),
+    Rewrite(Rewrite),
     /// Unknown to the firmware, or an output to nowhere.
     Nothing,
 }
@@ -73,31 +35,19 @@ impl Action {
         if be16(slot, 2) == 0 {
             return None;
         }
-        let bytes4 = [slot[4], slot[5], slot[6], slot[7]];
-        let bytes6 = [slot[4], slot[5], slot[6], slot[7], slot[8], slot[9]];
         Some(match be16(slot, 0) {
-            types::OUTPUT => match be16(slot, 4) {
+            action::OUTPUT => match be16(slot, 4) {
                 port @ 0..=255 => Self::Output(port),
-                ports::IN_PORT => Self::OutputToIngress,
-                ports::FLOOD => Self::Flood,
-                ports::ALL => Self::All,
-                ports::CONTROLLER => Self::OutputToController {
+                port::IN_PORT => Self::OutputToIngress,
+                port::FLOOD => Self::Flood,
+                port::ALL => Self::All,
+                port::CONTROLLER => Self::OutputToController {
                     max_bytes: be16(slot, 6),
                 },
-                ports::TABLE => Self::OutputToTable,
+                port::TABLE => Self::OutputToTable,
                 _ => Self::Nothing,
             },
-            types::SET_VLAN_VID => Self::SetVlanVid(be16(slot, 4)),
-            types::SET_VLAN_PCP => Self::SetVlanPcp(slot[4]),
-            types::STRIP_VLAN => Self::StripVlan,
-            types::SET_DL_SRC => Self::SetDlSrc(bytes6),
-            types::SET_DL_DST => Self::SetDlDst(bytes6),
-            types::SET_NW_SRC => Self::SetNwSrc(bytes4),
-            types::SET_NW_DST => Self::SetNwDst(bytes4),
-            types::SET_NW_TOS => Self::SetNwTos(slot[4]),
-            types::SET_TP_SRC => Self::SetTpSrc([slot[4], slot[5]]),
-            types::SET_TP_DST => Self::SetTpDst([slot[4], slot[5]]),
-            _ => Self::Nothing,
+            _ => Rewrite::read(slot).map_or(Self::Nothing, Self::Rewrite),
         })
     }
 }
@@ -198,7 +148,6 @@ impl<'a> Rewriter<'a> {
 
     /// Performs one action on the frame. Returns where to send the frame in its present form, if anywhere.
     pub(crate) fn perform(&mut self, action: Action) -> Option<Destination> {
-        let ip = if self.tagged { 18 } else { 14 };
         match action {
             Action::Output(port) if port == self.ingress => {}
             Action::Output(port) => {
@@ -215,28 +164,37 @@ impl<'a> Rewriter<'a> {
                 return Some(Destination::Controller { max_bytes })
             }
             Action::OutputToTable => return Some(Destination::Table),
-            _ if self.spec => spec::rewrite(self.frame, action),
-            Action::SetVlanVid(vid) => {
+            Action::Rewrite(rewrite) if self.spec => rewrite.apply(self.frame),
+            Action::Rewrite(rewrite) => self.rewrite(rewrite),
+            Action::Nothing => {}
+        }
+        None
+    }
+
+    /// Changes the frame as the firmware does.
+    fn rewrite(&mut self, rewrite: Rewrite) {
+        let ip = if self.tagged { 18 } else { 14 };
+        match rewrite {
+            Rewrite::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
                 self.set_vlan(self.vlan_vid);
             }
-            Action::SetVlanPcp(pcp) => {
+            Rewrite::SetVlanPcp(pcp) => {
                 let vid = if self.tagged { self.vlan_vid } else { 0 };
                 self.set_vlan(u16::from(pcp & 7) << 13 | vid);
             }
-            Action::StripVlan if self.tagged && self.frame.len() >= 16 => {
+            Rewrite::StripVlan if self.tagged && self.frame.len() >= 16 => {
                 self.frame.drain(12..16);
             }
-            Action::SetDlSrc(address) => self.put(6, &address),
-            Action::SetDlDst(address) => self.put(0, &address),
-            Action::SetNwSrc(address) => self.put_checksummed(ip, 12, &address),
-            Action::SetNwDst(address) => self.put_checksummed(ip, 16, &address),
-            Action::SetNwTos(tos) => self.put_checksummed(ip, 1, &[tos]),
-            Action::SetTpSrc(port) => self.put_checksummed(ip, 20, &port),
-            Action::SetTpDst(port) => self.put(ip + 22, &port),
-            Action::StripVlan | Action::Nothing => {}
+            Rewrite::SetDlSrc(address) => self.put(6, &address),
+            Rewrite::SetDlDst(address) => self.put(0, &address),
+            Rewrite::SetNwSrc(address) => self.put_checksummed(ip, 12, &address),
+            Rewrite::SetNwDst(address) => self.put_checksummed(ip, 16, &address),
+            Rewrite::SetNwTos(tos) => self.put_checksummed(ip, 1, &[tos]),
+            Rewrite::SetTpSrc(port) => self.put_checksummed(ip, 20, &port),
+            Rewrite::SetTpDst(port) => self.put(ip + 22, &port),
+            Rewrite::StripVlan => {}
         }
-        None
     }
 
     const fn all_but_ingress(&self, ports: PortMask) -> Destination {

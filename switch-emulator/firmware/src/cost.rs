@@ -7,7 +7,7 @@
 use crate::actions::{Action, Actions};
 use crate::profile::{ActionCost, ActionCosts, ControlCosts, EntryCosts, Housekeeping, Profile};
 use crate::time::Duration;
-use crate::wildcards;
+use openflow::v1_0::{wildcards, Rewrite};
 
 /// By which a VLAN tag makes a frame longer.
 const VLAN_TAG_BYTES: usize = 4;
@@ -105,24 +105,28 @@ impl Costs {
                     outputs += 1;
                     costs.packet_in
                 }
-                Action::SetDlSrc(_) | Action::SetDlDst(_) | Action::SetTpDst(_) => costs.set_dl,
-                Action::SetNwSrc(_)
-                | Action::SetNwDst(_)
-                | Action::SetNwTos(_)
-                | Action::SetTpSrc(_) => costs.set_checksummed,
-                Action::SetVlanVid(_) | Action::SetVlanPcp(_) => costs.set_vlan,
-                Action::StripVlan if tagged => costs.strip_vlan,
-                Action::StripVlan => costs.strip_vlan_untagged,
+                Action::Rewrite(rewrite) => match rewrite {
+                    Rewrite::SetDlSrc(_) | Rewrite::SetDlDst(_) | Rewrite::SetTpDst(_) => {
+                        costs.set_dl
+                    }
+                    Rewrite::SetNwSrc(_)
+                    | Rewrite::SetNwDst(_)
+                    | Rewrite::SetNwTos(_)
+                    | Rewrite::SetTpSrc(_) => costs.set_checksummed,
+                    Rewrite::SetVlanVid(_) | Rewrite::SetVlanPcp(_) => costs.set_vlan,
+                    Rewrite::StripVlan if tagged => costs.strip_vlan,
+                    Rewrite::StripVlan => costs.strip_vlan_untagged,
+                },
                 Action::OutputToTable | Action::Nothing => continue,
             };
             sum += at_length(cost, changed_length);
             // Later actions work on the changed frame. But whether it is tagged is told from the frame as it came, as on the
             // board.
             match action {
-                Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !tagged => {
+                Action::Rewrite(Rewrite::SetVlanVid(_) | Rewrite::SetVlanPcp(_)) if !tagged => {
                     changed_length += VLAN_TAG_BYTES;
                 }
-                Action::StripVlan if tagged => {
+                Action::Rewrite(Rewrite::StripVlan) if tagged => {
                     changed_length = changed_length.saturating_sub(VLAN_TAG_BYTES);
                 }
                 _ => {}

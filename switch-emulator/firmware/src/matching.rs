@@ -1,98 +1,32 @@
 //! Matches of OpenFlow 1.0, and the search as the firmware does it.
 
-use serde::Serialize;
-
-use crate::bytes::{be16, be32, be48};
 use crate::cost::Costs;
 use crate::packet::{Key, TAGGED};
-use crate::wildcards;
+use openflow::bytes::{be32, be48};
+use openflow::v1_0::{wildcards, Match};
 
-/// Length of a match in a message.
-pub(crate) const MATCH_BYTES: usize = 40;
-
-/// A match of OpenFlow 1.0 as the controller sent it (`ofp_match`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)] // the standard's fields
-pub struct Match {
-    pub wildcards: u32,
-    pub in_port: u16,
-    pub dl_src: [u8; 6],
-    pub dl_dst: [u8; 6],
-    pub dl_vlan: u16,
-    pub dl_vlan_pcp: u8,
-    pub dl_type: u16,
-    pub nw_tos: u8,
-    pub nw_proto: u8,
-    pub nw_src: u32,
-    pub nw_dst: u32,
-    pub tp_src: u16,
-    pub tp_dst: u16,
-}
-
-impl Match {
-    /// Reads a match; bytes beyond the end count as 0.
-    #[must_use]
-    pub fn read(bytes: &[u8]) -> Self {
-        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
-        let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
-        Self {
-            wildcards: be32(bytes, 0),
-            in_port: be16(bytes, 4),
-            dl_src: mac(6),
-            dl_dst: mac(12),
-            dl_vlan: be16(bytes, 18),
-            dl_vlan_pcp: byte(20),
-            dl_type: be16(bytes, 22),
-            nw_tos: byte(24),
-            nw_proto: byte(25),
-            nw_src: be32(bytes, 28),
-            nw_dst: be32(bytes, 32),
-            tp_src: be16(bytes, 36),
-            tp_dst: be16(bytes, 38),
-        }
-    }
-
-    /// The match as it stands in a message, with pads of zero.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.wildcards.to_be_bytes().to_vec();
-        bytes.extend(self.in_port.to_be_bytes());
-        bytes.extend(self.dl_src);
-        bytes.extend(self.dl_dst);
-        bytes.extend(self.dl_vlan.to_be_bytes());
-        bytes.extend([self.dl_vlan_pcp, 0]);
-        bytes.extend(self.dl_type.to_be_bytes());
-        bytes.extend([self.nw_tos, self.nw_proto, 0, 0]);
-        bytes.extend(self.nw_src.to_be_bytes());
-        bytes.extend(self.nw_dst.to_be_bytes());
-        bytes.extend(self.tp_src.to_be_bytes());
-        bytes.extend(self.tp_dst.to_be_bytes());
-        bytes
-    }
-
-    /// Returns whether MODIFY or DELETE with this match means the entry with the match `entry`.
-    ///
-    /// Only this match's wildcards count; the entry's are taken as values. VLAN priority and type of service are
-    /// not compared.
-    pub(crate) fn selects(&self, entry: &Self) -> bool {
-        let wild = |bit: u32| self.wildcards & bit != 0;
-        let prefix_equal =
-            |shift: u32, ours: u32, theirs: u32| match (self.wildcards >> shift) & 0x3f {
-                bits @ 0..32 => (ours ^ theirs) >> bits == 0,
-                _ => true,
-            };
-        self.wildcards == EVERYTHING
-            || ((wild(wildcards::IN_PORT) || self.in_port == entry.in_port)
-                && (wild(wildcards::DL_VLAN) || self.dl_vlan == entry.dl_vlan)
-                && (wild(wildcards::DL_SRC) || self.dl_src == entry.dl_src)
-                && (wild(wildcards::DL_DST) || self.dl_dst == entry.dl_dst)
-                && (wild(wildcards::DL_TYPE) || self.dl_type == entry.dl_type)
-                && (wild(wildcards::NW_PROTO) || self.nw_proto == entry.nw_proto)
-                && (wild(wildcards::TP_SRC) || self.tp_src == entry.tp_src)
-                && (wild(wildcards::TP_DST) || self.tp_dst == entry.tp_dst)
-                && prefix_equal(wildcards::NW_SRC_SHIFT, self.nw_src, entry.nw_src)
-                && prefix_equal(wildcards::NW_DST_SHIFT, self.nw_dst, entry.nw_dst))
-    }
+/// Returns whether MODIFY or DELETE with the match `wanted` means the entry with the match `entry`.
+///
+/// Only its wildcards count; the entry's are taken as values. VLAN priority and type of service are
+/// not compared.
+pub(crate) fn selects(wanted: &Match, entry: &Match) -> bool {
+    let wild = |bit: u32| wanted.wildcards & bit != 0;
+    let prefix_equal = |shift: u32, ours: u32, theirs: u32| match (wanted.wildcards >> shift) & 0x3f
+    {
+        bits @ 0..32 => (ours ^ theirs) >> bits == 0,
+        _ => true,
+    };
+    wanted.wildcards == EVERYTHING
+        || ((wild(wildcards::IN_PORT) || wanted.in_port == entry.in_port)
+            && (wild(wildcards::DL_VLAN) || wanted.dl_vlan == entry.dl_vlan)
+            && (wild(wildcards::DL_SRC) || wanted.dl_src == entry.dl_src)
+            && (wild(wildcards::DL_DST) || wanted.dl_dst == entry.dl_dst)
+            && (wild(wildcards::DL_TYPE) || wanted.dl_type == entry.dl_type)
+            && (wild(wildcards::NW_PROTO) || wanted.nw_proto == entry.nw_proto)
+            && (wild(wildcards::TP_SRC) || wanted.tp_src == entry.tp_src)
+            && (wild(wildcards::TP_DST) || wanted.tp_dst == entry.tp_dst)
+            && prefix_equal(wildcards::NW_SRC_SHIFT, wanted.nw_src, entry.nw_src)
+            && prefix_equal(wildcards::NW_DST_SHIFT, wanted.nw_dst, entry.nw_dst))
 }
 
 /// Wildcards by which DELETE and MODIFY recognise "every entry" without comparing.
@@ -330,10 +264,6 @@ impl Search {
         }
     }
 }
-
-mod spec;
-
-pub(crate) use spec::is_fragment;
 
 #[cfg(test)]
 mod tests;

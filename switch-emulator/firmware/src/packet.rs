@@ -1,11 +1,7 @@
 //! Header fields that the firmware reads before it searches the table.
 
-use crate::bytes::{be16, be32, be48};
-
-const TYPE_OFFSET: usize = 12;
-const VLAN: u16 = 0x8100;
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
+use openflow::bytes::{be16, be32, be48};
+use openflow::ethernet::{ARP, IPV4, TYPE_AT, VLAN};
 
 /// A frame as the table search sees it: four words that an entry compares under a mask.
 ///
@@ -49,8 +45,8 @@ impl Key {
     ///
     /// With `reads_arp`, operation and addresses of ARP are compared as protocol and IP addresses (quirk 66 is off).
     pub(crate) fn parse(frame: &[u8], in_port: u16, reads_arp: bool) -> Self {
-        let outer = be16(frame, TYPE_OFFSET);
-        let mut at = TYPE_OFFSET;
+        let outer = be16(frame, TYPE_AT);
+        let mut at = TYPE_AT;
         let mut dl_type = outer;
         if matches!(dl_type, 0x8847 | 0x8848) {
             // The firmware steps into the label and takes its low half for a type.

@@ -29,7 +29,7 @@ pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
 
-use openflow::OpenFlowAgent;
+use self::openflow::OpenFlowAgent;
 
 /// Front ports that a device can have: one bit each in [`PortSet`].
 pub(crate) const MAX_PORTS: u8 = 64;

@@ -3,11 +3,12 @@
 use std::net::Ipv4Addr;
 
 use super::iteration::ConsoleIteration;
-use crate::actions::{ports, types, SLOT_BYTES};
-use crate::bytes::{be16, be48};
+use crate::actions::SLOT_BYTES;
 use crate::config::MacAddress;
-use crate::matching::Match;
-use crate::table::{field, EntryView};
+use crate::table::EntryView;
+use ::openflow::v1_0::flow_mod::field;
+use ::openflow::v1_0::{action, port, Match};
+use openflow::bytes::{be16, be48};
 
 const ICMP: u8 = 1;
 /// The protocols for which the firmware prints addresses and ports; hardly any packet has one of them.
@@ -104,21 +105,21 @@ fn action_lines(slots: &[u8]) -> Vec<String> {
 fn action_line(slot: &[u8]) -> Option<String> {
     let address = || mac(core::array::from_fn(|index| slot[4 + index]));
     match be16(slot, 0) {
-        types::OUTPUT => Some(format!("  Output: {}", output_port(be16(slot, 4)))),
-        types::SET_VLAN_VID => Some(format!("  Set VLAN ID: {}", be16(slot, 4))),
-        types::SET_DL_SRC => Some(format!("  Set Source MAC: {}", address())),
-        types::SET_DL_DST => Some(format!("  Set Destination MAC: {}", address())),
-        types::STRIP_VLAN => Some("  Strip VLAN tag".into()),
+        action::OUTPUT => Some(format!("  Output: {}", output_port(be16(slot, 4)))),
+        action::SET_VLAN_VID => Some(format!("  Set VLAN ID: {}", be16(slot, 4))),
+        action::SET_DL_SRC => Some(format!("  Set Source MAC: {}", address())),
+        action::SET_DL_DST => Some(format!("  Set Destination MAC: {}", address())),
+        action::STRIP_VLAN => Some("  Strip VLAN tag".into()),
         _ => None,
     }
 }
 
 fn output_port(port: u16) -> String {
     match port {
-        ports::IN_PORT => "IN_PORT".into(),
-        ports::FLOOD => "FLOOD".into(),
-        ports::ALL => "ALL".into(),
-        ports::CONTROLLER => "CONTROLLER".into(),
+        port::IN_PORT => "IN_PORT".into(),
+        port::FLOOD => "FLOOD".into(),
+        port::ALL => "ALL".into(),
+        port::CONTROLLER => "CONTROLLER".into(),
         port => format!("Port {port}"),
     }
 }

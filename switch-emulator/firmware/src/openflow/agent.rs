@@ -10,13 +10,10 @@ use super::ports::AgentPorts;
 use super::rx_buffer::RxBuffer;
 use super::session::Session;
 use super::tables::Tables;
-use super::wire::{message, MessageBuilder, VERSION_1_0, VERSION_1_3};
 use crate::block_pool::BlockPool;
-use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
 use crate::event::{count, Event};
-use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
 use crate::outbox::Outbox;
@@ -25,6 +22,10 @@ use crate::profile::Profile;
 use crate::quirks::Quirk;
 use crate::table::{Flow, FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
+use openflow::bytes::{be16, be32};
+use openflow::message;
+use openflow::wire::{MessageBuilder, VERSION_1_0, VERSION_1_3};
+use openflow::FlowRemovedReason;
 
 /// Highest version and type that the firmware takes for a header.
 const MAX_VERSION: u8 = 6;

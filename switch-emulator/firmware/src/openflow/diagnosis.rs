@@ -5,16 +5,19 @@
 //! firmware's deviations has no causes that belong to them.
 
 use super::agent::Agent;
-use super::wire::{message, message13, PACKET_OUT_13_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
-use crate::actions::{ports, tail_tag, Action, Actions, Destination, Rewriter};
+use crate::actions::{tail_tag, Action, Actions, Destination, Rewriter};
 use crate::buffers::pad;
-use crate::bytes::{be16, be32};
 use crate::event::{Cause, Event};
 use crate::loop_iteration::LoopIteration;
 use crate::port::PortMask;
 use crate::quirks::Quirk;
-use crate::table::{check_actions, field, FlowMod};
-use crate::wildcards;
+use crate::table::{check_actions, FlowMod};
+use openflow::bytes::{be16, be32};
+use openflow::v1_0::flow_mod::field;
+use openflow::v1_0::port;
+use openflow::v1_0::wildcards;
+use openflow::wire::{PACKET_OUT_13_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
+use openflow::{message, message13};
 
 /// Length of a statistics request before its body, and with that of flows.
 const STATISTICS_BYTES: usize = 12;
@@ -164,8 +167,8 @@ impl Agent {
         };
         let in_port = be16(bytes, 12);
         let leaves = match be16(output, 4) {
-            ports::TABLE => true,
-            ports::FLOOD => {
+            port::TABLE => true,
+            port::FLOOD => {
                 let ingress = PortMask::from_bits(tail_tag(in_port));
                 // A native ingress port makes a tag that sends the frame nowhere.
                 let native =
@@ -225,7 +228,7 @@ impl Agent {
             1 => {
                 let all = be32(bytes, 12) & wildcards::ALL == wildcards::ALL
                     && matches!(bytes[52], 0 | 0xff)
-                    && be16(bytes, 54) == ports::NONE;
+                    && be16(bytes, 54) == port::NONE;
                 if !all {
                     return Some(Cause::FilterIgnored);
                 }
@@ -261,14 +264,14 @@ impl Agent {
                 .any(|its| its == port)
         };
         let sends = be32(output, 4);
-        if !exists(in_port) && in_port != crate::openflow13::ports::CONTROLLER
+        if !exists(in_port) && in_port != openflow::v1_3::port::CONTROLLER
             || (1..=4).contains(&sends) && !exists(sends)
         {
             return Some(Cause::Unchecked);
         }
         let leaves = match sends {
-            crate::openflow13::ports::TABLE => true,
-            crate::openflow13::ports::FLOOD => {
+            openflow::v1_3::port::TABLE => true,
+            openflow::v1_3::port::FLOOD => {
                 let meant =
                     self.config.openflow_ports.bits() & !crate::openflow13::tail_bit(in_port);
                 if super::version13::flooded_by_packet_out(in_port) != meant {

@@ -1,9 +1,11 @@
 //! `FEATURES_REPLY`, and how the agent describes ports.
 
 use super::agent::Agent;
-use super::wire::{message, MessageBuilder};
+use super::UNINITIALISED;
 use crate::port::PortNumber;
 use crate::quirks::Quirk;
+use openflow::message;
+use openflow::wire::MessageBuilder;
 
 impl Agent {
     pub(super) fn features(&mut self, xid: [u8; 4]) -> MessageBuilder {
@@ -23,7 +25,7 @@ impl Agent {
             .bytes(&self.config.mac.0)
             .u32(0) // buffers
             .u8(1) // tables
-            .uninitialised(3)
+            .bytes(&[UNINITIALISED; 3])
             .u32(capabilities)
             .u32(0x0000_07ff); // actions 0 to 10
         for port in self.config.openflow_ports.iter() {

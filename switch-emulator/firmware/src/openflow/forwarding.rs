@@ -3,21 +3,22 @@
 use super::agent::Agent;
 use super::flow_cache::{CacheSlot, CachedAction, FlowKey, TableKind};
 use super::spec::port_config;
-use super::wire::{message, HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
-use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
+use crate::actions::{tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
-use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::event::{count, Event};
 use crate::loop_iteration::LoopIteration;
 use crate::matched_entries::MatchedEntries;
-use crate::matching::Match;
 use crate::native::MemoryClass;
 use crate::packet::Key;
 use crate::port::{PortMask, PortNumber};
 use crate::profile::CpuPortTags;
 use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
+use openflow::bytes::be16;
+use openflow::message;
+use openflow::v1_0::{port, Match};
+use openflow::wire::{HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0};
 
 /// Types that pass the EtherType filter.
 const USUAL_TYPES: [u16; 8] = [
@@ -451,13 +452,13 @@ impl Agent {
         iteration.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
         let at = iteration.reached();
         let mask = match port {
-            ports::TABLE => {
+            port::TABLE => {
                 // The frame is not padded: the lookup reads what follows it in place of missing bytes.
                 let key = self.key(&bytes[data_at..], in_port);
                 let data = iteration.out.pool.copy_unpadded(data);
                 return self.look_up_and_carry_out(at, data, &key, iteration);
             }
-            ports::FLOOD => {
+            port::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
                 let ingress = match in_port.wrapping_sub(1) % 256 {
                     shift @ 0..32 => 1_u32 << shift,

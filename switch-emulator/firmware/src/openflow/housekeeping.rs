@@ -2,16 +2,19 @@
 
 use super::agent::Agent;
 use super::connection::CloseReason;
-use super::wire::{message, MessageBuilder, VERSION_1_3};
+use super::UNINITIALISED;
 use crate::event::Event;
-use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
-use crate::matching::MATCH_BYTES;
 use crate::native::MemoryClass;
 use crate::port::{PortMask, PORTS};
 use crate::quirks::Quirk;
-use crate::table::{field, Expired, RemovedFlow};
+use crate::table::{Expired, RemovedFlow};
 use crate::time::Duration;
+use openflow::message;
+use openflow::v1_0::flow_mod::field;
+use openflow::v1_0::MATCH_BYTES;
+use openflow::wire::{MessageBuilder, VERSION_1_3};
+use openflow::FlowRemovedReason;
 
 impl Agent {
     /// Returns a housekeeping tick: one of three jobs in turn, then the connection. Returns how long the CPU is busy.
@@ -135,7 +138,7 @@ impl Agent {
             let status = self
                 .reply(message::PORT_STATUS, [0; 4])
                 .u8(2)
-                .uninitialised(7);
+                .bytes(&[UNINITIALISED; 7]);
             let status = self.port_description(status, port);
             self.send_at_once(status, iteration);
         }
@@ -198,11 +201,11 @@ impl Agent {
             .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
             .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
             .u8(reason as u8)
-            .uninitialised(1)
+            .bytes(&[UNINITIALISED; 1])
             .u32(self.time.age_s(flow.installed))
-            .uninitialised(4)
+            .bytes(&[UNINITIALISED; 4])
             .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
-            .uninitialised(2)
+            .bytes(&[UNINITIALISED; 2])
             .bytes(&counters)
     }
 }

@@ -22,8 +22,10 @@ mod spec13;
 mod statistics;
 mod tables;
 mod version13;
-mod wire;
 
 pub(crate) use agent::Agent;
 pub(crate) use console::ConnectionState;
 pub use flow_cache::FlowKey;
+
+/// Stands for memory that the firmware sends without having written it.
+const UNINITIALISED: u8 = 0;

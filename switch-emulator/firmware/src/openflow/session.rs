@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use super::connection::Connection;
-use super::wire::HEADER_BYTES;
-use crate::bytes::be16;
 use crate::config::{Config, ControlCarrier};
 use crate::event::Event;
 use crate::native::{Full, MemoryClass, Native, Room, SendQueue};
 use crate::outbox::{Outbox, OutputKind};
 use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
+use openflow::bytes::be16;
+use openflow::wire::HEADER_BYTES;
 
 /// Where messages for the controller go.
 #[derive(Debug)]

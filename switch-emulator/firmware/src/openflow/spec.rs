@@ -1,30 +1,18 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
 use super::agent::Agent;
-use super::wire::{
-    message, MessageBuilder, HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0, VERSION_1_3,
-};
 use crate::actions::{Actions, SLOT_BYTES};
-use crate::bytes::{be16, be32};
 use crate::loop_iteration::LoopIteration;
-use crate::matching::{is_fragment, Match, MATCH_BYTES};
 use crate::native::MemoryClass;
 use crate::port::PortNumber;
-use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
-use crate::wildcards;
-
-/// Types of errors, and the codes that occur.
-mod error {
-    pub(super) const HELLO_FAILED: (u16, u16) = (0, 0);
-    pub(super) const BAD_VERSION: (u16, u16) = (1, 0);
-    pub(super) const BAD_TYPE: (u16, u16) = (1, 1);
-    pub(super) const BAD_STATISTICS: (u16, u16) = (1, 2);
-    pub(super) const BAD_VENDOR: (u16, u16) = (1, 3);
-    pub(super) const NOT_PERMITTED: (u16, u16) = (1, 5);
-    pub(super) const BAD_LENGTH: (u16, u16) = (1, 6);
-    pub(super) const BAD_PORT: (u16, u16) = (4, 0);
-    pub(super) const BAD_PORT_ADDRESS: (u16, u16) = (4, 1);
-}
+use crate::table::{check_actions, EntryView, Refusal};
+use openflow::bytes::{be16, be32};
+use openflow::message;
+use openflow::v1_0::flow_mod::{field, NO_BUFFER};
+use openflow::v1_0::wildcards;
+use openflow::v1_0::{error, is_fragment, Match, MATCH_BYTES};
+use openflow::wire::{MessageBuilder, HEADER_BYTES, PACKET_OUT_BYTES, VERSION_1_0, VERSION_1_3};
+use openflow::ErrorCode;
 
 /// Bits of a port's configuration (`ofp_port_config`).
 pub(super) mod port_config {
@@ -74,7 +62,7 @@ impl Agent {
     pub(super) fn refuse(
         &mut self,
         bytes: &[u8],
-        (kind, code): (u16, u16),
+        (kind, code): ErrorCode,
         iteration: &mut LoopIteration,
     ) {
         let version = match self.version {

@@ -6,29 +6,24 @@ use super::config::FIRST_SWITCH_CONFIG;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::session13::{role, AsyncMessage, Session13};
 use super::spec::port_config;
-use super::wire::{
-    message, message13, MessageBuilder, HEADER_BYTES, PACKET_OUT_13_BYTES, VERSION_1_3,
-};
 use crate::buffers::length_with_fcs;
-use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
-use crate::openflow13::spec::{
-    error, PacketInReason, PortSets, Removed, SpecEffect, SpecRefusal, SpecRun,
-};
+use crate::openflow13::spec::{PacketInReason, PortSets, Removed, SpecEffect, SpecRun};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
+use openflow::bytes::{be16, be32, be64};
+use openflow::v1_3::error;
+use openflow::v1_3::flow_mod::ALL_TABLES;
+use openflow::v1_3::port::{ANY as ANY_PORT, CONTROLLER};
+use openflow::wire::{MessageBuilder, HEADER_BYTES, PACKET_OUT_13_BYTES, VERSION_1_3};
+use openflow::{message, message13, ErrorCode};
 
 /// Flags of `SET_CONFIG` that ask for fragments to be dropped or put together, which the board cannot.
 const FRAGMENTS: u16 = 3;
-/// In messages: any port; and the controller as one.
-const ANY_PORT: u32 = u32::MAX;
-const CONTROLLER: u32 = 0xffff_fffd;
-/// In `TABLE_MOD`: every table.
-const ALL_TABLES: u8 = 0xff;
 const TABLES: u8 = 10;
 /// Tables, ports, flows, groups: what there are counters of.
 const CAPABILITIES: u32 = 0x0f;
@@ -66,7 +61,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), SpecRefusal> {
+    ) -> Result<(), ErrorCode> {
         let ports = self.ports13();
         let Some(switch) = &mut self.tables.spec13 else {
             return Ok(());
@@ -209,7 +204,7 @@ impl Agent {
     }
 
     /// Changes the role. Returns the new role and generation.
-    fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), SpecRefusal> {
+    fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), ErrorCode> {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {
             role::NO_CHANGE => {}
@@ -228,7 +223,7 @@ impl Agent {
         Ok((self.session_config.session13.role, generation))
     }
 
-    fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), SpecRefusal> {
+    fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), ErrorCode> {
         let port = self.openflow_port(be32(bytes, 8)).ok_or(error::BAD_PORT)?;
         if bytes[16..22] != self.config.port_address(port) {
             return Err(error::BAD_PORT_ADDRESS);
@@ -245,7 +240,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), SpecRefusal> {
+    ) -> Result<(), ErrorCode> {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let (Some(list), Some(data)) = (
@@ -278,7 +273,7 @@ impl Agent {
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
-    ) -> Result<(), SpecRefusal> {
+    ) -> Result<(), ErrorCode> {
         let Some(switch) = &self.tables.spec13 else {
             return Ok(());
         };

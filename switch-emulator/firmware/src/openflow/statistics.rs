@@ -1,15 +1,18 @@
 //! Answers to statistics requests.
 
 use super::agent::Agent;
-use super::wire::{message, MessageBuilder};
+use super::UNINITIALISED;
 use crate::actions::{SLOTS, SLOT_BYTES};
-use crate::bytes::{be16, be32};
 use crate::event::{Event, Hang};
 use crate::loop_iteration::LoopIteration;
-use crate::matching::MATCH_BYTES;
 use crate::native::MemoryClass;
 use crate::port::{PortMask, PortNumber};
-use crate::table::{field, EntryView};
+use crate::table::EntryView;
+use openflow::bytes::{be16, be32};
+use openflow::message;
+use openflow::v1_0::flow_mod::field;
+use openflow::v1_0::MATCH_BYTES;
+use openflow::wire::MessageBuilder;
 
 /// Entries of a flow statistics reply.
 const FLOW_ENTRIES: usize = 20;
@@ -58,7 +61,7 @@ impl Agent {
             kind::TABLE => {
                 let reply = reply
                     .u8(0)
-                    .uninitialised(3 + 32 + 4)
+                    .bytes(&[UNINITIALISED; 3 + 32 + 4])
                     .u32(CLAIMED_ENTRIES)
                     .bytes(&self.tables.table.count().to_be_bytes())
                     .u64(self.tables.table.lookups())
@@ -113,14 +116,14 @@ impl Agent {
         let reply = reply
             .u16(length as u16)
             .u8(0)
-            .uninitialised(1)
+            .bytes(&[UNINITIALISED; 1])
             .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
             .u32(self.time.age_s(entry.installed))
             .u32(0)
             .u16(boot_flash(be16(entry.head, field::PRIORITY)))
             .u16(boot_flash(be16(entry.head, field::IDLE_TIMEOUT)))
             .u16(boot_flash(be16(entry.head, field::HARD_TIMEOUT)))
-            .uninitialised(6)
+            .bytes(&[UNINITIALISED; 6])
             .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
             .u64(entry.packets)
             .bytes(&entry.bytes.to_be_bytes());
@@ -150,7 +153,7 @@ impl Agent {
     pub(super) fn chosen_ports(&self, wanted: u16) -> Option<PortMask> {
         match u8::try_from(wanted).ok().and_then(PortNumber::new) {
             Some(port) if self.config.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),
-            None if wanted == crate::actions::ports::NONE => Some(self.config.flooded),
+            None if wanted == openflow::v1_0::port::NONE => Some(self.config.flooded),
             _ => None,
         }
     }
@@ -171,7 +174,7 @@ impl Agent {
             let totals = self.ports.counters(port, false, unread, self.config.quirks);
             reply
                 .u16(port.get().into())
-                .uninitialised(6)
+                .bytes(&[UNINITIALISED; 6])
                 .u64(self.ports.received[index])
                 .u64(iteration.out.transmitted[index])
                 .u64(totals.received_bytes)

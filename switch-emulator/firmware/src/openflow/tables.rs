@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::clock::Timekeeping;
 use super::flow_cache::TableKind;
-use super::wire::VERSION_1_3;
 use crate::block_pool::BlockPool;
 use crate::config::Config;
 use crate::cost::Costs;
@@ -14,6 +13,7 @@ use crate::openflow13::Switch13;
 use crate::profile::Profile;
 use crate::quirks::Quirk;
 use crate::table::FlowTable;
+use openflow::wire::VERSION_1_3;
 
 /// The tables of both versions.
 #[derive(Debug)]

@@ -5,20 +5,23 @@ use super::agent::Agent;
 use super::config::AgentConfig;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::ports::AgentPorts;
-use super::wire::{message, message13, MessageBuilder, PACKET_OUT_13_BYTES, VERSION_1_3};
+use super::UNINITIALISED;
 use crate::buffers::length_with_fcs;
-use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
 use crate::event::{Event, Hang};
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
 use crate::openflow13::{
-    ports, tail_bit, Answer, EffectKind, Flow13, FlowMod13, PipelineRun, PortCounters,
-    PortDescription, Surroundings,
+    tail_bit, Answer, EffectKind, Flow13, FlowMod13, PipelineRun, PortCounters, PortDescription,
+    Surroundings,
 };
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::port;
+use openflow::wire::{MessageBuilder, PACKET_OUT_13_BYTES, VERSION_1_3};
+use openflow::{message, message13};
 
 /// Length of `ROLE_REPLY`, whatever its header says (quirk 96).
 const ROLE_BYTES: usize = 24;
@@ -62,9 +65,9 @@ impl Agent {
                     .u32(0) // buffers
                     .u8(10) // tables
                     .u8(0) // auxiliary connection
-                    .uninitialised(2)
+                    .bytes(&[UNINITIALISED; 2])
                     .u32(0x0000_000f) // flow, table, port and group statistics (quirk 94)
-                    .uninitialised(4);
+                    .bytes(&[UNINITIALISED; 4]);
                 // No room for another reply behind it (quirk 90).
                 self.send(MemoryClass::Exact, reply, iteration);
             }
@@ -391,7 +394,7 @@ impl Agent {
             return; // no output
         }
         let tag = match be32(bytes, PACKET_OUT_13_BYTES + 4) {
-            ports::TABLE => {
+            port::TABLE => {
                 let Some(switch) = &mut self.tables.switch13 else {
                     return;
                 };
@@ -404,7 +407,7 @@ impl Agent {
                 let at = iteration.reached();
                 return self.carry_out_13(at, run, frame, iteration);
             }
-            ports::FLOOD => flooded_by_packet_out(in_port),
+            port::FLOOD => flooded_by_packet_out(in_port),
             port => tail_bit(port),
         };
         let at = iteration.reached();
@@ -429,7 +432,7 @@ impl Agent {
         };
         self.reply(message::PORT_STATUS, [0; 4])
             .u8(2)
-            .uninitialised(7)
+            .bytes(&[UNINITIALISED; 7])
             .bytes(&description.bytes())
     }
 }

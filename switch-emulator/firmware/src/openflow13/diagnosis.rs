@@ -1,25 +1,22 @@
 //! Finds what the firmware will do otherwise than a message of OpenFlow 1.3 asks.
 
 use super::groups::Groups;
-use super::matching::{compile, field, fields, Oxm, Test};
+use super::matching::{compile, Test};
 use super::meters::Meters;
-use super::spec::{check_entry, check_group, Ids, OxmMatch, PortSets};
+use super::spec::{check_entry, check_group, Ids, PortSets};
 use super::table::{self, padded, Entry13, EntryView13, FlowMod13, TABLES};
 use super::Switch13;
-use crate::bytes::{be16, be32, be64};
 use crate::event::Cause;
 use crate::port::PortMask;
+use openflow::bytes::{be16, be32, be64};
+use openflow::message::FLOW_MOD;
+use openflow::message13::{GROUP_MOD, METER_MOD, MULTIPART_REQUEST};
+use openflow::v1_3::flow_mod::{self, flag, FLOW_MOD_BYTES};
+use openflow::v1_3::port::ANY;
+use openflow::v1_3::{field, split, Oxm, OxmMatch};
 
-const FLOW_MOD: u8 = 14;
-const GROUP_MOD: u8 = 15;
-const MULTIPART_REQUEST: u8 = 18;
-const METER_MOD: u8 = 29;
 /// The action that sends to a port.
 const OUTPUT: u16 = 0;
-/// In messages: any port, group, or cookie.
-const ANY: u32 = u32::MAX;
-/// Those that OpenFlow defines.
-const ALL_FLAGS: u16 = 0x1f;
 
 impl Ids for Groups {
     fn has(&self, id: u32) -> bool {
@@ -42,7 +39,7 @@ impl Switch13 {
         ports: PortMask,
     ) -> Option<Cause> {
         let shortest = match bytes[1] {
-            FLOW_MOD => table::HEAD_BYTES,
+            FLOW_MOD => FLOW_MOD_BYTES,
             GROUP_MOD | METER_MOD | MULTIPART_REQUEST => 16,
             _ => 8,
         };
@@ -60,11 +57,11 @@ impl Switch13 {
 
     fn flow_mod_cause(&self, bytes: &[u8], length: usize, ports: PortMask) -> Option<Cause> {
         let message = &bytes[..length];
-        let match_bytes = usize::from(be16(message, table::field::MATCH + 2));
-        if table::field::MATCH + padded(match_bytes) > length {
+        let match_bytes = usize::from(be16(message, flow_mod::field::MATCH + 2));
+        if flow_mod::field::MATCH + padded(match_bytes) > length {
             return Some(Cause::Short);
         }
-        match message[table::field::COMMAND] {
+        match message[flow_mod::field::COMMAND] {
             0 => self.add_cause(message, ports),
             3 | 4 => self.delete_cause(message),
             _ => None, // told already
@@ -72,27 +69,27 @@ impl Switch13 {
     }
 
     fn add_cause(&self, message: &[u8], ports: PortMask) -> Option<Cause> {
-        let match_bytes = usize::from(be16(message, table::field::MATCH + 2));
+        let match_bytes = usize::from(be16(message, flow_mod::field::MATCH + 2));
         let Ok(wanted) = check_entry(message, known(ports), &self.groups, &self.meters) else {
             return Some(Cause::Unchecked);
         };
-        if be32(message, table::field::BUFFER) != ANY {
+        if be32(message, flow_mod::field::BUFFER) != ANY {
             return Some(Cause::BufferIgnored);
         }
-        if be16(message, table::field::FLAGS) & !table::flag::SEND_FLOW_REMOVED != 0 {
+        if be16(message, flow_mod::field::FLAGS) & !flag::SEND_FLOW_REMOVED != 0 {
             return Some(Cause::FlagsIgnored);
         }
-        let oxms = &message[table::field::OXMS..table::field::MATCH + match_bytes];
+        let oxms = &message[flow_mod::field::OXMS..flow_mod::field::MATCH + match_bytes];
         if let Some(cause) = match_cause(oxms) {
             return Some(cause);
         }
-        let instructions = &message[table::field::MATCH + padded(match_bytes)..];
+        let instructions = &message[flow_mod::field::MATCH + padded(match_bytes)..];
         instructions_cause(instructions).or_else(|| self.replacement_cause(message, oxms, &wanted))
     }
 
     /// Returns a cause if an ADD replaces another entry than the one with the same match, or not that one.
     fn replacement_cause(&self, message: &[u8], oxms: &[u8], wanted: &OxmMatch) -> Option<Cause> {
-        let (list, _) = fields(oxms);
+        let (list, _) = split(oxms);
         let request = FlowMod13::new(message, message.len(), message.len());
         self.entries.views().find_map(|view| {
             let entry = view.entry;
@@ -109,37 +106,37 @@ impl Switch13 {
     }
 
     fn delete_cause(&self, message: &[u8]) -> Option<Cause> {
-        let Ok((wanted, oxms, _)) = OxmMatch::read(&message[table::field::MATCH..]) else {
+        let Ok((wanted, oxms, _)) = OxmMatch::read(&message[flow_mod::field::MATCH..]) else {
             return Some(Cause::Unchecked);
         };
-        if be16(message, table::field::FLAGS) & !ALL_FLAGS != 0 {
+        if be16(message, flow_mod::field::FLAGS) & !flag::ALL != 0 {
             return Some(Cause::FlagsIgnored);
         }
         let word = |at: usize| be32(message, at);
-        if word(table::field::OUT_PORT) != ANY || word(table::field::OUT_GROUP) != ANY {
+        if word(flow_mod::field::OUT_PORT) != ANY || word(flow_mod::field::OUT_GROUP) != ANY {
             return Some(Cause::DeleteByPort);
         }
-        let number = message[table::field::TABLE];
+        let number = message[flow_mod::field::TABLE];
         if usize::from(number) >= TABLES && number != u8::MAX {
             return Some(Cause::DeletesOthers);
         }
-        let strict = message[table::field::COMMAND] == 4;
+        let strict = message[flow_mod::field::COMMAND] == 4;
         let request = FlowMod13::new(message, message.len(), message.len());
-        let (list, _) = fields(oxms);
-        let cookie = be64(message, table::field::COOKIE);
-        let mask = be64(message, table::field::COOKIE_MASK);
+        let (list, _) = split(oxms);
+        let cookie = be64(message, flow_mod::field::COOKIE);
+        let mask = be64(message, flow_mod::field::COOKIE_MASK);
         let is_meant = |entry: &Entry13| {
             (number == u8::MAX || number == entry.table)
                 && (entry.cookie() ^ cookie) & mask == 0
                 && if strict {
-                    entry.half(table::field::PRIORITY) == request.priority()
+                    entry.half(flow_mod::field::PRIORITY) == request.priority()
                         && is_same(entry, &list, &wanted)
                 } else {
                     list.is_empty()
                         || OxmMatch::of(&entry.oxms).is_ok_and(|held| wanted.covers(&held))
                 }
         };
-        let tells_all = be16(message, table::field::FLAGS) & table::flag::SEND_FLOW_REMOVED != 0;
+        let tells_all = be16(message, flow_mod::field::FLAGS) & flag::SEND_FLOW_REMOVED != 0;
         self.entries.views().find_map(|EntryView13 { entry, .. }| {
             let goes = table::is_deleted(entry, request, strict, &self.pool);
             if goes != is_meant(entry) {

@@ -1,7 +1,8 @@
 //! Groups: four, each with the first of its buckets (quirks 111, 112, 166 to 173).
 
 use super::instructions::{read_actions, Action13};
-use crate::bytes::{be16, be32};
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::error;
 
 /// Groups, with identifiers from 1.
 const GROUPS: usize = 4;
@@ -11,9 +12,6 @@ const AREA_BYTES: usize = 64;
 const GROUP_MOD_BYTES: usize = 16;
 /// Head of a bucket.
 const BUCKET_BYTES: usize = 16;
-
-const GROUP_EXISTS: (u16, u16) = (6, 0);
-const BAD_BUCKET: (u16, u16) = (6, 12);
 
 /// One group.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +89,7 @@ impl Groups {
                 let buckets = bytes.get(GROUP_MOD_BYTES..length).unwrap_or(&[]);
                 self.add(index, bytes.get(10).copied().unwrap_or(0), buckets, now_s)
             }
-            (0, _) => Err(GROUP_EXISTS),
+            (0, _) => Err(error::GROUP_EXISTS),
             (2, Some(index)) => {
                 let group = &mut self.groups[index];
                 group.is_active = false;
@@ -117,7 +115,7 @@ impl Groups {
         group.kind = kind;
         group.added_s = now_s;
         if buckets.len() > AREA_BYTES {
-            return Err(BAD_BUCKET);
+            return Err(error::BAD_BUCKET);
         }
         let free = self.areas.iter().position(|area| !area.is_used);
         if let Some(area) = free {

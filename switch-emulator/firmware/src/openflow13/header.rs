@@ -1,11 +1,7 @@
 //! Header fields that the firmware reads before it searches the first table, and keeps from table to table (quirk 156).
 
-use crate::bytes::{be16, be32};
-
-const TYPE_OFFSET: usize = 12;
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const ARP: u16 = 0x0806;
-const MPLS: [u16; 2] = [0x8847, 0x8848];
+use openflow::bytes::{be16, be32};
+use openflow::ethernet::{IPV4, MPLS, TYPE_AT};
 
 /// Returns whether this type is one of the five that the firmware takes for a VLAN tag (quirk 148).
 pub(super) const fn is_vlan(eth_type: u16) -> bool {
@@ -44,7 +40,7 @@ pub(super) struct Header {
 impl Header {
     /// Reads `frame`, received on `in_port`. Bytes beyond its end count as 0.
     pub(super) fn parse(frame: &[u8], in_port: u32) -> Self {
-        let mut at = TYPE_OFFSET;
+        let mut at = TYPE_AT;
         let mut eth_type = be16(frame, at);
         let mut header = Self {
             in_port,

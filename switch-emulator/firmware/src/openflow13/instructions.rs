@@ -1,6 +1,6 @@
 //! Instructions and actions of an entry, read once into the form that the pipeline performs (quirks 151 to 158).
 
-use crate::bytes::{be16, be32};
+use openflow::bytes::{be16, be32};
 
 /// Types of instructions.
 mod instruction {
@@ -22,16 +22,6 @@ mod action {
     pub(super) const POP_MPLS: u16 = 20;
     pub(super) const GROUP: u16 = 22;
     pub(super) const SET_FIELD: u16 = 25;
-}
-
-/// Reserved port numbers.
-pub(crate) mod ports {
-    pub(crate) const FIRST_RESERVED: u32 = 0xffff_ff00;
-    pub(crate) const IN_PORT: u32 = 0xffff_fff8;
-    pub(crate) const TABLE: u32 = 0xffff_fff9;
-    pub(crate) const FLOOD: u32 = 0xffff_fffb;
-    pub(crate) const ALL: u32 = 0xffff_fffc;
-    pub(crate) const CONTROLLER: u32 = 0xffff_fffd;
 }
 
 /// Shortest instruction with a list of actions.

@@ -1,114 +1,10 @@
 //! Matches of OpenFlow 1.3 (OXM) as the firmware tests them: in the order in which they were sent, up to the first that
 //! fails (quirks 140 to 148).
 
-use super::header::{is_mpls, Header, IPV4};
-use crate::bytes::{be16, be32};
-
-/// Length of the header of an OXM.
-pub(super) const OXM_HEADER_BYTES: usize = 4;
-/// Class of the fields that OpenFlow itself defines.
-const OPENFLOW_BASIC: u16 = 0x8000;
-
-/// Numbers of fields.
-pub(super) mod field {
-    pub(in super::super) const IN_PORT: u8 = 0;
-    pub(in super::super) const IN_PHY_PORT: u8 = 1;
-    pub(in super::super) const METADATA: u8 = 2;
-    pub(in super::super) const ETH_DST: u8 = 3;
-    pub(in super::super) const ETH_SRC: u8 = 4;
-    pub(in super::super) const ETH_TYPE: u8 = 5;
-    pub(in super::super) const VLAN_VID: u8 = 6;
-    pub(in super::super) const VLAN_PCP: u8 = 7;
-    pub(in super::super) const IP_DSCP: u8 = 8;
-    pub(in super::super) const IP_ECN: u8 = 9;
-    pub(in super::super) const IP_PROTO: u8 = 10;
-    pub(in super::super) const IPV4_SRC: u8 = 11;
-    pub(in super::super) const IPV4_DST: u8 = 12;
-    pub(in super::super) const TCP_SRC: u8 = 13;
-    pub(in super::super) const TCP_DST: u8 = 14;
-    pub(in super::super) const UDP_SRC: u8 = 15;
-    pub(in super::super) const UDP_DST: u8 = 16;
-    pub(in super::super) const SCTP_SRC: u8 = 17;
-    pub(in super::super) const SCTP_DST: u8 = 18;
-    pub(in super::super) const ICMPV4_TYPE: u8 = 19;
-    pub(in super::super) const ICMPV4_CODE: u8 = 20;
-    pub(in super::super) const ARP_OP: u8 = 21;
-    pub(in super::super) const ARP_SPA: u8 = 22;
-    pub(in super::super) const ARP_TPA: u8 = 23;
-    pub(in super::super) const ARP_SHA: u8 = 24;
-    pub(in super::super) const ARP_THA: u8 = 25;
-    pub(in super::super) const IPV6_SRC: u8 = 26;
-    pub(in super::super) const IPV6_DST: u8 = 27;
-    pub(in super::super) const IPV6_FLABEL: u8 = 28;
-    pub(in super::super) const ICMPV6_TYPE: u8 = 29;
-    pub(in super::super) const ICMPV6_CODE: u8 = 30;
-    pub(in super::super) const IPV6_ND_TARGET: u8 = 31;
-    pub(in super::super) const IPV6_ND_SLL: u8 = 32;
-    pub(in super::super) const IPV6_ND_TLL: u8 = 33;
-    pub(in super::super) const MPLS_LABEL: u8 = 34;
-    pub(in super::super) const MPLS_TC: u8 = 35;
-    pub(in super::super) const MPLS_BOS: u8 = 36;
-    pub(in super::super) const PBB_ISID: u8 = 37;
-    pub(in super::super) const IPV6_EXTHDR: u8 = 39;
-}
-
-/// One field of a match, as it lies in memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Oxm<'a> {
-    pub(super) header: [u8; OXM_HEADER_BYTES],
-    /// Value, and behind it the mask if there is one.
-    pub(super) body: &'a [u8],
-}
-
-impl Oxm<'_> {
-    /// Returns whether a match has this field, under the same mask but with another value.
-    pub(super) fn differs_among(&self, mut oxms: &[u8]) -> bool {
-        while let Some((header, rest)) = oxms.split_first_chunk::<OXM_HEADER_BYTES>() {
-            let (body, behind) = rest.split_at(usize::from(header[3]).min(rest.len()));
-            if *header == self.header {
-                let value_bytes = body.len() >> u8::from(self.is_masked());
-                return body[..value_bytes] != self.body[..value_bytes]
-                    && body[value_bytes..] == self.body[value_bytes..];
-            }
-            oxms = behind;
-        }
-        false
-    }
-
-    const fn class(&self) -> u16 {
-        u16::from_be_bytes([self.header[0], self.header[1]])
-    }
-
-    pub(super) const fn is_masked(&self) -> bool {
-        self.header[2] & 1 != 0
-    }
-
-    /// Returns its number, if it is one that OpenFlow itself defines.
-    pub(super) const fn field(&self) -> Option<u8> {
-        if self.class() == OPENFLOW_BASIC {
-            Some(self.header[2] >> 1)
-        } else {
-            None
-        }
-    }
-}
-
-/// The fields of a match, and whether it ended where its last field ends.
-pub(super) fn fields(match_bytes: &[u8]) -> (Vec<Oxm<'_>>, bool) {
-    let mut rest = match_bytes;
-    let mut fields = Vec::new();
-    while let Some((header, behind)) = rest.split_first_chunk::<OXM_HEADER_BYTES>() {
-        let Some((body, next)) = behind.split_at_checked(usize::from(header[3])) else {
-            return (fields, false);
-        };
-        fields.push(Oxm {
-            header: *header,
-            body,
-        });
-        rest = next;
-    }
-    (fields, rest.is_empty())
-}
+use super::header::{is_mpls, Header};
+use openflow::bytes::{be16, be32};
+use openflow::ethernet::IPV4;
+use openflow::v1_3::{field, split, Oxm};
 
 /// Test of one match field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +38,7 @@ pub(super) enum Test {
 
 /// Returns the tests of a match.
 pub(super) fn compile(match_bytes: &[u8]) -> Vec<Test> {
-    let (fields, whole) = fields(match_bytes);
+    let (fields, whole) = split(match_bytes);
     let mut tests: Vec<Test> = fields.iter().map(Test::read).collect();
     if !whole {
         tests.push(Test::Never);

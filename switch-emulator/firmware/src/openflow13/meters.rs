@@ -1,14 +1,14 @@
 //! Meters: eight, each with a window of twenty samples (quirks 114 to 117, 174 to 180).
 
 use crate::block_pool::{BlockPool, PoolBlock};
-use crate::bytes::{be16, be32};
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::error;
+use openflow::v1_3::meter::{band, flag, ALL};
 
 /// Meters of the board.
 pub(super) const METERS: usize = 8;
 /// Bands of a meter.
 pub(super) const BANDS: usize = 3;
-/// In messages: every meter.
-pub(super) const ALL: u32 = u32::MAX;
 /// Bytes of a meter's block beside its bands.
 const METER_BYTES: usize = 40;
 /// A band in a message, and in a block.
@@ -18,25 +18,6 @@ const METER_MOD_BYTES: usize = 16;
 /// Where a block holds the counters: what an earlier owner left there counts (quirk 116).
 const PACKETS_AT: usize = 8;
 const BYTES_AT: usize = 16;
-
-const METER_EXISTS: (u16, u16) = (12, 1);
-pub(super) const UNKNOWN_METER: (u16, u16) = (12, 3);
-const OUT_OF_METERS: (u16, u16) = (12, 10);
-const OUT_OF_BANDS: (u16, u16) = (12, 11);
-
-/// Flags of a meter.
-pub(super) mod flag {
-    pub(crate) const KBPS: u16 = 1;
-    pub(crate) const PACKETS: u16 = 2;
-    pub(crate) const BURST: u16 = 4;
-    pub(crate) const ALL: u16 = 15;
-}
-
-/// Types of bands.
-pub(super) mod band {
-    pub(crate) const DROP: u16 = 1;
-    pub(crate) const REMARK: u16 = 2;
-}
 
 /// One band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -172,17 +153,17 @@ impl Meters {
         match (be16(bytes, 8), self.position(id)) {
             (0, known) => {
                 if self.list.len() == METERS {
-                    return Err(OUT_OF_METERS);
+                    return Err(error::OUT_OF_METERS);
                 }
                 if known.is_some() {
-                    return Err(METER_EXISTS);
+                    return Err(error::METER_EXISTS);
                 }
                 if count > BANDS {
-                    return Err(OUT_OF_BANDS);
+                    return Err(error::OUT_OF_BANDS);
                 }
                 let block = pool
                     .take(METER_BYTES + BAND_BYTES * count)
-                    .ok_or(OUT_OF_BANDS)?;
+                    .ok_or(error::OUT_OF_BANDS)?;
                 self.list.push(Meter {
                     id,
                     flags,
@@ -192,16 +173,16 @@ impl Meters {
                 });
             }
             (1, known) => {
-                let position = known.ok_or(UNKNOWN_METER)?;
+                let position = known.ok_or(error::UNKNOWN_METER)?;
                 if count > BANDS {
-                    return Err(OUT_OF_BANDS);
+                    return Err(error::OUT_OF_BANDS);
                 }
                 let counters = self.counters(pool, position);
                 pool.free(self.list[position].block);
                 let Some(block) = pool.take(METER_BYTES + BAND_BYTES * count) else {
                     // This one and those behind it have gone (quirk 180).
                     self.list.truncate(position);
-                    return Err(OUT_OF_BANDS);
+                    return Err(error::OUT_OF_BANDS);
                 };
                 let meter = &mut self.list[position];
                 meter.block = block;

@@ -29,7 +29,6 @@ use multipart::FlowParts;
 use replies::Replies;
 use table::Entries;
 
-pub(crate) use instructions::ports;
 pub(crate) use multipart::{Answer, PortCounters, PortDescription, Surroundings};
 pub(crate) use pipeline::{tail_bit, EffectKind, PipelineRun};
 pub(crate) use table::{FlowMod13, FlowMod13Outcome};

@@ -1,13 +1,15 @@
 //! Answers to `MULTIPART_REQUEST` (quirks 97, 99 to 117).
 
 use super::groups::GroupView;
-use super::matching::field as oxm;
 use super::meters::{self, Meter, METERS};
 use super::replies::{Reply, REPLY_BYTES};
-use super::table::{field, padded, EntryView13, MAX_ENTRIES, TABLES};
+use super::table::{padded, EntryView13, MAX_ENTRIES, TABLES};
 use super::{Switch13, TableClock};
-use crate::bytes::{be16, be32};
 use crate::event::Hang;
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::field as oxm;
+use openflow::v1_3::flow_mod::field;
+use openflow::v1_3::{error, meter};
 
 /// Entries of a part of a reply to `FLOW`.
 pub(super) const FLOW_ENTRIES: usize = 15;
@@ -399,15 +401,15 @@ impl Switch13 {
     fn chosen_meters(&self, wanted: u32) -> Option<Vec<usize>> {
         let list = self.meters.list().iter().enumerate();
         let chosen: Vec<_> = list
-            .filter(|(_, meter)| wanted == meters::ALL || meter.id == wanted)
+            .filter(|(_, meter)| wanted == meter::ALL || meter.id == wanted)
             .map(|(position, _)| position)
             .collect();
-        (wanted == meters::ALL || !chosen.is_empty()).then_some(chosen)
+        (wanted == meter::ALL || !chosen.is_empty()).then_some(chosen)
     }
 
     fn meter_statistics(&mut self, xid: [u8; 4], wanted: u32, now_ms: u64) -> Answer {
         let Some(chosen) = self.chosen_meters(wanted) else {
-            return Answer::Refused(meters::UNKNOWN_METER);
+            return Answer::Refused(error::UNKNOWN_METER);
         };
         // Counted for the identifier of the request, also if that means all (quirk 115).
         let flows = self.entries.views();
@@ -439,7 +441,7 @@ impl Switch13 {
 
     fn meter_configuration(&mut self, xid: [u8; 4], wanted: u32) -> Answer {
         let Some(chosen) = self.chosen_meters(wanted) else {
-            return Answer::Refused(meters::UNKNOWN_METER);
+            return Answer::Refused(error::UNKNOWN_METER);
         };
         let mut reply = self.replies.begin(4, kind::METER_CONFIG, 0, xid);
         reply.skip(4);

@@ -1,8 +1,7 @@
 //! Pipeline of OpenFlow 1.3: tables, meters, instructions, actions, groups (quirks 150 to 158).
 
 use super::header::Header;
-use super::instructions::{ports, Action13};
-use super::matching::field;
+use super::instructions::Action13;
 use super::meters::Metered;
 use super::rewrite::Rewriter13;
 use super::table::TABLES;
@@ -12,6 +11,8 @@ use crate::cost::{at_length, Costs};
 use crate::event::Hang;
 use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
+use openflow::v1_3::field;
+use openflow::v1_3::port;
 
 /// Effect of a frame, in order.
 #[derive(Debug)]
@@ -271,10 +272,10 @@ fn output(
     let in_port = rewriter.header.in_port;
     let length = length_with_fcs(rewriter.frame.len());
     let tag = match port {
-        ports::IN_PORT => tail_bit(in_port),
+        port::IN_PORT => tail_bit(in_port),
         // The ingress port's bit is subtracted, whether it is set or not.
-        ports::FLOOD | ports::ALL => context.flooded.wrapping_sub(tail_bit(in_port)),
-        ports::CONTROLLER => {
+        port::FLOOD | port::ALL => context.flooded.wrapping_sub(tail_bit(in_port)),
+        port::CONTROLLER => {
             let sent = rewriter.frame.len().min(max_bytes.into());
             let cost = context.costs.action().packet_in;
             run.cost_ps += at_length(cost, length_with_fcs(sent));
@@ -288,7 +289,7 @@ fn output(
                 frame: None,
             });
         }
-        ports::FIRST_RESERVED.. => return,
+        port::FIRST_RESERVED.. => return,
         port if port == in_port => return,
         port => tail_bit(port),
     };
@@ -311,7 +312,7 @@ fn output(
 
 /// Raises the drop precedence of an assured-forwarding DSCP. The IP checksum stays as it was (quirk 176).
 fn remark(frame: &mut [u8], header: &Header, raise: u8) {
-    if header.eth_type != super::header::IPV4 {
+    if header.eth_type != openflow::ethernet::IPV4 {
         return;
     }
     let Some(byte) = frame.get_mut(header.payload + 1) else {

@@ -1,7 +1,7 @@
 //! The reply buffer: multipart replies of a segment are collected in it, notices are built in it, and what neither
 //! overwrites goes out with the next reply (quirks 86 to 89, 107).
 
-use crate::bytes::{be16, be32};
+use openflow::bytes::{be16, be32};
 
 /// Bytes that the firmware reserves for replies.
 pub(super) const REPLY_BYTES: usize = 2_048;

@@ -1,12 +1,11 @@
 //! Rewriting of frames by actions (quirks 159 to 165).
 
-use super::header::{is_mpls, is_vlan, Header, ARP, IPV4};
-use super::matching::field;
+use super::header::{is_mpls, is_vlan, Header};
 use crate::actions::update_checksums;
-use crate::bytes::be16;
+use openflow::bytes::be16;
+use openflow::ethernet::{ARP, IPV4, TYPE_AT, VLAN_TAG_BYTES};
+use openflow::v1_3::field;
 
-const TYPE_OFFSET: usize = 12;
-const VLAN_TAG_BYTES: usize = 4;
 /// Type and label entry.
 const MPLS_BYTES: usize = 6;
 /// Length of the IP header that is taken for granted in front of TCP and UDP ports.
@@ -57,16 +56,16 @@ impl Rewriter13<'_> {
             0
         };
         let tag = [eth_type.to_be_bytes(), control.to_be_bytes()].concat();
-        self.insert(TYPE_OFFSET, &tag);
+        self.insert(TYPE_AT, &tag);
         self.header.tagged = true;
         self.header.payload += VLAN_TAG_BYTES;
     }
 
     pub(super) fn pop_vlan(&mut self) {
         if self.header.tagged {
-            self.cut(TYPE_OFFSET, VLAN_TAG_BYTES);
+            self.cut(TYPE_AT, VLAN_TAG_BYTES);
             self.header.payload = self.header.payload.saturating_sub(VLAN_TAG_BYTES);
-            self.header.tagged = is_vlan(be16(self.frame, TYPE_OFFSET));
+            self.header.tagged = is_vlan(be16(self.frame, TYPE_AT));
         }
     }
 
@@ -94,7 +93,7 @@ impl Rewriter13<'_> {
 
     pub(super) fn pop_mpls(&mut self) {
         if self.header.mpls {
-            self.cut(TYPE_OFFSET, MPLS_BYTES);
+            self.cut(TYPE_AT, MPLS_BYTES);
             *self.header = Header::parse(self.frame, self.header.in_port);
         }
     }

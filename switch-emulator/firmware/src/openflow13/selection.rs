@@ -1,6 +1,6 @@
 //! Which entries a DELETE means (quirks 129 to 131).
 
-use super::matching::{field, fields, Oxm, OXM_HEADER_BYTES};
+use openflow::v1_3::{field, split, Oxm, OXM_HEADER_BYTES};
 
 /// Network protocol that a field implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) fn selects(wanted: &[u8], held: &[u8], behind: &[u8]) -> bool {
     if wanted.is_empty() {
         return true;
     }
-    let ((wanted, wanted_whole), (held, held_whole)) = (fields(wanted), fields(held));
+    let ((wanted, wanted_whole), (held, held_whole)) = (split(wanted), split(held));
     if !wanted_whole || !held_whole || contradict(&wanted) || contradict(&held) {
         return false;
     }

@@ -5,50 +5,19 @@ use super::instructions::Program;
 use super::matching::{compile, Test};
 use super::selection::selects;
 use crate::block_pool::{BlockPool, PoolBlock};
-use crate::bytes::{be16, be32, be64};
-use crate::flow_removed_reason::FlowRemovedReason;
 use crate::profile::OpenFlow13Costs;
+use openflow::bytes::{be16, be32, be64};
+use openflow::v1_3::flow_mod::{field, flag, ALL_TABLES, FLOW_MOD_BYTES};
+use openflow::v1_3::{error, port};
+use openflow::FlowRemovedReason;
 
 /// Tables of the board.
 pub(super) const TABLES: usize = 10;
 /// Entries that all tables together hold at most.
 pub(super) const MAX_ENTRIES: usize = 512;
-/// Bytes that an entry keeps of its `FLOW_MOD`: up to the first four bytes of the match's fields.
-pub(super) const HEAD_BYTES: usize = 56;
-/// In the messages that delete: entries of every table.
-const ALL_TABLES: u8 = 0xff;
-/// In the messages that delete: entries to any port or group.
-const ANY: u32 = u32::MAX;
-
-/// Where a field lies in a `FLOW_MOD`.
-pub(super) mod field {
-    pub(in super::super) const COOKIE: usize = 8;
-    pub(in super::super) const COOKIE_MASK: usize = 16;
-    pub(in super::super) const TABLE: usize = 24;
-    pub(in super::super) const COMMAND: usize = 25;
-    pub(in super::super) const IDLE_TIMEOUT: usize = 26;
-    pub(in super::super) const HARD_TIMEOUT: usize = 28;
-    pub(in super::super) const PRIORITY: usize = 30;
-    pub(in super::super) const BUFFER: usize = 32;
-    pub(in super::super) const OUT_PORT: usize = 36;
-    pub(in super::super) const OUT_GROUP: usize = 40;
-    pub(in super::super) const FLAGS: usize = 44;
-    pub(in super::super) const MATCH: usize = 48;
-    pub(in super::super) const OXMS: usize = 52;
-}
-
-/// Flags of a `FLOW_MOD`.
-pub(super) mod flag {
-    pub(in super::super) const SEND_FLOW_REMOVED: u16 = 1;
-    /// Flags that the firmware takes for the overlap check, and for resetting counters (quirk 126).
-    pub(super) const CHECK_OVERLAP: u16 = 0x0200;
-    pub(super) const RESET_COUNTS: u16 = 0x0400;
-}
-
-/// Why a `FLOW_MOD` was refused: type and code of the error.
-const TABLE_FULL: (u16, u16) = (5, 1);
-const BAD_TABLE: (u16, u16) = (5, 2);
-const OVERLAP: (u16, u16) = (5, 3);
+/// Flags of a `FLOW_MOD` that the firmware takes for the overlap check, and for resetting counters (quirk 126).
+const CHECK_OVERLAP: u16 = 0x0200;
+const RESET_COUNTS: u16 = 0x0400;
 
 /// Returns the length of a match with its header, padded to a multiple of eight bytes.
 pub(super) const fn padded(match_bytes: usize) -> usize {
@@ -132,7 +101,7 @@ pub(super) struct Entry13 {
     oxm_block: Option<PoolBlock>,
     instruction_block: Option<PoolBlock>,
     /// The beginning of its `FLOW_MOD`.
-    pub(super) head: [u8; HEAD_BYTES],
+    pub(super) head: [u8; FLOW_MOD_BYTES],
     pub(super) oxms: Vec<u8>,
     pub(super) instructions: Vec<u8>,
     tests: Vec<Test>,
@@ -297,15 +266,15 @@ impl Entries {
     ) -> Result<(), (u16, u16)> {
         *cost_ps += costs.flow_add_ps;
         if self.list.len() == MAX_ENTRIES {
-            return Err(TABLE_FULL);
+            return Err(error::TABLE_FULL);
         }
         let table = message.table();
         if usize::from(table) >= TABLES {
-            return Err(BAD_TABLE);
+            return Err(error::BAD_TABLE);
         }
         *cost_ps += costs.replacement_scan_ps * self.list.len() as i64;
         let done = self.replace(pool, message).and_then(|()| {
-            let entry = make(pool, message, now_s).ok_or(TABLE_FULL)?;
+            let entry = make(pool, message, now_s).ok_or(error::TABLE_FULL)?;
             self.list.push(entry);
             Ok(())
         });
@@ -320,12 +289,12 @@ impl Entries {
         while position < self.list.len() {
             let entry = &self.list[position];
             if is_beside(entry, message) && begins_with(entry, message) {
-                if message.flags() & flag::CHECK_OVERLAP != 0 {
-                    return Err(OVERLAP);
+                if message.flags() & CHECK_OVERLAP != 0 {
+                    return Err(error::OVERLAP);
                 }
                 let used = self.used[position];
                 self.remove(pool, position);
-                if message.flags() & flag::RESET_COUNTS == 0 {
+                if message.flags() & RESET_COUNTS == 0 {
                     self.used[self.list.len()] = used;
                 }
             }
@@ -356,8 +325,8 @@ impl Entries {
         costs: &OpenFlow13Costs,
         outcome: &mut FlowMod13Outcome,
     ) {
-        let anywhere = be32(message.bytes, field::OUT_PORT) == ANY
-            && be32(message.bytes, field::OUT_GROUP) == ANY;
+        let anywhere = be32(message.bytes, field::OUT_PORT) == port::ANY
+            && be32(message.bytes, field::OUT_GROUP) == port::ANY;
         let by_message = message.flags() & flag::SEND_FLOW_REMOVED != 0;
         outcome.cost_ps += costs.flow_delete_ps;
         if !anywhere {
@@ -561,10 +530,10 @@ pub(super) fn begins_with(entry: &Entry13, message: FlowMod13) -> bool {
 
 /// Takes the blocks of a new entry. Those that were taken before one that cannot be had are lost (quirk 123).
 fn make(pool: &mut BlockPool, message: FlowMod13, now_s: u32) -> Option<Entry13> {
-    let mut head = [0; HEAD_BYTES];
-    let known = message.bytes.len().min(HEAD_BYTES);
+    let mut head = [0; FLOW_MOD_BYTES];
+    let known = message.bytes.len().min(FLOW_MOD_BYTES);
     head[..known].copy_from_slice(&message.bytes[..known]);
-    let head_block = pool.take(HEAD_BYTES)?;
+    let head_block = pool.take(FLOW_MOD_BYTES)?;
     pool.write(head_block, 0, &head);
     let mut store = |bytes: &[u8]| {
         let block = pool.take(bytes.len())?;

@@ -1,20 +1,19 @@
 //! Finds what the firmware will do otherwise than a `FLOW_MOD` of OpenFlow 1.0 asks.
 
 use super::message::FlowMod;
-use super::spec::{check_actions, CHECK_OVERLAP, EMERGENCY};
-use super::{field, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
-use crate::actions::{ports, types};
-use crate::bytes::{be16, be32};
+use super::spec::check_actions;
+use super::{FlowTable, ACTION_BYTES};
 use crate::event::Cause;
-use crate::matching::Match;
+use crate::matching::selects;
 use crate::quirks::{Quirk, Quirks};
-use crate::wildcards as w;
+use openflow::bytes::{be16, be32};
+use openflow::ethernet::{ARP, IPV4};
+use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
+use openflow::v1_0::wildcards as w;
+use openflow::v1_0::{action, port, Match};
 
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
 /// `dl_vlan` of frames without a tag.
 const NO_VLAN: u16 = 0xffff;
-const SEND_FLOW_REMOVED: u16 = 1;
 
 impl FlowTable {
     /// Returns why the board will not do what this `FLOW_MOD` asks, before it is carried out; `None` if it will, or refuses
@@ -83,7 +82,7 @@ impl FlowTable {
                     super::flow_mod::same_match(entry, head)
                         && be16(entry, field::PRIORITY) == be16(head, field::PRIORITY)
                 } else {
-                    wanted.selects(&Match::read(&entry[field::MATCH..]))
+                    selects(&wanted, &Match::read(&entry[field::MATCH..]))
                 }
             })
             .collect()
@@ -102,7 +101,7 @@ impl FlowTable {
     fn delete_cause(&self, message: FlowMod, strict: bool) -> Option<Cause> {
         let out_port = be16(message.head(), field::OUT_PORT);
         let is_broken = self.quirks.has(Quirk::BrokenFlowMods);
-        if is_broken && out_port != ports::NONE {
+        if is_broken && out_port != port::NONE {
             return Some(Cause::DeleteByPort);
         }
         let meant = self.selected_by_spec(message, strict);
@@ -115,7 +114,7 @@ impl FlowTable {
             return Some(Cause::DeletesOthers);
         }
         let asks = |index: usize| {
-            be16(self.head(&self.entries[index]), field::FLAGS) & SEND_FLOW_REMOVED != 0
+            be16(self.head(&self.entries[index]), field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
         };
         let told = message.wants_flow_removed();
         let differs =
@@ -165,12 +164,12 @@ fn unchecked_cause(message: FlowMod) -> Option<Cause> {
     if be32(head, field::BUFFER) != u32::MAX {
         return Some(Cause::BufferIgnored);
     }
-    if be16(head, field::FLAGS) & (CHECK_OVERLAP | EMERGENCY) != 0 {
+    if be16(head, field::FLAGS) & (flag::CHECK_OVERLAP | flag::EMERGENCY) != 0 {
         return Some(Cause::FlagsIgnored);
     }
     let mut rest = list;
     while !rest.is_empty() {
-        if be16(rest, 0) == types::SET_VLAN_VID && be16(rest, 4) == 0 {
+        if be16(rest, 0) == action::SET_VLAN_VID && be16(rest, 4) == 0 {
             return Some(Cause::VlanZero);
         }
         rest = &rest[usize::from(be16(rest, 2))..];

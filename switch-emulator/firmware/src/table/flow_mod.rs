@@ -3,12 +3,13 @@
 use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
 use super::spec::Spec;
 use super::{field, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
-use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::actions::{Actions, SLOTS, SLOT_BYTES};
 use crate::block_pool::PoolBlock;
-use crate::bytes::be16;
-use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
+use crate::matching::{selects, EVERYTHING};
 use crate::quirks::Quirk;
 use crate::time::Instant;
+use openflow::bytes::be16;
+use openflow::v1_0::{action, port, Match, MATCH_BYTES};
 
 /// Copies a message's actions into slots, one entry after the other.
 struct ActionCopier<'a> {
@@ -55,17 +56,17 @@ impl<'a> ActionCopier<'a> {
                 break;
             };
             let (kind, argument) = (be16(action, 0), be16(action, 4));
-            if kind == types::OUTPUT && argument == ports::NORMAL {
+            if kind == action::OUTPUT && argument == port::NORMAL {
                 return Err(Refusal::BadOutPort);
             }
             let offset = slot * SLOT_BYTES;
             table
                 .memory
                 .write(slots, offset, &action[..length.min(action.len())]);
-            if kind == types::SET_VLAN_VID && argument == 0 {
+            if kind == action::SET_VLAN_VID && argument == 0 {
                 table
                     .memory
-                    .write(slots, offset, &types::STRIP_VLAN.to_be_bytes());
+                    .write(slots, offset, &action::STRIP_VLAN.to_be_bytes());
             }
         }
         Ok(())
@@ -86,7 +87,7 @@ impl FlowTable {
             0 => (0, true, self.add(message, now)),
             1 => {
                 let fields = message.fields();
-                let selected = |head: &[u8]| fields.selects(&Match::read(&head[field::MATCH..]));
+                let selected = |head: &[u8]| selects(&fields, &Match::read(&head[field::MATCH..]));
                 let (matched, done) = self.modify(message, now, selected);
                 (matched, matched > 0, done)
             }
@@ -262,7 +263,7 @@ impl FlowTable {
         let mut index = 0;
         while index < self.entries.len() {
             let fields = Match::read(&self.head(&self.entries[index])[field::MATCH..]);
-            if wanted.selects(&fields) {
+            if selects(&wanted, &fields) {
                 gone.push(self.removed_flow(index));
                 self.remove_and_leak(index);
                 moved[index] = true;

@@ -1,9 +1,10 @@
 //! `FLOW_MOD` as a message, and what comes of it.
 
-use super::{field, FLOW_MOD_BYTES};
-use crate::bytes::be16;
-use crate::matching::Match;
 use crate::time::Instant;
+use openflow::bytes::be16;
+use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
+use openflow::v1_0::{error, Match};
+use openflow::ErrorCode;
 
 /// Why a `FLOW_MOD` was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,21 +21,21 @@ pub(crate) enum Refusal {
     BadCommand,
     /// Of the specification only: the frame of a buffer, of which there are none.
     UnknownBuffer,
-    /// Of the specification only: an action that cannot be performed, with the code of the error.
-    BadAction(u16),
+    /// Of the specification only: an action that cannot be performed, with its error.
+    BadAction(ErrorCode),
 }
 
 impl Refusal {
     /// Returns type and code of the error message.
-    pub(crate) const fn error(self) -> (u16, u16) {
+    pub(crate) const fn error(self) -> ErrorCode {
         match self {
-            Self::UnknownBuffer => (1, 8),
-            Self::AllTablesFull => (3, 0),
-            Self::BadOutPort => (2, 4),
-            Self::Overlap => (3, 1),
-            Self::BadCommand => (3, 4),
-            Self::Unsupported => (3, 5),
-            Self::BadAction(code) => (2, code),
+            Self::UnknownBuffer => error::BUFFER_UNKNOWN,
+            Self::AllTablesFull => error::ALL_TABLES_FULL,
+            Self::BadOutPort => error::BAD_OUT_PORT,
+            Self::Overlap => error::OVERLAP,
+            Self::BadCommand => error::BAD_COMMAND,
+            Self::Unsupported => error::UNSUPPORTED,
+            Self::BadAction(error) => error,
         }
     }
 }
@@ -64,7 +65,7 @@ pub(crate) struct RemovedFlow {
 impl RemovedFlow {
     /// Returns whether the entry's flags ask for `FLOW_REMOVED`.
     pub(crate) fn wants_flow_removed(&self) -> bool {
-        be16(&self.head, field::FLAGS) & 0x0001 != 0
+        be16(&self.head, field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
     }
 }
 

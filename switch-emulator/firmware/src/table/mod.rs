@@ -12,36 +12,22 @@ use serde::Serialize;
 
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
 use crate::block_pool::{BlockPool, PoolBlock};
-use crate::bytes::{be16, be48};
 use crate::cost::Costs;
 use crate::event::count;
-use crate::matching::{Found, Match, Search, MATCH_BYTES};
+use crate::matching::{Found, Search};
 use crate::packet::Key;
 use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
+use openflow::bytes::{be16, be48};
+use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES};
+use openflow::v1_0::{Match, MATCH_BYTES};
 
 pub(crate) use message::{FlowMod, Outcome, Refusal, RemovedFlow};
-pub(crate) use spec::{check_actions, NO_BUFFER};
+pub(crate) use spec::check_actions;
 pub(crate) use timeout::Expired;
 
-/// Head of a `FLOW_MOD`: everything before the actions.
-pub(crate) const FLOW_MOD_BYTES: usize = 72;
 /// Action slots of an entry.
 const ACTION_BYTES: usize = SLOTS * SLOT_BYTES;
-
-/// Where a field lies in the head of a `FLOW_MOD`.
-pub(crate) mod field {
-    pub(crate) const MATCH: usize = 8;
-    pub(crate) const COOKIE: usize = 48;
-    pub(crate) const COMMAND: usize = 56;
-    pub(crate) const IDLE_TIMEOUT: usize = 58;
-    pub(crate) const HARD_TIMEOUT: usize = 60;
-    pub(crate) const PRIORITY: usize = 62;
-    pub(crate) const BUFFER: usize = 64;
-    pub(crate) const OUT_PORT: usize = 68;
-    pub(crate) const FLAGS: usize = 70;
-    pub(crate) const ACTIONS: usize = super::FLOW_MOD_BYTES;
-}
 
 /// An entry of the flow table, as a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

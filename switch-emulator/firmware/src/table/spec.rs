@@ -2,62 +2,52 @@
 //! the firmware's. The table has the same size and four action slots for each entry.
 
 use super::message::{FlowMod, Refusal, RemovedFlow};
-use super::{field, Expired, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
-use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
-use crate::bytes::{be16, be32};
-use crate::flow_removed_reason::FlowRemovedReason;
-use crate::matching::{Found, Match};
+use super::{Expired, FlowTable, TableEntry, ACTION_BYTES};
+use crate::actions::{Actions, SLOTS, SLOT_BYTES};
+use crate::matching::Found;
 use crate::port::PORTS;
 use crate::quirks::Quirk;
 use crate::time::Instant;
-
-/// Buffer of a message that has its frame with it, or none.
-pub(crate) const NO_BUFFER: u32 = u32::MAX;
-pub(super) const CHECK_OVERLAP: u16 = 1 << 1;
-pub(super) const EMERGENCY: u16 = 1 << 2;
-
-/// Why an action list is refused: code of `BAD_ACTION`.
-mod bad_action {
-    pub(super) const TYPE: u16 = 0;
-    pub(super) const LENGTH: u16 = 1;
-    pub(super) const VENDOR: u16 = 2;
-    pub(super) const OUT_PORT: u16 = 4;
-    pub(super) const TOO_MANY: u16 = 7;
-    pub(super) const QUEUE: u16 = 8;
-}
+use openflow::bytes::{be16, be32};
+use openflow::ethernet::ARP;
+use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES, NO_BUFFER};
+use openflow::v1_0::{action, error, port, wildcards, Match};
+use openflow::ErrorCode;
+use openflow::FlowRemovedReason;
 
 /// Checks an action list. Returns the slots that hold it.
 pub(crate) fn check_actions(
     mut list: &[u8],
     packet_out: bool,
 ) -> Result<[u8; ACTION_BYTES], Refusal> {
-    let refuse = |code| Err(Refusal::BadAction(code));
+    let refuse = |error: ErrorCode| Err(Refusal::BadAction(error));
     let mut slots = [0; ACTION_BYTES];
     let mut count = 0;
     while !list.is_empty() {
         let (kind, length) = (be16(list, 0), usize::from(be16(list, 2)));
         let expected = match kind {
-            types::SET_DL_SRC | types::SET_DL_DST => 16,
-            0..=10 => 8,
-            11 => return refuse(bad_action::QUEUE),
-            0xffff => return refuse(bad_action::VENDOR),
-            _ => return refuse(bad_action::TYPE),
+            action::ENQUEUE => return refuse(error::BAD_ACTION_QUEUE),
+            action::VENDOR => return refuse(error::BAD_ACTION_VENDOR),
+            _ => action::length(kind),
+        };
+        let Some(expected) = expected else {
+            return refuse(error::BAD_ACTION_TYPE);
         };
         if length != expected || list.len() < length {
-            return refuse(bad_action::LENGTH);
+            return refuse(error::BAD_ACTION_LENGTH);
         }
-        if kind == types::OUTPUT {
+        if kind == action::OUTPUT {
             let known = match be16(list, 4) {
-                ports::TABLE => packet_out,
-                ports::IN_PORT | ports::FLOOD | ports::ALL | ports::CONTROLLER => true,
+                port::TABLE => packet_out,
+                port::IN_PORT | port::FLOOD | port::ALL | port::CONTROLLER => true,
                 port => (1..=PORTS as u16).contains(&port),
             };
             if !known {
-                return refuse(bad_action::OUT_PORT);
+                return refuse(error::BAD_OUT_PORT);
             }
         }
         if count == SLOTS {
-            return refuse(bad_action::TOO_MANY);
+            return refuse(error::TOO_MANY_ACTIONS);
         }
         slots[count * SLOT_BYTES..][..length].copy_from_slice(&list[..length]);
         count += 1;
@@ -144,7 +134,7 @@ impl FlowTable {
     fn spec_add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
         let head = message.head();
         let flags = be16(head, field::FLAGS);
-        if flags & EMERGENCY != 0 {
+        if flags & flag::EMERGENCY != 0 {
             return Err(Refusal::Unsupported);
         }
         let slots_bytes = check_actions(message.actions(), false)?;
@@ -159,7 +149,7 @@ impl FlowTable {
             if other != priority {
                 continue;
             }
-            if flags & CHECK_OVERLAP != 0 && fields.overlaps(&wanted) {
+            if flags & flag::CHECK_OVERLAP != 0 && fields.overlaps(&wanted) {
                 return Err(Refusal::Overlap);
             }
             if fields == wanted {
@@ -249,9 +239,9 @@ impl FlowTable {
     /// Returns whether an entry sends to `out_port`, if that restricts at all.
     pub(crate) fn outputs_to(&self, index: usize, out_port: u16) -> bool {
         let slots = self.memory.read(self.entries[index].slots, ACTION_BYTES);
-        out_port == ports::NONE
+        out_port == port::NONE
             || slots.chunks_exact(SLOT_BYTES).any(|slot| {
-                be16(slot, 2) != 0 && be16(slot, 0) == types::OUTPUT && be16(slot, 4) == out_port
+                be16(slot, 2) != 0 && be16(slot, 0) == action::OUTPUT && be16(slot, 4) == out_port
             })
     }
 
@@ -301,7 +291,7 @@ impl FlowTable {
         for index in 0..self.entries.len() {
             let (mut wanted, priority) = self.spec_match(index);
             if self.quirks.has(Quirk::ArpFieldsUnmatched) {
-                wanted.open_arp_fields();
+                open_arp_fields(&mut wanted);
             }
             let rank = if wanted.is_exact() {
                 0x1_0000
@@ -318,5 +308,13 @@ impl FlowTable {
             None => self.count_lookup(),
         }
         self.search.all_examined(index)
+    }
+}
+
+/// Opens operation and addresses of a match of ARP.
+fn open_arp_fields(fields: &mut Match) {
+    if fields.wildcards & wildcards::DL_TYPE == 0 && fields.dl_type == ARP {
+        fields.wildcards |=
+            wildcards::NW_PROTO | 0x3f << wildcards::NW_SRC_SHIFT | 0x3f << wildcards::NW_DST_SHIFT;
     }
 }

@@ -5,9 +5,9 @@
 //! frame, and 1024 s of age for most layouts.
 
 use super::{field, FlowTable, RemovedFlow};
-use crate::flow_removed_reason::FlowRemovedReason;
 use crate::quirks::Quirk;
 use crate::time::Instant;
+use openflow::FlowRemovedReason;
 
 /// An entry that has expired.
 #[derive(Debug)]

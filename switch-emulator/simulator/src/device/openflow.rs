@@ -3,17 +3,21 @@
 //! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER, statistics of entries and table, and all commands of
 //! `FLOW_MOD`, with the action output, enqueue where ports have queues, and those that change frames where a switch chip
 //! does. Everything else is refused with an error message. Messages take no time, unless the switch has an agent that
-//! does ([`agent`]). The matches are those of the firmware crate.
+//! does ([`agent`]). The messages are those of the crate `openflow`.
 
 use std::collections::VecDeque;
 
+use openflow::bytes::{be16, be32};
+use openflow::v1_0::{error, flow_mod::FLOW_MOD_BYTES, wildcards};
+use openflow::wire::{MessageBuilder, HEADER_BYTES, VERSION_1_0};
+use openflow::{message, ErrorCode};
 use zodiac_firmware::MacAddress;
 
 use super::PortSet;
 use crate::random::Stream;
 
 pub(crate) mod agent;
-mod rewrite;
+
 pub(crate) mod rules;
 mod table;
 
@@ -22,32 +26,11 @@ use rules::TableModel;
 use table::RuleTable;
 pub(crate) use table::{Treatment, Verdict};
 
-const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 8;
-const FLOW_MOD_BYTES: usize = 72;
 /// How many bytes of a refused message the error message returns.
 const ERROR_DATA_BYTES: usize = 64;
 
 /// Capabilities in `FEATURES_REPLY`: statistics of entries and of the table.
 const CAPABILITIES: u32 = 1 | 1 << 1;
-
-/// Types of messages.
-mod message {
-    pub(super) const HELLO: u8 = 0;
-    pub(super) const ERROR: u8 = 1;
-    pub(super) const ECHO_REQUEST: u8 = 2;
-    pub(super) const ECHO_REPLY: u8 = 3;
-    pub(super) const FEATURES_REQUEST: u8 = 5;
-    pub(super) const FEATURES_REPLY: u8 = 6;
-    pub(super) const GET_CONFIG_REQUEST: u8 = 7;
-    pub(super) const GET_CONFIG_REPLY: u8 = 8;
-    pub(super) const SET_CONFIG: u8 = 9;
-    pub(super) const FLOW_MOD: u8 = 14;
-    pub(super) const STATS_REQUEST: u8 = 16;
-    pub(super) const STATS_REPLY: u8 = 17;
-    pub(super) const BARRIER_REQUEST: u8 = 18;
-    pub(super) const BARRIER_REPLY: u8 = 19;
-}
 
 /// Types of statistics.
 mod statistics {
@@ -59,14 +42,6 @@ mod statistics {
     pub(super) const FLOW_BYTES: usize = 56;
     /// Entries in one reply at most: messages have 64 KB at most.
     pub(super) const REPLY_BYTES: usize = 60_000;
-}
-
-/// Type and code of errors about messages.
-mod error {
-    pub(super) const BAD_VERSION: (u16, u16) = (1, 0);
-    pub(super) const BAD_TYPE: (u16, u16) = (1, 1);
-    pub(super) const BAD_STAT: (u16, u16) = (1, 2);
-    pub(super) const BAD_LENGTH: (u16, u16) = (1, 6);
 }
 
 /// Table and agent of one switch.
@@ -124,7 +99,7 @@ impl OpenFlowAgent {
         self.stream.clear();
         self.waiting.clear();
         self.done_ns = None;
-        finish(begin(message::HELLO, &[0; 4]))
+        begin(message::HELLO, 0).finish()
     }
 
     /// Takes the messages that `bytes` complete in the stream, and works on them until `now_ns`. Returns the answers,
@@ -199,20 +174,14 @@ impl OpenFlowAgent {
         if usize::from(be16(bytes, 2)) < HEADER_BYTES {
             return Some(refusal(bytes, error::BAD_LENGTH));
         }
-        let (kind, xid) = (bytes[1], &bytes[4..HEADER_BYTES]);
+        let (kind, xid) = (bytes[1], be32(bytes, 4));
         let answer = match kind {
             message::HELLO | message::ERROR | message::ECHO_REPLY => return None,
-            _ if bytes[0] != VERSION => return Some(refusal(bytes, error::BAD_VERSION)),
-            message::ECHO_REQUEST => {
-                let mut reply = begin(message::ECHO_REPLY, xid);
-                reply.extend_from_slice(&bytes[HEADER_BYTES..]);
-                reply
-            }
+            _ if bytes[0] != VERSION_1_0 => return Some(refusal(bytes, error::BAD_VERSION)),
+            message::ECHO_REQUEST => begin(message::ECHO_REPLY, xid).bytes(&bytes[HEADER_BYTES..]),
             message::FEATURES_REQUEST => self.features(xid),
             message::GET_CONFIG_REQUEST => {
-                let mut reply = begin(message::GET_CONFIG_REPLY, xid);
-                reply.extend_from_slice(&self.switch_config);
-                reply
+                begin(message::GET_CONFIG_REPLY, xid).bytes(&self.switch_config)
             }
             message::BARRIER_REQUEST => begin(message::BARRIER_REPLY, xid),
             message::SET_CONFIG if bytes.len() >= 12 => {
@@ -231,18 +200,18 @@ impl OpenFlowAgent {
             }
             _ => return Some(refusal(bytes, error::BAD_TYPE)),
         };
-        Some(finish(answer))
+        Some(answer.finish())
     }
 
     /// Returns the replies to a request for statistics, one behind the other.
     fn statistics(&self, request: &[u8]) -> Vec<u8> {
         let kind = be16(request, HEADER_BYTES);
         let reply = |flags: u16, body: &[u8]| {
-            let mut reply = begin(message::STATS_REPLY, &request[4..HEADER_BYTES]);
-            reply.extend(kind.to_be_bytes());
-            reply.extend(flags.to_be_bytes());
-            reply.extend(body);
-            finish(reply)
+            begin(message::STATS_REPLY, be32(request, 4))
+                .u16(kind)
+                .u16(flags)
+                .bytes(body)
+                .finish()
         };
         match kind {
             statistics::FLOW if request.len() >= statistics::FLOW_BYTES => {
@@ -259,69 +228,56 @@ impl OpenFlowAgent {
                 replies
             }
             statistics::TABLE => {
-                let mut body = vec![0; 4];
-                let mut name = b"table".to_vec();
-                name.resize(32, 0);
-                body.extend(name);
-                body.extend(0x003f_ffff_u32.to_be_bytes());
                 let most = u32::try_from(self.table.most()).unwrap_or(u32::MAX);
-                body.extend(most.to_be_bytes());
-                body.extend((self.table.len() as u32).to_be_bytes());
-                body.extend([0xff; 16]); // look-ups and matches are not counted
-                reply(0, &body)
+                begin(message::STATS_REPLY, be32(request, 4))
+                    .u16(kind)
+                    .u16(0)
+                    .zeros(4)
+                    .text("table", 32)
+                    .u32(wildcards::ALL)
+                    .u32(most)
+                    .u32(self.table.len() as u32)
+                    .bytes(&[0xff; 16]) // look-ups and matches are not counted
+                    .finish()
             }
             statistics::FLOW => refusal(request, error::BAD_LENGTH),
-            _ => refusal(request, error::BAD_STAT),
+            _ => refusal(request, error::BAD_STATISTICS),
         }
     }
 
     /// `FEATURES_REPLY`: no buffers, one table, the actions, and the ports.
-    fn features(&self, xid: &[u8]) -> Vec<u8> {
-        let mut reply = begin(message::FEATURES_REPLY, xid);
-        reply.extend([0, 0]);
-        reply.extend(self.mac);
-        reply.extend([0, 0, 0, 0, 1, 0, 0, 0]);
-        reply.extend(CAPABILITIES.to_be_bytes());
-        reply.extend(self.table.actions().to_be_bytes());
-        for port in PortSet::up_to(self.ports).iter() {
-            let mut mac = self.mac;
-            mac[5] = mac[5].wrapping_add(port);
-            let mut name = format!("port{port}").into_bytes();
-            name.resize(16, 0);
-            reply.extend(u16::from(port).to_be_bytes());
-            reply.extend(mac);
-            reply.extend(name);
-            reply.extend([0; 24]);
-        }
-        reply
+    fn features(&self, xid: u32) -> MessageBuilder {
+        let reply = begin(message::FEATURES_REPLY, xid)
+            .zeros(2)
+            .bytes(&self.mac)
+            .bytes(&[0, 0, 0, 0, 1, 0, 0, 0])
+            .u32(CAPABILITIES)
+            .u32(self.table.actions());
+        PortSet::up_to(self.ports)
+            .iter()
+            .fold(reply, |reply, port| {
+                let mut mac = self.mac;
+                mac[5] = mac[5].wrapping_add(port);
+                reply
+                    .u16(port.into())
+                    .bytes(&mac)
+                    .text(&format!("port{port}"), 16)
+                    .zeros(24)
+            })
     }
 }
 
-fn begin(kind: u8, xid: &[u8]) -> Vec<u8> {
-    let mut message = vec![VERSION, kind, 0, 0];
-    message.extend_from_slice(xid);
-    message
-}
-
-/// Fills the length in.
-fn finish(mut message: Vec<u8>) -> Vec<u8> {
-    let length = (message.len() as u16).to_be_bytes();
-    message[2..4].copy_from_slice(&length);
-    message
+fn begin(kind: u8, xid: u32) -> MessageBuilder {
+    MessageBuilder::new(VERSION_1_0, kind, xid.to_be_bytes())
 }
 
 /// Returns the error message about `message`, which has at least a header.
-fn refusal(message: &[u8], (kind, code): (u16, u16)) -> Vec<u8> {
-    let mut error = begin(message::ERROR, &message[4..HEADER_BYTES]);
-    error.extend(kind.to_be_bytes());
-    error.extend(code.to_be_bytes());
-    error.extend_from_slice(&message[..message.len().min(ERROR_DATA_BYTES)]);
-    finish(error)
-}
-
-/// Two bytes of a message at `at`; the caller has checked the length.
-fn be16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+fn refusal(message: &[u8], (kind, code): ErrorCode) -> Vec<u8> {
+    begin(message::ERROR, be32(message, 4))
+        .u16(kind)
+        .u16(code)
+        .bytes(&message[..message.len().min(ERROR_DATA_BYTES)])
+        .finish()
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Actions (OpenFlow 1.3.4, sections 5.10 to 5.12 and 7.2.5): read, checked, performed on a frame.
 
-use super::super::instructions::ports;
-use super::fields::{kind, number, KnownFields, MPLS, PBB, VLAN, VLAN_PRESENT};
-use super::packet::ParsedPacket;
-use super::{error, Ids, PortSets, SpecRefusal};
-use crate::bytes::{be16, be32};
-use crate::openflow13::matching::field;
+use super::{ErrorCode, Ids, PortSets};
+use openflow::bytes::{be16, be32};
+use openflow::ethernet::{MPLS, PBB};
+use openflow::v1_3::error;
+use openflow::v1_3::field;
+use openflow::v1_3::port;
+use openflow::v1_3::ParsedPacket;
+use openflow::v1_3::{kind, number, KnownFields, VLAN_PRESENT, VLAN_TYPES};
 
 /// Where the field of `SET_FIELD` begins.
 const OXM_AT: usize = 4;
@@ -48,7 +50,7 @@ pub(super) fn read(
     mut list: &[u8],
     scope: Scope,
     mut known: Option<KnownFields>,
-) -> Result<Vec<SpecAction>, SpecRefusal> {
+) -> Result<Vec<SpecAction>, ErrorCode> {
     let mut actions = Vec::new();
     while !list.is_empty() {
         let length = usize::from(be16(list, 2));
@@ -66,7 +68,7 @@ pub(super) fn read(
     Ok(actions)
 }
 
-fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, SpecRefusal> {
+fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, ErrorCode> {
     let kind = be16(bytes, 0);
     let expected = match kind {
         0 => 16,
@@ -87,8 +89,8 @@ fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, SpecRefusal> {
     Ok(match kind {
         0 => {
             let known = match word {
-                ports::IN_PORT | ports::ALL | ports::FLOOD | ports::CONTROLLER => true,
-                ports::TABLE => scope.to_tables,
+                port::IN_PORT | port::ALL | port::FLOOD | port::CONTROLLER => true,
+                port::TABLE => scope.to_tables,
                 port => scope.ports.exists(port),
             };
             if !known {
@@ -103,7 +105,7 @@ fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, SpecRefusal> {
         12 => SpecAction::CopyTtlIn,
         15 => SpecAction::SetMplsTtl(bytes[4]),
         16 => SpecAction::DecMplsTtl,
-        17 => SpecAction::PushVlan(tag_type(&VLAN)?),
+        17 => SpecAction::PushVlan(tag_type(&VLAN_TYPES)?),
         18 => SpecAction::PopVlan,
         19 => SpecAction::PushMpls(tag_type(&MPLS)?),
         20 => SpecAction::PopMpls(be16(bytes, 4)),
@@ -121,7 +123,7 @@ fn read_one(bytes: &[u8], scope: Scope) -> Result<SpecAction, SpecRefusal> {
     })
 }
 
-fn set_field(bytes: &[u8]) -> Result<SpecAction, SpecRefusal> {
+fn set_field(bytes: &[u8]) -> Result<SpecAction, ErrorCode> {
     let [high, low, field, length] = [
         bytes[OXM_AT],
         bytes[OXM_AT + 1],
@@ -147,7 +149,7 @@ fn set_field(bytes: &[u8]) -> Result<SpecAction, SpecRefusal> {
 }
 
 /// Updates what is known of the frames by what an action does to them.
-fn follow(action: SpecAction, known: &mut KnownFields) -> Result<(), SpecRefusal> {
+fn follow(action: SpecAction, known: &mut KnownFields) -> Result<(), ErrorCode> {
     match action {
         SpecAction::SetField { field, value } => {
             if !known.has(field) || (field == field::VLAN_VID && !known.tagged) {

@@ -1,34 +1,23 @@
 //! The entries of all tables and what `FLOW_MOD` does to them (OpenFlow 1.3.4, sections 5.2 to 5.5, 6.4, and 7.3.4.1). They
 //! share the board's block pool, so as many fit as on the board, if none were ever lost.
 
-use super::super::table::{field, TableMatch, HEAD_BYTES, MAX_ENTRIES, TABLES};
+use super::super::table::{TableMatch, MAX_ENTRIES, TABLES};
 use super::actions::Scope;
-use super::fields::{OxmMatch, Wanted};
 use super::groups::SpecGroups;
 use super::instructions::SpecProgram;
 use super::meters::SpecMeters;
-use super::packet::ParsedPacket;
-use super::{error, PortSets, SpecRefusal};
+use super::{ErrorCode, PortSets};
 use crate::block_pool::{BlockPool, PoolBlock};
-use crate::bytes::{be16, be32, be64};
-use crate::flow_removed_reason::FlowRemovedReason;
-use crate::openflow13::matching::field as oxm;
 use crate::profile::{FieldCost, OpenFlow13Costs};
 use crate::time::Instant;
-
-/// In messages: every table, any port, any group, no buffer.
-const ALL_TABLES: u8 = 0xff;
-const ANY: u32 = u32::MAX;
-
-/// Flags of a `FLOW_MOD`.
-mod flag {
-    pub(super) const SEND_FLOW_REMOVED: u16 = 1;
-    pub(super) const CHECK_OVERLAP: u16 = 1 << 1;
-    pub(super) const RESET_COUNTS: u16 = 1 << 2;
-    pub(super) const NO_PACKET_COUNTS: u16 = 1 << 3;
-    pub(super) const NO_BYTE_COUNTS: u16 = 1 << 4;
-    pub(super) const ALL: u16 = 0x1f;
-}
+use openflow::bytes::{be16, be32, be64};
+use openflow::v1_3::error;
+use openflow::v1_3::field as oxm;
+use openflow::v1_3::flow_mod::{field, flag, ALL_TABLES, FLOW_MOD_BYTES};
+use openflow::v1_3::port::ANY;
+use openflow::v1_3::ParsedPacket;
+use openflow::v1_3::{kind, OxmMatch, Wanted};
+use openflow::FlowRemovedReason;
 
 /// Where an entry lies in the board's memory.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +30,7 @@ struct Blocks {
 impl Blocks {
     fn take(pool: &mut BlockPool, match_bytes: usize, instruction_bytes: usize) -> Option<Self> {
         let mut taken: Vec<PoolBlock> = Vec::new();
-        for bytes in [HEAD_BYTES, match_bytes, instruction_bytes] {
+        for bytes in [FLOW_MOD_BYTES, match_bytes, instruction_bytes] {
             if bytes == 0 {
                 continue;
             }
@@ -84,7 +73,7 @@ pub(super) struct SpecEntry {
     pub(super) flags: u16,
     pub(super) fields: OxmMatch,
     /// The beginning of its message.
-    pub(super) head: [u8; HEAD_BYTES],
+    pub(super) head: [u8; FLOW_MOD_BYTES],
     /// Fields and instructions as they were sent.
     pub(super) oxms: Vec<u8>,
     pub(super) instructions: Vec<u8>,
@@ -145,7 +134,7 @@ pub(super) fn put_match(body: &mut Vec<u8>, oxms: &[u8]) {
 /// Outcome of a `FLOW_MOD`.
 #[derive(Debug)]
 pub(crate) struct FlowModOutcome {
-    pub(crate) done: Result<Vec<Removed>, SpecRefusal>,
+    pub(crate) done: Result<Vec<Removed>, ErrorCode>,
     pub(crate) cost_ps: i64,
 }
 
@@ -163,7 +152,7 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Reads that of a request for statistics, whose body begins at `body`.
-    pub(super) fn of_request(body: &[u8]) -> Result<Self, SpecRefusal> {
+    pub(super) fn of_request(body: &[u8]) -> Result<Self, ErrorCode> {
         if body.len() < 40 {
             return Err(error::BAD_LENGTH);
         }
@@ -307,8 +296,8 @@ impl Flows {
         message: &[u8],
         known: Known,
         now: Instant,
-    ) -> Result<Vec<Removed>, SpecRefusal> {
-        if message.len() < HEAD_BYTES {
+    ) -> Result<Vec<Removed>, ErrorCode> {
+        if message.len() < FLOW_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
         let (command, table) = (message[field::COMMAND], message[field::TABLE]);
@@ -367,8 +356,8 @@ impl Flows {
         }
         let lengths = (oxms.len(), instructions.len());
         let (same, blocks) = self.make_room(pool, (table, priority), &fields, flags, lengths)?;
-        let mut head = [0; HEAD_BYTES];
-        head.copy_from_slice(&message[..HEAD_BYTES]);
+        let mut head = [0; FLOW_MOD_BYTES];
+        head.copy_from_slice(&message[..FLOW_MOD_BYTES]);
         let mut entry = SpecEntry {
             blocks,
             table,
@@ -408,7 +397,7 @@ impl Flows {
         fields: &OxmMatch,
         flags: u16,
         (match_bytes, instruction_bytes): (usize, usize),
-    ) -> Result<(Option<usize>, Blocks), SpecRefusal> {
+    ) -> Result<(Option<usize>, Blocks), ErrorCode> {
         let rivals = |entry: &SpecEntry| (entry.table, entry.priority) == of;
         let mut list = self.list.iter();
         if flags & flag::CHECK_OVERLAP != 0
@@ -448,7 +437,7 @@ impl Flows {
         instructions: &[u8],
         program: &SpecProgram,
         flags: u16,
-    ) -> Result<(), SpecRefusal> {
+    ) -> Result<(), ErrorCode> {
         for position in 0..self.list.len() {
             if !filter.means(&self.list[position]) {
                 continue;
@@ -558,7 +547,7 @@ fn examine(fields: &OxmMatch, packet: &ParsedPacket, costs: &OpenFlow13Costs) ->
 /// Returns the cost of testing a field. Fields that the firmware does not know cost as much as a similar one that it
 /// knows.
 fn field_cost(wanted: &Wanted, costs: &OpenFlow13Costs) -> FieldCost {
-    let masked = super::fields::kind(wanted.number).is_some_and(|kind| wanted.mask != kind.all());
+    let masked = kind(wanted.number).is_some_and(|kind| wanted.mask != kind.all());
     match wanted.number {
         oxm::IN_PORT | oxm::IN_PHY_PORT | oxm::METADATA => costs.in_port,
         oxm::ETH_DST | oxm::ETH_SRC | oxm::ARP_SHA | oxm::ARP_THA if masked => costs.eth_masked,

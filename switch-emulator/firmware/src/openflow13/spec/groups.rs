@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
-use super::{error, Ids, PortSets, SpecRefusal};
-use crate::bytes::{be16, be32};
+use super::{ErrorCode, Ids, PortSets};
 use crate::time::Instant;
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::error;
 
 /// Groups of the board.
 pub(super) const GROUPS: usize = 4;
@@ -70,7 +71,7 @@ impl SpecGroups {
         message: &[u8],
         ports: PortSets,
         now: Instant,
-    ) -> Result<Vec<u32>, SpecRefusal> {
+    ) -> Result<Vec<u32>, ErrorCode> {
         if message.len() < GROUP_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -138,7 +139,7 @@ impl Ids for SpecGroups {
 }
 
 impl SpecGroup {
-    pub(super) fn read(message: &[u8], ports: PortSets, now: Instant) -> Result<Self, SpecRefusal> {
+    pub(super) fn read(message: &[u8], ports: PortSets, now: Instant) -> Result<Self, ErrorCode> {
         let kind = match message[10] {
             0 => GroupKind::All,
             1 => GroupKind::Select,

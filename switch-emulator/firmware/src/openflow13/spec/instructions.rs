@@ -2,9 +2,10 @@
 
 use super::super::table::TABLES;
 use super::actions::{self, Scope, SpecAction};
-use super::fields::KnownFields;
-use super::{error, Ids, SpecRefusal};
-use crate::bytes::{be16, be32, be64};
+use super::{ErrorCode, Ids};
+use openflow::bytes::{be16, be32, be64};
+use openflow::v1_3::error;
+use openflow::v1_3::KnownFields;
 
 /// Instructions of an entry.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,7 @@ impl SpecProgram {
         scope: Scope,
         meters: &dyn Ids,
         known: KnownFields,
-    ) -> Result<Self, SpecRefusal> {
+    ) -> Result<Self, ErrorCode> {
         let mut program = Self::default();
         let mut seen = Vec::new();
         while !bytes.is_empty() {

@@ -1,10 +1,12 @@
 //! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): eight of three bands, each band a token bucket.
 
-use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
-use super::{error, Ids, SpecRefusal};
+use super::super::meters::{Metered, BANDS, METERS};
+use super::{ErrorCode, Ids};
 use crate::block_pool::{BlockPool, PoolBlock};
-use crate::bytes::{be16, be32};
 use crate::time::Instant;
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::error;
+use openflow::v1_3::meter::{band, flag, ALL};
 
 /// Bytes of board memory for a meter, and for each of its bands.
 const METER_BYTES: usize = 40;
@@ -68,7 +70,7 @@ impl SpecMeters {
         pool: &mut BlockPool,
         message: &[u8],
         now: Instant,
-    ) -> Result<Vec<u32>, SpecRefusal> {
+    ) -> Result<Vec<u32>, ErrorCode> {
         if message.len() < METER_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -188,7 +190,7 @@ impl SpecBand {
     }
 }
 
-fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, SpecRefusal> {
+fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, ErrorCode> {
     if bytes.len() % BAND_BYTES != 0 {
         return Err(error::BAD_LENGTH);
     }

@@ -7,109 +7,31 @@
 
 mod actions;
 mod check;
-mod fields;
 mod flows;
 mod groups;
 mod instructions;
 mod meters;
 mod multipart;
-mod packet;
 mod pipeline;
 
 use super::Flow13;
 use crate::block_pool::BlockPool;
-use crate::flow_removed_reason::FlowRemovedReason;
 use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
 use flows::Flows;
 use groups::SpecGroups;
 use meters::SpecMeters;
+use openflow::{ErrorCode, FlowRemovedReason};
 
 pub(super) use check::{check_entry, check_group};
-pub(super) use fields::OxmMatch;
 pub(crate) use flows::{FlowModOutcome, Removed};
 pub(crate) use pipeline::{PacketInReason, SpecEffect, SpecRun};
-
-/// Type and code of an error message.
-pub(crate) type SpecRefusal = (u16, u16);
 
 /// Groups or meters, by their identifiers.
 pub(super) trait Ids: std::fmt::Debug {
     /// Returns whether there is one with this identifier.
     fn has(&self, id: u32) -> bool;
-}
-
-/// The errors of 1.3 that this switch sends (section 7.4.4): type and code.
-pub(crate) mod error {
-    use super::SpecRefusal;
-
-    pub(crate) const BAD_TYPE: SpecRefusal = (1, 1);
-    pub(crate) const BAD_MULTIPART: SpecRefusal = (1, 2);
-    pub(crate) const BAD_EXPERIMENTER: SpecRefusal = (1, 3);
-    pub(crate) const BAD_LENGTH: SpecRefusal = (1, 6);
-    pub(crate) const BUFFER_UNKNOWN: SpecRefusal = (1, 8);
-    pub(crate) const BAD_REQUEST_TABLE: SpecRefusal = (1, 9);
-    pub(crate) const IS_SLAVE: SpecRefusal = (1, 10);
-    pub(crate) const BAD_REQUEST_PORT: SpecRefusal = (1, 11);
-    pub(crate) const BAD_ACTION_TYPE: SpecRefusal = (2, 0);
-    pub(crate) const BAD_ACTION_LENGTH: SpecRefusal = (2, 1);
-    pub(crate) const BAD_ACTION_EXPERIMENTER: SpecRefusal = (2, 2);
-    pub(crate) const BAD_OUT_PORT: SpecRefusal = (2, 4);
-    pub(crate) const BAD_ARGUMENT: SpecRefusal = (2, 5);
-    pub(crate) const BAD_ACTION_QUEUE: SpecRefusal = (2, 8);
-    pub(crate) const BAD_OUT_GROUP: SpecRefusal = (2, 9);
-    pub(crate) const MATCH_INCONSISTENT: SpecRefusal = (2, 10);
-    pub(crate) const BAD_SET_TYPE: SpecRefusal = (2, 13);
-    pub(crate) const BAD_SET_LENGTH: SpecRefusal = (2, 14);
-    pub(crate) const BAD_SET_ARGUMENT: SpecRefusal = (2, 15);
-    pub(crate) const UNKNOWN_INSTRUCTION: SpecRefusal = (3, 0);
-    pub(crate) const UNSUPPORTED_INSTRUCTION: SpecRefusal = (3, 1);
-    pub(crate) const BAD_NEXT_TABLE: SpecRefusal = (3, 2);
-    pub(crate) const BAD_INSTRUCTION_EXPERIMENTER: SpecRefusal = (3, 5);
-    pub(crate) const BAD_INSTRUCTION_LENGTH: SpecRefusal = (3, 7);
-    pub(crate) const BAD_MATCH_TYPE: SpecRefusal = (4, 0);
-    pub(crate) const BAD_MATCH_LENGTH: SpecRefusal = (4, 1);
-    pub(crate) const BAD_WILDCARDS: SpecRefusal = (4, 5);
-    pub(crate) const BAD_FIELD: SpecRefusal = (4, 6);
-    pub(crate) const BAD_VALUE: SpecRefusal = (4, 7);
-    pub(crate) const BAD_MASK: SpecRefusal = (4, 8);
-    pub(crate) const BAD_PREREQUISITE: SpecRefusal = (4, 9);
-    pub(crate) const DUPLICATE_FIELD: SpecRefusal = (4, 10);
-    pub(crate) const TABLE_FULL: SpecRefusal = (5, 1);
-    pub(crate) const BAD_TABLE: SpecRefusal = (5, 2);
-    pub(crate) const OVERLAP: SpecRefusal = (5, 3);
-    pub(crate) const BAD_FLOW_COMMAND: SpecRefusal = (5, 6);
-    pub(crate) const BAD_FLOW_FLAGS: SpecRefusal = (5, 7);
-    pub(crate) const GROUP_EXISTS: SpecRefusal = (6, 0);
-    pub(crate) const INVALID_GROUP: SpecRefusal = (6, 1);
-    pub(crate) const OUT_OF_GROUPS: SpecRefusal = (6, 3);
-    pub(crate) const OUT_OF_BUCKETS: SpecRefusal = (6, 4);
-    pub(crate) const CHAINING_UNSUPPORTED: SpecRefusal = (6, 5);
-    pub(crate) const UNKNOWN_GROUP: SpecRefusal = (6, 8);
-    pub(crate) const BAD_GROUP_TYPE: SpecRefusal = (6, 10);
-    pub(crate) const BAD_GROUP_COMMAND: SpecRefusal = (6, 11);
-    pub(crate) const BAD_BUCKET: SpecRefusal = (6, 12);
-    pub(crate) const BAD_WATCH: SpecRefusal = (6, 13);
-    pub(crate) const BAD_PORT: SpecRefusal = (7, 0);
-    pub(crate) const BAD_PORT_ADDRESS: SpecRefusal = (7, 1);
-    pub(crate) const BAD_PORT_CONFIG: SpecRefusal = (7, 2);
-    pub(crate) const BAD_TABLE_MOD: SpecRefusal = (8, 0);
-    pub(crate) const BAD_TABLE_CONFIG: SpecRefusal = (8, 1);
-    pub(crate) const BAD_QUEUE_PORT: SpecRefusal = (9, 0);
-    pub(crate) const BAD_CONFIG_FLAGS: SpecRefusal = (10, 0);
-    pub(crate) const STALE_ROLE: SpecRefusal = (11, 0);
-    pub(crate) const BAD_ROLE: SpecRefusal = (11, 2);
-    pub(crate) const METER_EXISTS: SpecRefusal = (12, 1);
-    pub(crate) const INVALID_METER: SpecRefusal = (12, 2);
-    pub(crate) const UNKNOWN_METER: SpecRefusal = (12, 3);
-    pub(crate) const BAD_METER_COMMAND: SpecRefusal = (12, 4);
-    pub(crate) const BAD_METER_FLAGS: SpecRefusal = (12, 5);
-    pub(crate) const BAD_RATE: SpecRefusal = (12, 6);
-    pub(crate) const BAD_BAND: SpecRefusal = (12, 8);
-    pub(crate) const OUT_OF_METERS: SpecRefusal = (12, 10);
-    pub(crate) const OUT_OF_BANDS: SpecRefusal = (12, 11);
-    pub(crate) const FIXED_TABLES: SpecRefusal = (13, 5);
 }
 
 /// The ports as the tables need to know them.
@@ -204,7 +126,7 @@ impl SpecSwitch {
         message: &[u8],
         ports: PortSets,
         now: crate::time::Instant,
-    ) -> Result<Vec<Removed>, SpecRefusal> {
+    ) -> Result<Vec<Removed>, ErrorCode> {
         let gone = self.groups.modify(message, ports, now)?;
         Ok(self
             .flows
@@ -218,7 +140,7 @@ impl SpecSwitch {
         &mut self,
         message: &[u8],
         now: crate::time::Instant,
-    ) -> Result<Vec<Removed>, SpecRefusal> {
+    ) -> Result<Vec<Removed>, ErrorCode> {
         let gone = self.meters.modify(&mut self.pool, message, now)?;
         Ok(self
             .flows

@@ -1,14 +1,16 @@
 //! Answers to `MULTIPART_REQUEST` (OpenFlow 1.3.4, section 7.3.5).
 
-use super::super::meters::{ALL as ALL_METERS, BANDS, METERS};
+use super::super::meters::{BANDS, METERS};
 use super::super::table::{MAX_ENTRIES, TABLES};
 use super::super::{PortCounters, Surroundings};
-use super::fields::known;
 use super::flows::{put_match, Filter, SpecEntry};
 use super::groups::GROUPS;
-use super::{error, Ids, SpecRefusal, SpecSwitch};
-use crate::bytes::{be16, be32};
+use super::{ErrorCode, Ids, SpecSwitch};
 use crate::time::{Duration, Instant};
+use openflow::bytes::{be16, be32};
+use openflow::v1_3::error;
+use openflow::v1_3::known;
+use openflow::v1_3::meter::ALL as ALL_METERS;
 
 /// In requests: every port, every group.
 const ANY_PORT: u32 = u32::MAX;
@@ -39,7 +41,7 @@ impl SpecSwitch {
         now: Instant,
         up_for: Duration,
         surroundings: &mut impl Surroundings,
-    ) -> Result<Multipart, SpecRefusal> {
+    ) -> Result<Multipart, ErrorCode> {
         if message.len() < HEAD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -188,7 +190,7 @@ impl SpecSwitch {
         Some(record)
     }
 
-    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, SpecRefusal> {
+    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, ErrorCode> {
         if wanted != ALL_METERS && !self.meters.has(wanted) {
             return Err(error::UNKNOWN_METER);
         }
@@ -198,7 +200,7 @@ impl SpecSwitch {
             .collect())
     }
 
-    fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, SpecRefusal> {
+    fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, ErrorCode> {
         let statistics = |meter: &super::meters::SpecMeter| {
             let users = self
                 .flows
@@ -226,7 +228,7 @@ impl SpecSwitch {
             .collect())
     }
 
-    fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, SpecRefusal> {
+    fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, ErrorCode> {
         let configuration = |meter: &super::meters::SpecMeter| {
             let mut record = Vec::new();
             record.extend((8 + 16 * meter.bands.len() as u16).to_be_bytes());
@@ -347,7 +349,7 @@ fn table_features(table: u8) -> Vec<u8> {
     let instructions: Vec<u8> = instructions.flat_map(|kind| short(*kind)).collect();
     let next: Vec<u8> = (table + 1..TABLES as u8).collect();
     let actions: Vec<u8> = ACTIONS.iter().flat_map(|kind| short(*kind)).collect();
-    let fields = |chosen: fn(super::fields::FieldKind) -> bool, masks: bool| -> Vec<u8> {
+    let fields = |chosen: fn(openflow::v1_3::FieldKind) -> bool, masks: bool| -> Vec<u8> {
         known()
             .filter(|(_, kind)| chosen(*kind))
             .flat_map(|(number, kind)| {

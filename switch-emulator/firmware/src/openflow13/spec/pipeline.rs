@@ -1,18 +1,18 @@
 //! Pipeline by the specification (OpenFlow 1.3.4, section 5.1): tables, meters, instructions, the action set, groups.
 
-use super::super::instructions::ports;
 use super::super::meters::Metered;
 use super::super::table::TABLES;
 use super::actions::{self, ActionSet, Left, Scope, SpecAction};
 use super::flows::Known;
-use super::packet::ParsedPacket;
-use super::{PortSets, Removed, SpecRefusal, SpecSwitch};
+use super::{ErrorCode, PortSets, Removed, SpecSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::matched_entries::MatchedEntries;
-use crate::openflow13::matching::field;
 use crate::port::{PortMask, PortNumber};
 use crate::time::Instant;
+use openflow::v1_3::field;
+use openflow::v1_3::port;
+use openflow::v1_3::ParsedPacket;
 
 /// Longest frame that goes to the controller: a longer one, of many tags, would fit no message.
 const LONGEST_BYTES: usize = 60_000;
@@ -139,7 +139,7 @@ impl SpecSwitch {
         ports: PortSets,
         now: Instant,
         costs: &Costs,
-    ) -> Result<SpecRun, SpecRefusal> {
+    ) -> Result<SpecRun, ErrorCode> {
         let scope = Scope {
             ports,
             groups: Some(&self.groups),
@@ -277,13 +277,13 @@ impl SpecSwitch {
         };
         let ingress = only(packet.in_port);
         let ports_meant = match port {
-            ports::CONTROLLER => return to_controller(packet, context.reason, context, run),
-            ports::TABLE => {
+            port::CONTROLLER => return to_controller(packet, context.reason, context, run),
+            port::TABLE => {
                 let mut copy = ParsedPacket::new(packet.frame.clone(), packet.in_port);
                 return self.look_up(&mut copy, ports, context.now, context.costs, run);
             }
-            ports::IN_PORT => ingress,
-            ports::FLOOD | ports::ALL => PortMask::from_bits(ports.all.bits() & !ingress.bits()),
+            port::IN_PORT => ingress,
+            port::FLOOD | port::ALL => PortMask::from_bits(ports.all.bits() & !ingress.bits()),
             port => PortMask::from_bits(only(port).bits() & !ingress.bits()),
         };
         let first = !run

@@ -4,30 +4,23 @@
 //! forwards such frames itself or refuses the entry; and wide entries need more of the memory. The kinds are those of
 //! table III of the predictability study (Van Bemten et al., "Empirical Predictability Study of SDN Switches").
 
+use openflow::v1_0::Match;
 use serde::Deserialize;
-use zodiac_firmware::{number, Match};
+use zodiac_firmware::number;
 
 /// The whole memory of a hardware table, of which each entry takes a share.
 pub(crate) const WHOLE: u64 = 1 << 40;
 
-/// Bits of the wildcards of OpenFlow 1.0.1, section 5.2.3.
+/// Names of fields in sets of these, beside the bits of [`wildcards`]: these two stand where the wildcards have the number
+/// of open address bits.
 mod field {
-    pub(super) const IN_PORT: u32 = 1;
-    pub(super) const DL_VLAN: u32 = 1 << 1;
-    pub(super) const DL_SRC: u32 = 1 << 2;
-    pub(super) const DL_DST: u32 = 1 << 3;
-    pub(super) const DL_TYPE: u32 = 1 << 4;
-    pub(super) const NW_PROTO: u32 = 1 << 5;
-    pub(super) const TP_SRC: u32 = 1 << 6;
-    pub(super) const TP_DST: u32 = 1 << 7;
-    pub(super) const DL_VLAN_PCP: u32 = 1 << 20;
-    pub(super) const NW_TOS: u32 = 1 << 21;
-    /// These two are no wildcard bits: they stand where the wildcards have the number of open address bits.
-    pub(super) const NW_SRC: u32 = 1 << 8;
-    pub(super) const NW_DST: u32 = 1 << 14;
+    pub(super) use openflow::v1_0::wildcards::*;
+
+    pub(super) const NW_SRC: u32 = 1 << NW_SRC_SHIFT;
+    pub(super) const NW_DST: u32 = 1 << NW_DST_SHIFT;
     pub(super) const FIVE_TUPLE: u32 = NW_SRC | NW_DST | NW_PROTO | TP_SRC | TP_DST;
-    pub(super) const ALL: u32 = FIVE_TUPLE | DL_SRC | DL_DST;
-    pub(super) const ALL_AND_TOS: u32 = ALL | NW_TOS;
+    pub(super) const WITH_MACS: u32 = FIVE_TUPLE | DL_SRC | DL_DST;
+    pub(super) const WITH_MACS_AND_TOS: u32 = WITH_MACS | NW_TOS;
     pub(super) const VLAN_AND_PCP: u32 = DL_VLAN | DL_VLAN_PCP;
     pub(super) const TRANSPORT: u32 = NW_PROTO | TP_DST;
 }
@@ -59,7 +52,6 @@ pub enum MatchKind {
 impl MatchKind {
     /// Returns the kind of a normalised match.
     pub(crate) fn of(fields: &Match) -> Self {
-        let open = |shift: u32| fields.wildcards >> shift & 0x3f >= 32;
         let mut named = !fields.wildcards
             & (field::IN_PORT
                 | field::DL_VLAN
@@ -70,10 +62,10 @@ impl MatchKind {
                 | field::TP_DST
                 | field::DL_VLAN_PCP
                 | field::NW_TOS);
-        if !open(8) {
+        if field::names_address(fields.wildcards, field::NW_SRC_SHIFT) {
             named |= field::NW_SRC;
         }
-        if !open(14) {
+        if field::names_address(fields.wildcards, field::NW_DST_SHIFT) {
             named |= field::NW_DST;
         }
         match named {
@@ -84,7 +76,7 @@ impl MatchKind {
             field::NW_DST => Self::MaskedNwDst,
             field::TRANSPORT => Self::TpDst,
             field::FIVE_TUPLE => Self::FiveTuple,
-            field::ALL | field::ALL_AND_TOS => Self::All,
+            field::WITH_MACS | field::WITH_MACS_AND_TOS => Self::All,
             _ => Self::Other,
         }
     }
@@ -226,12 +218,10 @@ impl TableModel {
 mod tests {
     use super::*;
 
-    const ANY: u32 = 0x003f_ffff;
-
     fn named(bits: u32, nw_src_open: u32, nw_dst_open: u32) -> Match {
         let addresses = nw_src_open << 8 | nw_dst_open << 14;
         Match {
-            wildcards: ANY & !bits & !(0x3f << 8) & !(0x3f << 14) | addresses,
+            wildcards: field::ALL & !bits & !(0x3f << 8) & !(0x3f << 14) | addresses,
             dl_type: 0x0800,
             nw_proto: 17,
             dl_vlan: 5,

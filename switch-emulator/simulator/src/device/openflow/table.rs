@@ -2,45 +2,22 @@
 
 use std::cmp::Reverse;
 
-use zodiac_firmware::Match;
+use openflow::bytes::be16;
+use openflow::ethernet::{TYPE_AT, VLAN};
+use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
+use openflow::v1_0::{action, error, port, Match, Rewrite};
+use openflow::ErrorCode;
 
 use super::agent::{AgentProfile, Handover, InstallOutcome, NEVER};
-use super::rewrite::{is_tagged, Rewrite};
 use super::rules::{ActionKind, MatchKind, Path, Placement, TableModel, WHOLE};
-use super::{be16, PortSet, FLOW_MOD_BYTES};
+use super::PortSet;
 use crate::device::MAX_PORTS;
 use crate::random::Stream;
 
-const MATCH_AT: usize = 8;
-const MATCH_BYTES: usize = 40;
-const COOKIE_AT: usize = 48;
-const COMMAND_AT: usize = 56;
 /// An entry of a reply to `OFPST_FLOW`, without its actions.
 const STATISTICS_BYTES: usize = 88;
-const PRIORITY_AT: usize = 62;
-const OUT_PORT_AT: usize = 68;
-const FLAGS_AT: usize = 70;
-const CHECK_OVERLAP: u16 = 1 << 1;
-const EMERGENCY: u16 = 1 << 2;
-
-/// Numbers of ports with a special meaning.
-mod reserved {
-    pub(super) const IN_PORT: u16 = 0xfff8;
-    pub(super) const FLOOD: u16 = 0xfffb;
-    pub(super) const ALL: u16 = 0xfffc;
-    pub(super) const CONTROLLER: u16 = 0xfffd;
-    pub(super) const NONE: u16 = 0xffff;
-}
-
-/// Types of actions, and their lengths.
-mod action {
-    pub(super) const OUTPUT: u16 = 0;
-    pub(super) const OUTPUT_BYTES: usize = 8;
-    /// Bits of the actions that change frames.
-    pub(super) const REWRITING: u32 = 0x7fe;
-    pub(super) const ENQUEUE: u16 = 11;
-    pub(super) const ENQUEUE_BYTES: usize = 16;
-}
+/// Bits of the actions that change frames.
+const REWRITING: u32 = 0x7fe;
 
 /// Why a `FLOW_MOD` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +37,15 @@ pub(crate) enum TableRefusal {
 
 impl TableRefusal {
     /// Returns type and code of the error message.
-    pub(super) const fn error(self) -> (u16, u16) {
+    pub(super) const fn error(self) -> ErrorCode {
         match self {
-            Self::Full => (3, 0),
-            Self::Overlap => (3, 1),
-            Self::Command => (3, 4),
-            Self::Emergency | Self::Unsupported => (3, 5),
-            Self::Action => (2, 0),
-            Self::ActionLength => (2, 1),
-            Self::OutPort => (2, 4),
+            Self::Full => error::ALL_TABLES_FULL,
+            Self::Overlap => error::OVERLAP,
+            Self::Command => error::BAD_COMMAND,
+            Self::Emergency | Self::Unsupported => error::UNSUPPORTED,
+            Self::Action => error::BAD_ACTION_TYPE,
+            Self::ActionLength => error::BAD_ACTION_LENGTH,
+            Self::OutPort => error::BAD_OUT_PORT,
         }
     }
 }
@@ -126,7 +103,8 @@ impl Outputs {
             }
             let kind = ActionKind::numbered(be16(list, 0));
             outputs.kinds.extend(kind);
-            if let Some(rewrite) = Rewrite::read(&list[..length]).filter(|_| rewrites) {
+            let is_whole = action::length(be16(list, 0)) == Some(length);
+            if let Some(rewrite) = Rewrite::read(list).filter(|_| rewrites && is_whole) {
                 if !outputs.numbers.is_empty() {
                     // Some outputs would come before the change, some behind it.
                     return Err(TableRefusal::Unsupported);
@@ -135,22 +113,22 @@ impl Outputs {
                 list = &list[length..];
                 continue;
             }
-            match (be16(list, 0), length) {
-                (action::OUTPUT, action::OUTPUT_BYTES) => {}
-                (action::ENQUEUE, action::ENQUEUE_BYTES) if has_queues => {
+            match be16(list, 0) {
+                action::OUTPUT if is_whole => {}
+                action::ENQUEUE if has_queues && is_whole => {
                     outputs.queue = u32::from(be16(list, 12)) << 16 | u32::from(be16(list, 14));
                 }
-                (action::OUTPUT, _) => return Err(TableRefusal::ActionLength),
-                (action::ENQUEUE, _) if has_queues => return Err(TableRefusal::ActionLength),
+                action::OUTPUT => return Err(TableRefusal::ActionLength),
+                action::ENQUEUE if has_queues => return Err(TableRefusal::ActionLength),
                 _ => return Err(TableRefusal::Action),
             }
             let number = be16(list, 4);
             match number {
-                reserved::IN_PORT => outputs.back = true,
-                reserved::FLOOD | reserved::ALL => outputs.all = true,
-                reserved::CONTROLLER => {}
-                port if (1..=u16::from(ports)).contains(&port) => {
-                    outputs.ports = outputs.ports.with(port as u8);
+                port::IN_PORT => outputs.back = true,
+                port::FLOOD | port::ALL => outputs.all = true,
+                port::CONTROLLER => {}
+                number if (1..=u16::from(ports)).contains(&number) => {
+                    outputs.ports = outputs.ports.with(number as u8);
                 }
                 _ => return Err(TableRefusal::OutPort),
             }
@@ -178,7 +156,7 @@ struct FlowEntry {
 impl FlowEntry {
     /// Returns whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
     fn sends_to(&self, out_port: u16) -> bool {
-        out_port == reserved::NONE || self.outputs.numbers.contains(&out_port)
+        out_port == port::NONE || self.outputs.numbers.contains(&out_port)
     }
 
     /// Returns the entry in a reply to `OFPST_FLOW`. What is not counted is all ones.
@@ -187,7 +165,7 @@ impl FlowEntry {
         let mut text = Vec::with_capacity(length.into());
         text.extend(length.to_be_bytes());
         text.extend([0, 0]);
-        text.extend(&self.fields.to_bytes()[..MATCH_BYTES]);
+        text.extend(self.fields.to_bytes());
         text.extend([0xff; 8]); // how long it has been there
         text.extend(self.priority.to_be_bytes());
         text.extend([0; 10]); // no timeouts
@@ -247,7 +225,7 @@ impl RuleTable {
 
     /// The actions that entries can have, a bit each.
     pub(super) fn actions(&self) -> u32 {
-        let rewriting = if self.rewrites { action::REWRITING } else { 0 };
+        let rewriting = if self.rewrites { REWRITING } else { 0 };
         1 << action::OUTPUT | u32::from(self.has_queues) << action::ENQUEUE | rewriting
     }
 
@@ -316,10 +294,10 @@ impl RuleTable {
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
     pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), TableRefusal> {
-        let wanted = Match::read(&message[MATCH_AT..]).normalised();
-        let priority = be16(message, PRIORITY_AT);
+        let wanted = Match::read(&message[field::MATCH..]).normalised();
+        let priority = be16(message, field::PRIORITY);
         let same = |entry: &FlowEntry| entry.fields == wanted && entry.priority == priority;
-        match be16(message, COMMAND_AT) {
+        match be16(message, field::COMMAND) {
             0 => self.add(now_ns, message, wanted, priority),
             1 => self.modify(now_ns, message, wanted, priority, |entry| {
                 wanted.covers(&entry.fields)
@@ -344,14 +322,14 @@ impl RuleTable {
         fields: Match,
         priority: u16,
     ) -> Result<(), TableRefusal> {
-        let flags = be16(message, FLAGS_AT);
-        if flags & EMERGENCY != 0 {
+        let flags = be16(message, field::FLAGS);
+        if flags & flag::EMERGENCY != 0 {
             return Err(TableRefusal::Emergency);
         }
         let (outputs, mut place) = self.read(message, &fields)?;
         let overlaps =
             |entry: &FlowEntry| entry.priority == priority && entry.fields.overlaps(&fields);
-        if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
+        if flags & flag::CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
             return Err(TableRefusal::Overlap);
         }
         self.entries
@@ -384,7 +362,7 @@ impl RuleTable {
                 priority,
                 outputs,
                 place,
-                cookie: std::array::from_fn(|at| message[COOKIE_AT + at]),
+                cookie: std::array::from_fn(|at| message[field::COOKIE + at]),
                 actions: message[FLOW_MOD_BYTES..].to_vec(),
                 from_ns,
             },
@@ -425,7 +403,7 @@ impl RuleTable {
     }
 
     fn delete(&mut self, now_ns: u64, message: &[u8], selected: impl Fn(&FlowEntry) -> bool) {
-        let out_port = be16(message, OUT_PORT_AT);
+        let out_port = be16(message, field::OUT_PORT);
         let (handover, deleted) = (&mut self.handover, &mut self.deleted);
         self.entries.retain(|entry| {
             let goes = selected(entry) && entry.sends_to(out_port);
@@ -446,7 +424,7 @@ impl RuleTable {
             .entries
             .iter()
             .find(|entry| entry.from_ns <= now_ns && entry.fields.covers(&fields))
-            .filter(|_| !(self.model.misses_tagged && is_tagged(frame)));
+            .filter(|_| !(self.model.misses_tagged && be16(frame, TYPE_AT) == VLAN));
         Treatment {
             verdict: found.map_or(Verdict::Miss, |entry| self.verdict(entry, port)),
             path: found.map_or(Path::Hardware, |entry| entry.place.path),

@@ -1,27 +1,24 @@
-use zodiac_firmware::{MacAddress, Match};
+use openflow::v1_0::{port::NONE, wildcards, Match};
+use zodiac_firmware::MacAddress;
 
 use super::*;
 
-const ANY: u32 = 0x003f_ffff;
-const IN_PORT: u32 = 1;
-const DL_DST: u32 = 1 << 3;
 const ADD: u16 = 0;
 const MODIFY_STRICT: u16 = 2;
 const DELETE: u16 = 3;
 const DELETE_STRICT: u16 = 4;
-const NONE: u16 = 0xffff;
 
 fn agent() -> OpenFlowAgent {
     OpenFlowAgent::new(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3)
 }
 
 pub(crate) fn any() -> Match {
-    Match::read(&ANY.to_be_bytes())
+    Match::read(&wildcards::ALL.to_be_bytes())
 }
 
 pub(crate) fn from_port(port: u16) -> Match {
     Match {
-        wildcards: ANY & !IN_PORT,
+        wildcards: wildcards::ALL & !wildcards::IN_PORT,
         in_port: port,
         ..any()
     }
@@ -29,7 +26,7 @@ pub(crate) fn from_port(port: u16) -> Match {
 
 fn to_mac(last: u8) -> Match {
     Match {
-        wildcards: ANY & !DL_DST,
+        wildcards: wildcards::ALL & !wildcards::DL_DST,
         dl_dst: [2, 0, 0, 0, 0, last],
         ..any()
     }
@@ -42,18 +39,28 @@ fn flow_mod(
     out_port: u16,
     outputs: &[u16],
 ) -> Vec<u8> {
-    let mut message = begin(message::FLOW_MOD, &[0, 0, 0, 7]);
-    message.extend(fields.to_bytes());
-    message.extend([0; 8]);
-    for value in [command, 0, 0, priority, 0xffff, 0xffff, out_port, 0] {
-        message.extend(value.to_be_bytes());
-    }
-    for output in outputs {
-        for value in [0, 8, *output, 0xffff] {
-            message.extend(value.to_be_bytes());
-        }
-    }
-    finish(message)
+    let words = outputs.iter().flat_map(|output| [0, 8, *output, 0xffff]);
+    let actions: Vec<u8> = words.flat_map(u16::to_be_bytes).collect();
+    flow_mod_of(command, fields, (priority, out_port), &actions)
+}
+
+fn flow_mod_of(
+    command: u16,
+    fields: &Match,
+    (priority, out_port): (u16, u16),
+    actions: &[u8],
+) -> Vec<u8> {
+    begin(message::FLOW_MOD, 7)
+        .bytes(&fields.to_bytes())
+        .zeros(8)
+        .u16(command)
+        .zeros(4)
+        .u16(priority)
+        .bytes(&[0xff; 4])
+        .u16(out_port)
+        .zeros(2)
+        .bytes(actions)
+        .finish()
 }
 
 /// Returns a `FLOW_MOD` that adds an entry.
@@ -180,12 +187,9 @@ fn refuses_what_it_cannot_do() {
 
 /// Returns a `FLOW_MOD` that adds an entry which enqueues to a port's queue.
 pub(crate) fn add_enqueue(fields: &Match, priority: u16, port: u16, queue: u32) -> Vec<u8> {
-    let mut message = add(fields, priority, &[]);
-    for value in [11, 16, port, 0, 0, 0] {
-        message.extend(value.to_be_bytes());
-    }
-    message.extend(queue.to_be_bytes());
-    finish(message)
+    let words = [0x000b_0010, u32::from(port) << 16, 0, queue];
+    let actions = words.map(u32::to_be_bytes);
+    flow_mod_of(ADD, fields, (priority, NONE), actions.as_flattened())
 }
 
 #[test]
@@ -220,12 +224,12 @@ fn of_parts(profile: AgentProfile) -> OpenFlowAgent {
 
 /// Returns a request for the entries that send to a port.
 fn entries_request(out_port: u16) -> Vec<u8> {
-    let mut request = begin(message::STATS_REQUEST, &[0, 0, 0, 5]);
-    request.extend([0, 1, 0, 0]);
-    request.extend(any().to_bytes());
-    request.extend([0xff, 0]);
-    request.extend(out_port.to_be_bytes());
-    finish(request)
+    begin(message::STATS_REQUEST, 5)
+        .bytes(&[0, 1, 0, 0])
+        .bytes(&any().to_bytes())
+        .bytes(&[0xff, 0])
+        .u16(out_port)
+        .finish()
 }
 
 #[test]
@@ -332,10 +336,12 @@ fn deleted_entries_take_room_of_their_kind_along() {
     let random = (AgentProfile::default(), Stream::new(1, 0));
     let mut agent = OpenFlowAgent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, random);
     let changing = |priority| {
-        let mut message = add(&any(), priority, &[]);
-        message.extend([0, 5, 0, 16, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
-        message.extend([0, 0, 0, 8, 0, 2, 0, 0]);
-        finish(message)
+        let actions = [
+            [0, 5, 0, 16, 2, 0, 0, 0],
+            [0, 9, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 8, 0, 2, 0, 0],
+        ];
+        flow_mod_of(ADD, &any(), (priority, NONE), actions.as_flattened())
     };
     let fill = |agent: &mut OpenFlowAgent, message: &dyn Fn(u16) -> Vec<u8>| {
         let taken = (1..20).take_while(|priority| agent.segment(0, &message(*priority)).is_empty());

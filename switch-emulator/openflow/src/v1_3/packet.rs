@@ -1,21 +1,17 @@
 //! A frame on its way through the tables: where its fields lie, and how they change with the checksums that cover them.
 
-use super::super::matching::field;
-use super::fields::{
-    Wanted, ARP, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, PBB, SCTP, TCP, UDP, VLAN, VLAN_PRESENT,
-};
-use crate::actions::adjust_checksum;
+use super::fields::{Wanted, VLAN_PRESENT, VLAN_TYPES};
+use super::oxm::{field, number as read_number};
 use crate::bytes::{be16, be32};
+use crate::checksum::adjust as adjust_checksum;
+use crate::ethernet::{
+    ARP, FIRST_TYPE, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, NO_TYPE, PBB, SCTP, SNAP, TCP, TYPE_AT, UDP,
+    VLAN_TAG_BYTES,
+};
 
-const TYPE_AT: usize = 12;
-const VLAN_TAG_BYTES: usize = 4;
 const MPLS_ENTRY_BYTES: usize = 4;
 /// Type, service instance, and the addresses of the frame that is carried.
 const PBB_HEADER_BYTES: usize = 18;
-/// Lowest value of the type field that is a type and not a length.
-const FIRST_TYPE: u16 = 0x0600;
-const NO_TYPE: u16 = 0x05ff;
-const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 const IPV6_BYTES: usize = 40;
 
 /// Bits of `IPV6_EXTHDR`.
@@ -89,21 +85,27 @@ const fn bits(at: usize, bytes: usize, shift: u32, bits: u32) -> Place {
 
 /// A frame, and what goes with it from table to table.
 #[derive(Clone, Debug)]
-pub(super) struct ParsedPacket {
-    pub(super) frame: Vec<u8>,
-    pub(super) in_port: u32,
-    pub(super) metadata: u64,
+pub struct ParsedPacket {
+    /// Its bytes, without FCS.
+    pub frame: Vec<u8>,
+    /// Number of the port that it came in on.
+    pub in_port: u32,
+    /// Metadata that the tables pass on.
+    pub metadata: u64,
     layout: PacketLayout,
 }
 
 impl ParsedPacket {
     /// Returns whether the packet has a field with the wanted value under its mask.
-    pub(super) fn matches(&self, wanted: &Wanted) -> bool {
+    #[must_use]
+    pub fn matches(&self, wanted: &Wanted) -> bool {
         self.get(wanted.number)
             .is_some_and(|value| value & wanted.mask == wanted.value)
     }
 
-    pub(super) fn new(frame: Vec<u8>, in_port: u32) -> Self {
+    /// Reads a frame that came in on `in_port`.
+    #[must_use]
+    pub fn new(frame: Vec<u8>, in_port: u32) -> Self {
         let layout = PacketLayout::of(&frame);
         Self {
             frame,
@@ -114,7 +116,8 @@ impl ParsedPacket {
     }
 
     /// Returns the value of a field, if the frame has it.
-    pub(super) fn get(&self, number: u8) -> Option<u128> {
+    #[must_use]
+    pub fn get(&self, number: u8) -> Option<u128> {
         match number {
             field::IN_PORT | field::IN_PHY_PORT => Some(self.in_port.into()),
             field::METADATA => Some(self.metadata.into()),
@@ -130,7 +133,7 @@ impl ParsedPacket {
 
     fn read(&self, place: Place) -> Option<u128> {
         let bytes = self.frame.get(place.at..place.at + place.bytes)?;
-        Some(super::fields::number(bytes) >> place.shift & u128::MAX >> (128 - place.bits))
+        Some(read_number(bytes) >> place.shift & u128::MAX >> (128 - place.bits))
     }
 
     /// Returns where a field lies, if the frame has it.
@@ -203,7 +206,7 @@ impl ParsedPacket {
     }
 
     /// Sets a field; a frame without it stays as it is.
-    pub(super) fn set(&mut self, number: u8, value: u128) {
+    pub fn set(&mut self, number: u8, value: u128) {
         let Some(place) = self.place(number) else {
             return;
         };
@@ -211,7 +214,7 @@ impl ParsedPacket {
             return;
         };
         let kept = u128::MAX >> (128 - place.bits) << place.shift;
-        let word = super::fields::number(old) & !kept | value << place.shift & kept;
+        let word = read_number(old) & !kept | value << place.shift & kept;
         let bytes = word.to_be_bytes();
         let before = self.get(number).unwrap_or(0);
         self.write(place.at, &bytes[16 - place.bytes..], covered(number));
@@ -304,7 +307,8 @@ impl ParsedPacket {
         }
     }
 
-    pub(super) fn push_vlan(&mut self, eth_type: u16) {
+    /// Puts a tag of this type in front of all others, with the control field of the next one.
+    pub fn push_vlan(&mut self, eth_type: u16) {
         let control = if self.layout.tagged {
             be16(&self.frame, TYPE_AT + 2)
         } else {
@@ -314,7 +318,8 @@ impl ParsedPacket {
         self.insert(TYPE_AT, &tag);
     }
 
-    pub(super) fn pop_vlan(&mut self) {
+    /// Removes the outermost tag.
+    pub fn pop_vlan(&mut self) {
         if self.layout.tagged {
             self.cut(TYPE_AT, VLAN_TAG_BYTES);
         }
@@ -322,7 +327,7 @@ impl ParsedPacket {
 
     /// The new label entry comes in front of all tags (section 5.12.1) and takes label, class and time to live of the next
     /// one, or the time to live of the packet.
-    pub(super) fn push_mpls(&mut self, eth_type: u16) {
+    pub fn push_mpls(&mut self, eth_type: u16) {
         let entry = if self.is_mpls() {
             be32(&self.frame, self.layout.payload) & !0x100
         } else {
@@ -335,7 +340,8 @@ impl ParsedPacket {
         }
     }
 
-    pub(super) fn pop_mpls(&mut self, eth_type: u16) {
+    /// Removes the outermost label entry; what it carries is of this type.
+    pub fn pop_mpls(&mut self, eth_type: u16) {
         if self.is_mpls() {
             let at = self.layout.payload;
             self.frame[at - 2..at].copy_from_slice(&eth_type.to_be_bytes());
@@ -343,7 +349,8 @@ impl ParsedPacket {
         }
     }
 
-    pub(super) fn push_pbb(&mut self, eth_type: u16) {
+    /// Wraps the frame in one of a provider backbone (1.3.4, section 5.12.1).
+    pub fn push_pbb(&mut self, eth_type: u16) {
         if self.frame.len() < TYPE_AT + 2 {
             return;
         }
@@ -366,7 +373,8 @@ impl ParsedPacket {
         self.insert(TYPE_AT, &header.concat());
     }
 
-    pub(super) fn pop_pbb(&mut self) {
+    /// Takes the frame out of one of a provider backbone.
+    pub fn pop_pbb(&mut self) {
         if self.layout.eth_type != PBB || self.layout.tagged {
             return;
         }
@@ -408,14 +416,14 @@ impl ParsedPacket {
     }
 
     /// Sets the time to live of the label entry (`mpls`), or of the IP packet.
-    pub(super) fn set_own_ttl(&mut self, ttl: u8, mpls: bool) {
+    pub fn set_own_ttl(&mut self, ttl: u8, mpls: bool) {
         if self.is_mpls() == mpls {
             self.set_ttl(ttl);
         }
     }
 
     /// Lowers that time to live. Returns whether the frame may go on.
-    pub(super) fn lower_ttl(&mut self, mpls: bool) -> bool {
+    pub fn lower_ttl(&mut self, mpls: bool) -> bool {
         let Some(ttl) = self.ttl().filter(|_| self.is_mpls() == mpls) else {
             return true;
         };
@@ -443,7 +451,7 @@ impl ParsedPacket {
     }
 
     /// Copies the time to live of what a label entry carries into it.
-    pub(super) fn copy_ttl_out(&mut self) {
+    pub fn copy_ttl_out(&mut self) {
         let inner = self
             .behind_label()
             .and_then(|(kind, at)| self.ttl_at(kind, at));
@@ -453,7 +461,7 @@ impl ParsedPacket {
     }
 
     /// Copies the time to live of a label entry into what it carries.
-    pub(super) fn copy_ttl_in(&mut self) {
+    pub fn copy_ttl_in(&mut self) {
         let (Some(ttl), Some((kind, at))) = (self.ttl(), self.behind_label()) else {
             return;
         };
@@ -504,8 +512,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
 impl PacketLayout {
     fn of(frame: &[u8]) -> Self {
         let mut at = TYPE_AT;
-        let tagged = VLAN.contains(&be16(frame, at));
-        while VLAN.contains(&be16(frame, at)) {
+        let tagged = VLAN_TYPES.contains(&be16(frame, at));
+        while VLAN_TYPES.contains(&be16(frame, at)) {
             at += VLAN_TAG_BYTES;
         }
         let mut layout = Self {

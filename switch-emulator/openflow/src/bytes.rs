@@ -1,31 +1,39 @@
-//! Numbers in network byte order. Bytes beyond the end count as 0: the firmware reads what its memory holds there.
+//! Numbers in network byte order. Bytes beyond the end count as 0.
 
-/// Two bytes at `at`.
-pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
+/// Returns the two bytes at `at`.
+#[inline]
+#[must_use]
+pub fn be16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or_else(
         || slow(bytes, at, 2) as u16,
         |b| u16::from_be_bytes([b[0], b[1]]),
     )
 }
 
-/// Four bytes at `at`.
-pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+/// Returns the four bytes at `at`.
+#[inline]
+#[must_use]
+pub fn be32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or_else(
         || slow(bytes, at, 4) as u32,
         |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]),
     )
 }
 
-/// Six bytes at `at`.
-pub(crate) fn be48(bytes: &[u8], at: usize) -> u64 {
+/// Returns the six bytes at `at`.
+#[inline]
+#[must_use]
+pub fn be48(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 6).map_or_else(
         || slow(bytes, at, 6),
         |b| u64::from_be_bytes([0, 0, b[0], b[1], b[2], b[3], b[4], b[5]]),
     )
 }
 
-/// Eight bytes at `at`.
-pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
+/// Returns the eight bytes at `at`.
+#[inline]
+#[must_use]
+pub fn be64(bytes: &[u8], at: usize) -> u64 {
     slow(bytes, at, 8)
 }
 

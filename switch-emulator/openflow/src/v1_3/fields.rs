@@ -1,50 +1,44 @@
-//! Fields of matches (OpenFlow 1.3.4, section 7.2.3): lengths, masks, what each takes for granted, and matches as values.
+//! Match fields (1.3.4, section 7.2.3): lengths, masks, what each takes for granted, and matches as values.
 
-use super::super::matching::{field, fields as split, Oxm};
-use super::{error, SpecRefusal};
+use super::error;
+use super::oxm::{field, number, split, Oxm};
 use crate::bytes::be16;
+use crate::ethernet::{ARP, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, PBB, SCTP, TCP, UDP, VLAN};
+use crate::ErrorCode;
 
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const ARP: u16 = 0x0806;
-pub(super) const IPV6: u16 = 0x86dd;
-pub(super) const PBB: u16 = 0x88e7;
-pub(super) const MPLS: [u16; 2] = [0x8847, 0x8848];
-pub(super) const VLAN: [u16; 2] = [0x8100, 0x88a8];
-
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-pub(super) const SCTP: u8 = 132;
-pub(super) const ICMPV4: u8 = 1;
-pub(super) const ICMPV6: u8 = 58;
+/// Types of frames with a VLAN tag.
+pub const VLAN_TYPES: [u16; 2] = [VLAN, 0x88a8];
 
 /// Bit of `VLAN_VID` that says that there is a tag.
-pub(super) const VLAN_PRESENT: u128 = 0x1000;
+pub const VLAN_PRESENT: u128 = 0x1000;
 /// Neighbour solicitation and advertisement (types of `ICMPv6`).
 const SOLICITATION: u128 = 135;
 const ADVERTISEMENT: u128 = 136;
 
 /// Kind of a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FieldKind {
+pub struct FieldKind {
     /// Bytes of its value in an OXM.
-    pub(super) bytes: usize,
+    pub bytes: usize,
     /// Bits of these that count.
-    pub(super) bits: u32,
+    pub bits: u32,
     /// Whether it may be masked.
-    pub(super) maskable: bool,
+    pub maskable: bool,
     /// Whether `SET_FIELD` may change it.
-    pub(super) settable: bool,
+    pub settable: bool,
 }
 
 impl FieldKind {
     /// Returns all bits of the field.
-    pub(super) const fn all(self) -> u128 {
+    #[must_use]
+    pub const fn all(self) -> u128 {
         u128::MAX >> (128 - self.bits)
     }
 }
 
-/// Returns the kind of the field with this number; the board has no tunnel fields.
-pub(super) const fn kind(number: u8) -> Option<FieldKind> {
+/// Returns the kind of the field with this number; those of tunnels are not known.
+#[must_use]
+pub const fn kind(number: u8) -> Option<FieldKind> {
     let (bytes, bits, maskable, settable) = match number {
         field::IN_PORT | field::IN_PHY_PORT => (4, 32, false, false),
         field::METADATA => (8, 64, true, false),
@@ -78,16 +72,18 @@ pub(super) const fn kind(number: u8) -> Option<FieldKind> {
     })
 }
 
-/// Fields that this switch knows.
-pub(super) fn known() -> impl Iterator<Item = (u8, FieldKind)> {
+/// Returns the fields with a [`kind`].
+pub fn known() -> impl Iterator<Item = (u8, FieldKind)> {
     (0..=field::IPV6_EXTHDR).filter_map(|number| Some((number, kind(number)?)))
 }
 
 /// Fields known to exist in a frame that has matched.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KnownFields {
-    pub(super) eth_type: Option<u16>,
-    pub(super) tagged: bool,
+pub struct KnownFields {
+    /// Type behind all tags.
+    pub eth_type: Option<u16>,
+    /// Whether it has a VLAN tag.
+    pub tagged: bool,
     ip_proto: Option<u8>,
     icmpv6_type: Option<u128>,
     in_port: bool,
@@ -95,7 +91,8 @@ pub(super) struct KnownFields {
 
 impl KnownFields {
     /// Returns whether a frame of which this is known has the field (table 12 of 1.3.4).
-    pub(super) fn has(&self, number: u8) -> bool {
+    #[must_use]
+    pub fn has(&self, number: u8) -> bool {
         let is_ip = matches!(self.eth_type, Some(IPV4 | IPV6));
         let carries = |protocol: u8| is_ip && self.ip_proto == Some(protocol);
         match number {
@@ -129,8 +126,8 @@ impl KnownFields {
         }
     }
 
-    /// A field has this value.
-    pub(super) fn learn(&mut self, number: u8, value: u128) {
+    /// Notes that a field has this value.
+    pub fn learn(&mut self, number: u8, value: u128) {
         match number {
             field::IN_PORT => self.in_port = true,
             field::ETH_TYPE => self.now_of(value as u16),
@@ -142,7 +139,7 @@ impl KnownFields {
     }
 
     /// Sets the frame's type; nothing is known of its payload.
-    pub(super) fn now_of(&mut self, eth_type: u16) {
+    pub fn now_of(&mut self, eth_type: u16) {
         self.eth_type = Some(eth_type);
         self.ip_proto = None;
         self.icmpv6_type = None;
@@ -151,22 +148,30 @@ impl KnownFields {
 
 /// A field that a match asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) number: u8,
-    pub(super) value: u128,
-    pub(super) mask: u128,
+pub struct Wanted {
+    /// Its number.
+    pub number: u8,
+    /// Its value, in the low bits.
+    pub value: u128,
+    /// The bits that are compared.
+    pub mask: u128,
 }
 
 /// A match: every field at most once, in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct OxmMatch {
-    pub(super) wanted: Vec<Wanted>,
+pub struct OxmMatch {
+    /// Its fields.
+    pub wanted: Vec<Wanted>,
 }
 
 impl OxmMatch {
     /// Reads the `ofp_match` at the beginning of `bytes`. Returns it, the bytes of its fields, and its length with
     /// padding.
-    pub(in super::super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), SpecRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Type and code of the error that 1.3.4 asks for.
+    pub fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), ErrorCode> {
         let length = usize::from(be16(bytes, 2));
         let padded = length.next_multiple_of(8);
         if bytes.len() >= 4 && be16(bytes, 0) != 1 {
@@ -180,7 +185,11 @@ impl OxmMatch {
     }
 
     /// Reads the fields of a match.
-    pub(in super::super) fn of(oxms: &[u8]) -> Result<Self, SpecRefusal> {
+    ///
+    /// # Errors
+    ///
+    /// Type and code of the error that 1.3.4 asks for.
+    pub fn of(oxms: &[u8]) -> Result<Self, ErrorCode> {
         let (list, whole) = split(oxms);
         if !whole {
             return Err(error::BAD_MATCH_LENGTH);
@@ -206,7 +215,8 @@ impl OxmMatch {
     }
 
     /// Returns the fields known to exist in the frames that it matches.
-    pub(super) fn known(&self) -> KnownFields {
+    #[must_use]
+    pub fn known(&self) -> KnownFields {
         let mut known = KnownFields::default();
         for wanted in &self.wanted {
             known.learn(wanted.number, wanted.value);
@@ -215,7 +225,8 @@ impl OxmMatch {
     }
 
     /// Returns whether everything that `other` matches is matched by this one too.
-    pub(in super::super) fn covers(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
         self.wanted.iter().all(|wide| {
             wide.mask == 0
                 || other.get(wide.number).is_some_and(|narrow| {
@@ -225,12 +236,14 @@ impl OxmMatch {
     }
 
     /// Returns whether both match the same frames.
-    pub(in super::super) fn equals(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn equals(&self, other: &Self) -> bool {
         self.covers(other) && other.covers(self)
     }
 
     /// Returns whether a frame can be matched by both.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
         self.wanted.iter().all(|wanted| {
             other
                 .get(wanted.number)
@@ -239,14 +252,7 @@ impl OxmMatch {
     }
 }
 
-/// Returns the number in a value of an OXM.
-pub(super) fn number(bytes: &[u8]) -> u128 {
-    bytes
-        .iter()
-        .fold(0, |sum, byte| sum << 8 | u128::from(*byte))
-}
-
-fn read_field(oxm: &Oxm) -> Result<Wanted, SpecRefusal> {
+fn read_field(oxm: &Oxm) -> Result<Wanted, ErrorCode> {
     let field = oxm.field().ok_or(error::BAD_FIELD)?;
     let kind = kind(field).ok_or(error::BAD_FIELD)?;
     let masked = oxm.is_masked();

@@ -1,24 +1,22 @@
-//! Matching as OpenFlow 1.0.1 describes it (section 3.4): what `quirks = "spec"` puts in the place of the firmware's.
+//! Matches of OpenFlow 1.0 (1.0.1, sections 3.4 and 5.2.3).
 
-use super::Match;
+use serde::Serialize;
+
+use super::wildcards as w;
 use crate::bytes::{be16, be32};
-use crate::wildcards as w;
+use crate::ethernet::{ARP, FIRST_TYPE, IPV4, NO_TYPE, SNAP, VLAN};
 
-const VLAN: u16 = 0x8100;
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
+/// Length of a match in a message.
+pub const MATCH_BYTES: usize = 40;
+
 /// `dl_vlan` of frames without a tag.
 const NO_VLAN: u16 = 0xffff;
-/// `dl_type` of 802.3 frames without a SNAP header.
-const NO_ETHERNET_TYPE: u16 = 0x05ff;
-/// Lowest value of the type field that is a type and not a length.
-const FIRST_TYPE: u16 = 0x0600;
 /// Bits of an IPv4 header of which fragments have at least one: the offset, and the flag that others follow.
 const FRAGMENT_BITS: u16 = 0x3fff;
-const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 /// Returns whether a frame carries a fragment of an IPv4 packet.
-pub(crate) fn is_fragment(frame: &[u8]) -> bool {
+#[must_use]
+pub fn is_fragment(frame: &[u8]) -> bool {
     let at = if be16(frame, 12) == VLAN { 18 } else { 14 };
     be16(frame, at - 2) == IPV4 && is_ipv4_fragment(frame, at)
 }
@@ -28,7 +26,66 @@ fn is_ipv4_fragment(frame: &[u8], at: usize) -> bool {
     be16(frame, at + 6) & FRAGMENT_BITS != 0
 }
 
+/// A match of OpenFlow 1.0 (`ofp_match`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)] // the standard's fields
+pub struct Match {
+    pub wildcards: u32,
+    pub in_port: u16,
+    pub dl_src: [u8; 6],
+    pub dl_dst: [u8; 6],
+    pub dl_vlan: u16,
+    pub dl_vlan_pcp: u8,
+    pub dl_type: u16,
+    pub nw_tos: u8,
+    pub nw_proto: u8,
+    pub nw_src: u32,
+    pub nw_dst: u32,
+    pub tp_src: u16,
+    pub tp_dst: u16,
+}
+
 impl Match {
+    /// Reads a match; bytes beyond the end count as 0.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
+        Self {
+            wildcards: be32(bytes, 0),
+            in_port: be16(bytes, 4),
+            dl_src: mac(6),
+            dl_dst: mac(12),
+            dl_vlan: be16(bytes, 18),
+            dl_vlan_pcp: byte(20),
+            dl_type: be16(bytes, 22),
+            nw_tos: byte(24),
+            nw_proto: byte(25),
+            nw_src: be32(bytes, 28),
+            nw_dst: be32(bytes, 32),
+            tp_src: be16(bytes, 36),
+            tp_dst: be16(bytes, 38),
+        }
+    }
+
+    /// The match as it stands in a message, with pads of zero.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.wildcards.to_be_bytes().to_vec();
+        bytes.extend(self.in_port.to_be_bytes());
+        bytes.extend(self.dl_src);
+        bytes.extend(self.dl_dst);
+        bytes.extend(self.dl_vlan.to_be_bytes());
+        bytes.extend([self.dl_vlan_pcp, 0]);
+        bytes.extend(self.dl_type.to_be_bytes());
+        bytes.extend([self.nw_tos, self.nw_proto, 0, 0]);
+        bytes.extend(self.nw_src.to_be_bytes());
+        bytes.extend(self.nw_dst.to_be_bytes());
+        bytes.extend(self.tp_src.to_be_bytes());
+        bytes.extend(self.tp_dst.to_be_bytes());
+        bytes
+    }
+
     /// Returns the exact fields of a frame that came in on `in_port`.
     #[must_use]
     pub fn of_frame(frame: &[u8], in_port: u16) -> Self {
@@ -61,7 +118,7 @@ impl Match {
                 fields.dl_type = be16(frame, payload + 6);
                 payload += 8;
             } else {
-                fields.dl_type = NO_ETHERNET_TYPE;
+                fields.dl_type = NO_TYPE;
             }
         }
         match fields.dl_type {
@@ -146,13 +203,6 @@ impl Match {
         self
     }
 
-    /// Opens operation and addresses of a match of ARP.
-    pub(crate) fn open_arp_fields(&mut self) {
-        if self.wildcards & w::DL_TYPE == 0 && self.dl_type == ARP {
-            self.wildcards |= w::NW_PROTO | 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;
-        }
-    }
-
     /// Returns whether everything that `other` matches is matched by this one too. Both normalised.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
@@ -171,7 +221,8 @@ impl Match {
     }
 
     /// Returns whether the fields that neither leaves open are equal.
-    pub(crate) fn agrees(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn agrees(&self, other: &Self) -> bool {
         let open = |bit: u32| (self.wildcards | other.wildcards) & bit != 0;
         let prefix = |shift: u32, a: u32, b: u32| {
             let bits = |wild: u32| (wild >> shift & 0x3f).min(32);
