@@ -56,7 +56,6 @@ mod event;
 mod integrated_switch;
 mod loop_iteration;
 mod main_loop;
-mod matched_entries;
 mod matching;
 mod native;
 mod openflow;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use of_switch::PortSet;
 use serde::{Deserialize, Serialize};
 
 /// Front ports of a board.
@@ -136,6 +137,21 @@ impl PortMask {
     #[inline]
     pub(crate) const fn without(self, port: PortNumber) -> Self {
         Self(self.0 & !(1 << port.index()))
+    }
+}
+
+impl From<PortMask> for PortSet {
+    #[inline]
+    fn from(ports: PortMask) -> Self {
+        Self::from_bits(ports.bits().into())
+    }
+}
+
+impl From<PortSet> for PortMask {
+    /// Returns those of the ports that a board has.
+    #[inline]
+    fn from(ports: PortSet) -> Self {
+        Self::from_bits(ports.bits() as u8)
     }
 }
 

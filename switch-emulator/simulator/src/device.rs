@@ -29,55 +29,14 @@ pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
 
-use self::openflow::OpenFlowAgent;
+pub(crate) use of_switch::{PortSet, MAX_PORTS};
 
-/// Front ports that a device can have: one bit each in [`PortSet`].
-pub(crate) const MAX_PORTS: u8 = 64;
+use self::openflow::OpenFlowAgent;
 
 /// Returns a number of front ports in a profile; too large a one becomes 255, which is refused.
 fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
     let count: u64 = number(deserializer)?;
     Ok(u8::try_from(count).unwrap_or(u8::MAX))
-}
-
-/// A set of front ports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PortSet(u64);
-
-impl PortSet {
-    /// Returns ports 1 to `count`.
-    pub(crate) fn up_to(count: u8) -> Self {
-        Self(u64::MAX >> (MAX_PORTS - count.clamp(1, MAX_PORTS)))
-    }
-
-    /// Returns the set with `port`, 1 to 64, too.
-    pub(crate) fn with(self, port: u8) -> Self {
-        Self(self.0 | 1 << (port - 1))
-    }
-
-    /// Returns the set without `port`, 1 to 64.
-    pub(crate) fn without(self, port: u8) -> Self {
-        Self(self.0 & !(1 << (port - 1)))
-    }
-
-    pub(crate) fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Returns its ports, ascending.
-    #[inline]
-    pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
-        let mut bits = self.0;
-        std::iter::from_fn(move || {
-            let lowest = bits.trailing_zeros() as u8;
-            bits &= bits.checked_sub(1)?;
-            Some(lowest + 1)
-        })
-    }
 }
 
 /// Output of a device.
@@ -275,7 +234,7 @@ impl DeviceOutput {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {
             Kind::Frame { ports, data } => DeviceOutputKind::Frame {
-                ports: PortSet(ports.bits().into()),
+                ports: ports.into(),
                 data,
             },
             Kind::Controller(bytes) => DeviceOutputKind::Controller(bytes),

@@ -404,8 +404,7 @@ impl Agent {
                     self.notify(message, iteration);
                 }
             }
-            Err(refusal) => {
-                let (error_type, error_code) = refusal.error();
+            Err((error_type, error_code)) => {
                 self.report_refusal(bytes, (error_type, error_code), iteration);
                 let error = self
                     .reply(message::ERROR, be32(bytes, 4).to_be_bytes())

@@ -69,7 +69,7 @@ impl Agent {
         let count = match &self.tables.switch13 {
             Some(switch) if self.speaks_13() => switch.count() as i32,
             _ => match &self.tables.spec13 {
-                Some(switch) if self.tables.use_spec13() => switch.count() as i32,
+                Some(switch) if self.tables.use_spec13() => switch.tables.count() as i32,
                 _ => self.tables.table.count(),
             },
         };

@@ -17,11 +17,11 @@
 use crate::buffers::length_with_fcs;
 use crate::cost::FrameTime;
 use crate::event::{count, Counters};
-use crate::matched_entries::MatchedEntries;
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::table::HitCount;
 use crate::time::Duration;
+use of_switch::MatchedEntries;
 
 /// Number of buckets, a power of two. The cache is direct-mapped: the key selects the only possible bucket.
 const BUCKETS: usize = 1 << BUCKET_BITS;

@@ -5,7 +5,7 @@ use crate::actions::{Actions, SLOT_BYTES};
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
 use crate::port::PortNumber;
-use crate::table::{check_actions, EntryView, Refusal};
+use crate::table::{check_actions, EntryView};
 use openflow::bytes::{be16, be32};
 use openflow::message;
 use openflow::v1_0::flow_mod::{field, NO_BUFFER};
@@ -234,11 +234,11 @@ impl Agent {
         iteration.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
         if be32(bytes, 8) != NO_BUFFER {
-            return self.refuse(bytes, Refusal::UnknownBuffer.error(), iteration);
+            return self.refuse(bytes, error::BUFFER_UNKNOWN, iteration);
         }
         let slots = match check_actions(list, true) {
             Ok(slots) => slots,
-            Err(refusal) => return self.refuse(bytes, refusal.error(), iteration),
+            Err(refusal) => return self.refuse(bytes, refusal, iteration),
         };
         if data.is_empty() {
             return;

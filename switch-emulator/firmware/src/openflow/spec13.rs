@@ -10,11 +10,13 @@ use crate::buffers::length_with_fcs;
 use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
 use crate::native::MemoryClass;
-use crate::openflow13::spec::{PacketInReason, PortSets, Removed, SpecEffect, SpecRun};
+use crate::openflow13::spec::{PricedRun, RemovedEntry};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
+use of_switch::v1_3::{PacketInReason, SpecEffect, SpecRun};
+use of_switch::PortSets;
 use openflow::bytes::{be16, be32, be64};
 use openflow::v1_3::error;
 use openflow::v1_3::flow_mod::ALL_TABLES;
@@ -40,12 +42,18 @@ impl Agent {
 
     fn ports13(&self) -> PortSets {
         PortSets {
-            all: self.config.openflow_ports,
-            forwarding: self.ports.without(
-                self.config.openflow_ports,
-                port_config::DOWN | port_config::NO_FORWARD,
-            ),
-            live: self.ports.without(self.ports.link_up, port_config::DOWN),
+            all: self.config.openflow_ports.into(),
+            forwarding: self
+                .ports
+                .without(
+                    self.config.openflow_ports,
+                    port_config::DOWN | port_config::NO_FORWARD,
+                )
+                .into(),
+            live: self
+                .ports
+                .without(self.ports.link_up, port_config::DOWN)
+                .into(),
         }
     }
 
@@ -108,7 +116,7 @@ impl Agent {
             _ if self.version == 0 => return Ok(()),
             message::VENDOR => return Err(error::BAD_EXPERIMENTER),
             message::FEATURES_REQUEST => {
-                iteration.cost_ps += switch.costs().features_ps;
+                iteration.cost_ps += switch.costs.features_ps;
                 self.connection.features_requested();
                 self.reply(message::FEATURES_REPLY, xid)
                     .u16(0)
@@ -137,7 +145,7 @@ impl Agent {
                 self.reply(message13::BARRIER_REPLY, xid)
             }
             message13::ROLE_REQUEST => {
-                iteration.cost_ps += switch.costs().role_ps;
+                iteration.cost_ps += switch.costs.role_ps;
                 let (role, generation) = self.change_role(bytes)?;
                 self.reply(message13::ROLE_REPLY, xid)
                     .u32(role)
@@ -164,21 +172,23 @@ impl Agent {
             }
             message::PACKET_OUT => return self.packet_out_spec13(bytes, iteration),
             message::FLOW_MOD => {
-                let outcome = switch.flow_mod(bytes, ports, iteration.began);
-                iteration.cost_ps += outcome.cost_ps;
-                let gone = outcome.done?;
+                let (done, cost_ps) = switch.flow_mod(bytes, ports, iteration.began);
+                iteration.cost_ps += cost_ps;
+                let gone = done?;
                 self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
             message13::GROUP_MOD => {
-                iteration.cost_ps += switch.costs().modification_ps;
-                let gone = switch.group_mod(bytes, ports, iteration.began)?;
+                iteration.cost_ps += switch.costs.modification_ps;
+                let gone = switch
+                    .tables
+                    .group_mod(bytes, ports, iteration.began.as_nanos())?;
                 self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
             message13::METER_MOD => {
-                iteration.cost_ps += switch.costs().modification_ps;
-                let gone = switch.meter_mod(bytes, iteration.began)?;
+                iteration.cost_ps += switch.costs.modification_ps;
+                let gone = switch.tables.meter_mod(bytes, iteration.began.as_nanos())?;
                 self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
@@ -262,10 +272,10 @@ impl Agent {
         let Some(switch) = &mut self.tables.spec13 else {
             return Ok(());
         };
-        let run = switch.packet_out(list, data, in_port, ports, iteration.began, &self.costs)?;
-        iteration.cost_ps += run.cost_ps;
+        let priced = switch.packet_out(list, data, in_port, ports, iteration.began, &self.costs)?;
+        iteration.cost_ps += priced.cost_ps;
         let at = iteration.reached();
-        self.carry_out_spec13(at, run, iteration);
+        self.carry_out_spec13(at, priced.run, iteration);
         Ok(())
     }
 
@@ -297,7 +307,7 @@ impl Agent {
         Ok(())
     }
 
-    fn tell_removed(&mut self, at: Instant, gone: &[Removed], iteration: &mut LoopIteration) {
+    fn tell_removed(&mut self, at: Instant, gone: &[RemovedEntry], iteration: &mut LoopIteration) {
         for removed in gone {
             if removed.wants_flow_removed()
                 && self
@@ -307,7 +317,7 @@ impl Agent {
             {
                 let message = self
                     .reply(message::FLOW_REMOVED, [0; 4])
-                    .bytes(&removed.flow_removed(at));
+                    .bytes(&removed.flow_removed(at.as_nanos()));
                 iteration.cost_ps += self.costs.control().send_ps;
                 self.session
                     .write(at, MemoryClass::Exact, message.finish(), iteration.out);
@@ -317,8 +327,9 @@ impl Agent {
 
     /// Removes what has expired, and tells of it.
     pub(super) fn expire_spec13(&mut self, iteration: &mut LoopIteration) {
+        let now_ns = iteration.began.as_nanos();
         let switch = self.tables.spec13.as_mut();
-        let gone = switch.map_or_else(Vec::new, |switch| switch.expire(iteration.began));
+        let gone = switch.map_or_else(Vec::new, |switch| switch.tables.expire(now_ns));
         if self.version == VERSION_1_3 && self.is_established() {
             let at = iteration.reached();
             self.tell_removed(at, &gone, iteration);
@@ -363,15 +374,19 @@ impl Agent {
         let Some(switch) = &mut self.tables.spec13 else {
             return Duration::ZERO;
         };
-        let run = switch.process(data, port.get().into(), ports, iteration.began, &self.costs);
-        let time = self.costs.frame(length, run.cost_ps);
+        let PricedRun {
+            run,
+            cost_ps,
+            examined,
+        } = switch.process(data, port.get().into(), ports, iteration.began, &self.costs);
+        let time = self.costs.frame(length, cost_ps);
         let action = run.only_sent().and_then(|(matched, ports)| {
-            CachedAction::new(TableKind::Spec13, matched, run.examined, ports, time)
+            CachedAction::new(TableKind::Spec13, matched, examined, ports.into(), time)
         });
         self.cache_action(flow_key, action, iteration);
         let FrameTime { work, busy } = time;
         iteration.out.counters.searches += 1;
-        iteration.out.counters.entries_examined += run.examined;
+        iteration.out.counters.entries_examined += examined;
         self.carry_out_spec13(iteration.began + work, run, iteration);
         busy
     }
@@ -388,7 +403,9 @@ impl Agent {
         }
         for effect in run.effects {
             match effect {
-                SpecEffect::Output { ports, frame } => iteration.out.send(at, ports, frame),
+                SpecEffect::Output { ports, frame } => {
+                    iteration.out.send(at, ports.into(), frame);
+                }
                 SpecEffect::PacketIn {
                     reason,
                     in_port,

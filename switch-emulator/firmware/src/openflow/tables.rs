@@ -7,12 +7,12 @@ use super::flow_cache::TableKind;
 use crate::block_pool::BlockPool;
 use crate::config::Config;
 use crate::cost::Costs;
-use crate::matched_entries::MatchedEntries;
 use crate::openflow13::spec::SpecSwitch;
 use crate::openflow13::Switch13;
 use crate::profile::Profile;
 use crate::quirks::Quirk;
 use crate::table::FlowTable;
+use of_switch::MatchedEntries;
 use openflow::wire::VERSION_1_3;
 
 /// The tables of both versions.
@@ -58,7 +58,7 @@ impl Tables {
             switch.clear();
         }
         if let Some(switch) = &mut self.spec13 {
-            switch.clear();
+            switch.tables.clear();
         }
     }
 
@@ -102,7 +102,8 @@ impl Tables {
             }
             TableKind::Spec13 => {
                 if let Some(switch) = &mut self.spec13 {
-                    switch.record_match(matched, bytes, time.iteration_began);
+                    let now_ns = time.iteration_began.as_nanos();
+                    switch.tables.record_match(matched, bytes, now_ns);
                 }
             }
         }
@@ -129,7 +130,7 @@ impl Tables {
             if self.is_13 {
                 self.table.clear();
             } else {
-                switch.clear();
+                switch.tables.clear();
             }
         }
     }

@@ -3,11 +3,13 @@
 use super::groups::Groups;
 use super::matching::{compile, Test};
 use super::meters::Meters;
-use super::spec::{check_entry, check_group, Ids, PortSets};
+use super::spec::LIMITS;
 use super::table::{self, padded, Entry13, EntryView13, FlowMod13, TABLES};
 use super::Switch13;
 use crate::event::Cause;
 use crate::port::PortMask;
+use of_switch::v1_3::{check_entry, check_group, Ids};
+use of_switch::PortSets;
 use openflow::bytes::{be16, be32, be64};
 use openflow::message::FLOW_MOD;
 use openflow::message13::{GROUP_MOD, METER_MOD, MULTIPART_REQUEST};
@@ -70,7 +72,8 @@ impl Switch13 {
 
     fn add_cause(&self, message: &[u8], ports: PortMask) -> Option<Cause> {
         let match_bytes = usize::from(be16(message, flow_mod::field::MATCH + 2));
-        let Ok(wanted) = check_entry(message, known(ports), &self.groups, &self.meters) else {
+        let Ok(wanted) = check_entry(message, known(ports), LIMITS, &self.groups, &self.meters)
+        else {
             return Some(Cause::Unchecked);
         };
         if be32(message, flow_mod::field::BUFFER) != ANY {
@@ -150,7 +153,9 @@ impl Switch13 {
         let (command, id) = (be16(bytes, 8), be32(bytes, 12));
         let is_active = self.groups.has(id);
         match command {
-            0 if check_group(&bytes[..length], known(ports)).is_err() => Some(Cause::Unchecked),
+            0 if check_group(&bytes[..length], known(ports), LIMITS).is_err() => {
+                Some(Cause::Unchecked)
+            }
             0 => {
                 let buckets = &bytes[16..length];
                 let first = usize::from(be16(buckets, 0));
@@ -231,7 +236,8 @@ fn is_same(entry: &Entry13, list: &[Oxm], wanted: &OxmMatch) -> bool {
 }
 
 /// The ports as the checks of the specification take them.
-const fn known(ports: PortMask) -> PortSets {
+fn known(ports: PortMask) -> PortSets {
+    let ports = ports.into();
     PortSets {
         all: ports,
         forwarding: ports,

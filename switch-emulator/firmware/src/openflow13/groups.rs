@@ -5,9 +5,9 @@ use openflow::bytes::{be16, be32};
 use openflow::v1_3::error;
 
 /// Groups, with identifiers from 1.
-const GROUPS: usize = 4;
+pub(super) const GROUPS: usize = 4;
 /// Bytes that a group keeps of its buckets.
-const AREA_BYTES: usize = 64;
+pub(super) const AREA_BYTES: usize = 64;
 /// Head of a `GROUP_MOD`.
 const GROUP_MOD_BYTES: usize = 16;
 /// Head of a bucket.

@@ -1,6 +1,7 @@
 //! Meters: eight, each with a window of twenty samples (quirks 114 to 117, 174 to 180).
 
 use crate::block_pool::{BlockPool, PoolBlock};
+use of_switch::v1_3::Metered;
 use openflow::bytes::{be16, be32};
 use openflow::v1_3::error;
 use openflow::v1_3::meter::{band, flag, ALL};
@@ -95,15 +96,6 @@ impl Window {
             };
         }
     }
-}
-
-/// Verdict of a meter on a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metered {
-    LoopIteration,
-    Drop,
-    /// Raise the drop precedence of the frame's DSCP by this much.
-    Remark(u8),
 }
 
 /// The meters.
@@ -224,14 +216,14 @@ impl Meters {
         now_ms: u64,
     ) -> Metered {
         let Some(position) = self.position(id) else {
-            return Metered::LoopIteration;
+            return Metered::Pass;
         };
         let (packets, sum) = self.counters(pool, position);
         let counters = (packets.wrapping_add(1), sum.wrapping_add(bytes as u64));
         self.set_counters(pool, position, counters);
         let (meter, window) = (&mut self.list[position], &mut self.windows[position]);
         if meter.flags & (flag::KBPS | flag::PACKETS) == 0 {
-            return Metered::LoopIteration;
+            return Metered::Pass;
         }
         let rate = window.rate(meter.flags, now_ms);
         let exceeded = meter
@@ -241,10 +233,10 @@ impl Meters {
             .reduce(|best, band| if band.rate > best.rate { band } else { best });
         let Some(band) = exceeded else {
             window.enter(bytes, now_ms);
-            return Metered::LoopIteration;
+            return Metered::Pass;
         };
         if !matches!(band.kind, band::DROP | band::REMARK) {
-            return Metered::LoopIteration;
+            return Metered::Pass;
         }
         band.packets += 1;
         band.bytes += bytes as u64;

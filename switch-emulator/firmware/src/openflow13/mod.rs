@@ -21,11 +21,11 @@ mod table;
 use serde::Serialize;
 
 use crate::block_pool::BlockPool;
-use crate::matched_entries::MatchedEntries;
 use crate::profile::OpenFlow13Costs;
 use groups::Groups;
 use meters::Meters;
 use multipart::FlowParts;
+use of_switch::MatchedEntries;
 use replies::Replies;
 use table::Entries;
 

@@ -18,24 +18,25 @@ const REPLY_HEAD_BYTES: usize = 16;
 /// Flag of a reply: more parts follow.
 const MORE: u16 = 1;
 /// Any port, in a request for port statistics.
-const ANY_PORT: u32 = u32::MAX;
+pub(super) const ANY_PORT: u32 = u32::MAX;
 const BAD_PORT: (u16, u16) = (1, 11);
 
 /// Types of requests.
-mod kind {
-    pub(super) const DESC: u16 = 0;
-    pub(super) const FLOW: u16 = 1;
-    pub(super) const AGGREGATE: u16 = 2;
-    pub(super) const TABLE: u16 = 3;
-    pub(super) const PORT_STATS: u16 = 4;
-    pub(super) const GROUP: u16 = 6;
-    pub(super) const GROUP_DESC: u16 = 7;
-    pub(super) const GROUP_FEATURES: u16 = 8;
-    pub(super) const METER: u16 = 9;
-    pub(super) const METER_CONFIG: u16 = 10;
-    pub(super) const METER_FEATURES: u16 = 11;
-    pub(super) const TABLE_FEATURES: u16 = 12;
-    pub(super) const PORT_DESC: u16 = 13;
+pub(super) mod kind {
+    pub(in super::super) const DESC: u16 = 0;
+    pub(in super::super) const FLOW: u16 = 1;
+    pub(in super::super) const AGGREGATE: u16 = 2;
+    pub(in super::super) const TABLE: u16 = 3;
+    pub(in super::super) const PORT_STATS: u16 = 4;
+    pub(in super::super) const QUEUE: u16 = 5;
+    pub(in super::super) const GROUP: u16 = 6;
+    pub(in super::super) const GROUP_DESC: u16 = 7;
+    pub(in super::super) const GROUP_FEATURES: u16 = 8;
+    pub(in super::super) const METER: u16 = 9;
+    pub(in super::super) const METER_CONFIG: u16 = 10;
+    pub(in super::super) const METER_FEATURES: u16 = 11;
+    pub(in super::super) const TABLE_FEATURES: u16 = 12;
+    pub(in super::super) const PORT_DESC: u16 = 13;
 }
 
 /// Board state that a request reads beside tables, groups and meters.

@@ -2,15 +2,15 @@
 
 use super::header::Header;
 use super::instructions::Action13;
-use super::meters::Metered;
 use super::rewrite::Rewriter13;
 use super::table::TABLES;
 use super::{Switch13, TableClock};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::event::Hang;
-use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
+use of_switch::v1_3::Metered;
+use of_switch::MatchedEntries;
 use openflow::v1_3::field;
 use openflow::v1_3::port;
 
@@ -138,7 +138,7 @@ impl Switch13 {
                     .meters
                     .meter(&mut self.pool, id, frame.len(), clock.now_ms)
                 {
-                    Metered::LoopIteration => {}
+                    Metered::Pass => {}
                     Metered::Drop => break,
                     Metered::Remark(precedence) => {
                         freeze(&mut run, frame);

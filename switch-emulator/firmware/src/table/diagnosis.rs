@@ -6,6 +6,7 @@ use super::{FlowTable, ACTION_BYTES};
 use crate::event::Cause;
 use crate::matching::selects;
 use crate::quirks::{Quirk, Quirks};
+use of_switch::v1_0::FlowRequest;
 use openflow::bytes::{be16, be32};
 use openflow::ethernet::{ARP, IPV4};
 use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
@@ -28,7 +29,7 @@ impl FlowTable {
                 .or_else(|| self.entry_cause(message))
                 .or_else(|| self.change_cause(message, command)),
             // The entries that it changes keep their match and their timeouts.
-            command @ 1..=2 if self.selected_by_spec(message, command == 2).contains(&true) => None,
+            1..=2 if self.selected_by_spec(message).contains(&true) => None,
             0..=2 => self.entry_cause(message),
             command @ 3..=4 => self.delete_cause(message, command == 4),
             _ => is_broken.then_some(Cause::CommandUnknown),
@@ -47,16 +48,10 @@ impl FlowTable {
 
     /// Returns what the firmware does with the entries that are there, where ADD or MODIFY asks for something else.
     fn change_cause(&self, message: FlowMod, command: u16) -> Option<Cause> {
-        let head = message.head();
-        let fields = message.fields().normalised();
-        let priority = be16(head, field::PRIORITY);
-        let mut entries = self.entries.iter().map(|entry| self.head(entry));
         match command {
-            0 => entries
-                .any(|other| {
-                    be16(other, field::PRIORITY) == priority
-                        && Match::read(&other[field::MATCH..]).normalised() == fields
-                })
+            0 => self
+                .selected_by_spec(message)
+                .contains(&true)
                 .then_some(Cause::Shadowed),
             1 => Some(self.modify_cause(message, false)),
             _ => Some(self.modify_cause(message, true)),
@@ -88,12 +83,11 @@ impl FlowTable {
             .collect()
     }
 
-    fn selected_by_spec(&self, message: FlowMod, strict: bool) -> Vec<bool> {
-        let wanted = message.fields().normalised();
-        let priority = be16(message.head(), field::PRIORITY);
-        let is_selected = |index| match self.spec_match(index) {
-            (fields, its) if strict => fields == wanted && its == priority,
-            (fields, _) => wanted.covers(&fields),
+    fn selected_by_spec(&self, message: FlowMod) -> Vec<bool> {
+        let request = FlowRequest::read(message.head());
+        let is_selected = |index| {
+            let (fields, priority) = self.spec_match(index);
+            request.selects(&fields, priority)
         };
         (0..self.entries.len()).map(is_selected).collect()
     }
@@ -104,7 +98,7 @@ impl FlowTable {
         if is_broken && out_port != port::NONE {
             return Some(Cause::DeleteByPort);
         }
-        let meant = self.selected_by_spec(message, strict);
+        let meant = self.selected_by_spec(message);
         let goes = match strict {
             _ if !is_broken => meant.clone(),
             true => self.deleted_strictly(message),

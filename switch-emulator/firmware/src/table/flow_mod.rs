@@ -1,6 +1,6 @@
 //! `FLOW_MOD`: what it does to the table.
 
-use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
+use super::message::{FlowMod, Outcome, RemovedFlow};
 use super::spec::Spec;
 use super::{field, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
@@ -9,7 +9,8 @@ use crate::matching::{selects, EVERYTHING};
 use crate::quirks::Quirk;
 use crate::time::Instant;
 use openflow::bytes::be16;
-use openflow::v1_0::{action, port, Match, MATCH_BYTES};
+use openflow::v1_0::{action, error, port, Match, MATCH_BYTES};
+use openflow::ErrorCode;
 
 /// Copies a message's actions into slots, one entry after the other.
 struct ActionCopier<'a> {
@@ -50,14 +51,14 @@ impl<'a> ActionCopier<'a> {
 
     /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it is
     /// and spills over the slots behind.
-    fn fill(&mut self, table: &mut FlowTable, slots: PoolBlock) -> Result<(), Refusal> {
+    fn fill(&mut self, table: &mut FlowTable, slots: PoolBlock) -> Result<(), ErrorCode> {
         for slot in 0..SLOTS {
             let Some((action, length)) = self.next() else {
                 break;
             };
             let (kind, argument) = (be16(action, 0), be16(action, 4));
             if kind == action::OUTPUT && argument == port::NORMAL {
-                return Err(Refusal::BadOutPort);
+                return Err(error::BAD_OUT_PORT);
             }
             let offset = slot * SLOT_BYTES;
             table
@@ -187,21 +188,21 @@ impl FlowTable {
     }
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
-    fn add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
+    fn add(&mut self, message: FlowMod, now: Instant) -> Result<(), ErrorCode> {
         if self.take_underflow() {
             return Ok(());
         }
         if self.entries.len() >= self.capacity {
-            return Err(Refusal::AllTablesFull);
+            return Err(error::ALL_TABLES_FULL);
         }
         let head = self
             .memory
             .take(FLOW_MOD_BYTES)
-            .ok_or(Refusal::AllTablesFull)?;
+            .ok_or(error::ALL_TABLES_FULL)?;
         let slots = self
             .memory
             .take(ACTION_BYTES)
-            .ok_or(Refusal::AllTablesFull)?;
+            .ok_or(error::ALL_TABLES_FULL)?;
         self.memory.write(head, 0, message.head());
         ActionCopier::new(message).fill(self, slots)?;
         let index = self.entries.len();
@@ -235,7 +236,7 @@ impl FlowTable {
         message: FlowMod,
         now: Instant,
         selected: impl Fn(&[u8]) -> bool,
-    ) -> (usize, Result<(), Refusal>) {
+    ) -> (usize, Result<(), ErrorCode>) {
         let mut copier = ActionCopier::new(message);
         let mut matched = 0;
         for index in 0..self.entries.len() {

@@ -3,48 +3,14 @@
 use crate::time::Instant;
 use openflow::bytes::be16;
 use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
-use openflow::v1_0::{error, Match};
+use openflow::v1_0::Match;
 use openflow::ErrorCode;
-
-/// Why a `FLOW_MOD` was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The table or its memory is full.
-    AllTablesFull,
-    /// An action outputs to port NORMAL.
-    BadOutPort,
-    /// Of the specification only: an entry with the same priority overlaps.
-    Overlap,
-    /// Of the specification only: an emergency entry.
-    Unsupported,
-    /// Of the specification only: no such command.
-    BadCommand,
-    /// Of the specification only: the frame of a buffer, of which there are none.
-    UnknownBuffer,
-    /// Of the specification only: an action that cannot be performed, with its error.
-    BadAction(ErrorCode),
-}
-
-impl Refusal {
-    /// Returns type and code of the error message.
-    pub(crate) const fn error(self) -> ErrorCode {
-        match self {
-            Self::UnknownBuffer => error::BUFFER_UNKNOWN,
-            Self::AllTablesFull => error::ALL_TABLES_FULL,
-            Self::BadOutPort => error::BAD_OUT_PORT,
-            Self::Overlap => error::OVERLAP,
-            Self::BadCommand => error::BAD_COMMAND,
-            Self::Unsupported => error::UNSUPPORTED,
-            Self::BadAction(error) => error,
-        }
-    }
-}
 
 /// Outcome of a `FLOW_MOD`.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The entries that a DELETE removed, or why nothing was installed.
-    pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
+    /// The entries that a DELETE removed, or the error if nothing was installed.
+    pub(crate) done: Result<Vec<RemovedFlow>, ErrorCode>,
     /// Cost.
     pub(crate) cost_ps: i64,
     /// Entries that a DELETE has left without their actions.

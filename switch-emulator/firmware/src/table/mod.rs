@@ -22,7 +22,7 @@ use openflow::bytes::{be16, be48};
 use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES};
 use openflow::v1_0::{Match, MATCH_BYTES};
 
-pub(crate) use message::{FlowMod, Outcome, Refusal, RemovedFlow};
+pub(crate) use message::{FlowMod, Outcome, RemovedFlow};
 pub(crate) use spec::check_actions;
 pub(crate) use timeout::Expired;
 

@@ -1,16 +1,17 @@
 //! `FLOW_MOD` and timeouts as OpenFlow 1.0.1 describes them (section 4.6): what `quirks = "spec"` puts in the place of
 //! the firmware's. The table has the same size and four action slots for each entry.
 
-use super::message::{FlowMod, Refusal, RemovedFlow};
+use super::message::{FlowMod, RemovedFlow};
 use super::{Expired, FlowTable, TableEntry, ACTION_BYTES};
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
 use crate::matching::Found;
 use crate::port::PORTS;
 use crate::quirks::Quirk;
 use crate::time::Instant;
+use of_switch::v1_0::{FlowCommand, FlowRequest};
 use openflow::bytes::{be16, be32};
 use openflow::ethernet::ARP;
-use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES, NO_BUFFER};
+use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES, NO_BUFFER};
 use openflow::v1_0::{action, error, port, wildcards, Match};
 use openflow::ErrorCode;
 use openflow::FlowRemovedReason;
@@ -19,22 +20,21 @@ use openflow::FlowRemovedReason;
 pub(crate) fn check_actions(
     mut list: &[u8],
     packet_out: bool,
-) -> Result<[u8; ACTION_BYTES], Refusal> {
-    let refuse = |error: ErrorCode| Err(Refusal::BadAction(error));
+) -> Result<[u8; ACTION_BYTES], ErrorCode> {
     let mut slots = [0; ACTION_BYTES];
     let mut count = 0;
     while !list.is_empty() {
         let (kind, length) = (be16(list, 0), usize::from(be16(list, 2)));
         let expected = match kind {
-            action::ENQUEUE => return refuse(error::BAD_ACTION_QUEUE),
-            action::VENDOR => return refuse(error::BAD_ACTION_VENDOR),
+            action::ENQUEUE => return Err(error::BAD_ACTION_QUEUE),
+            action::VENDOR => return Err(error::BAD_ACTION_VENDOR),
             _ => action::length(kind),
         };
         let Some(expected) = expected else {
-            return refuse(error::BAD_ACTION_TYPE);
+            return Err(error::BAD_ACTION_TYPE);
         };
         if length != expected || list.len() < length {
-            return refuse(error::BAD_ACTION_LENGTH);
+            return Err(error::BAD_ACTION_LENGTH);
         }
         if kind == action::OUTPUT {
             let known = match be16(list, 4) {
@@ -43,11 +43,11 @@ pub(crate) fn check_actions(
                 port => (1..=PORTS as u16).contains(&port),
             };
             if !known {
-                return refuse(error::BAD_OUT_PORT);
+                return Err(error::BAD_OUT_PORT);
             }
         }
         if count == SLOTS {
-            return refuse(error::TOO_MANY_ACTIONS);
+            return Err(error::TOO_MANY_ACTIONS);
         }
         slots[count * SLOT_BYTES..][..length].copy_from_slice(&list[..length]);
         count += 1;
@@ -60,7 +60,7 @@ pub(crate) fn check_actions(
 #[derive(Debug)]
 pub(super) struct Spec {
     /// The entries that a DELETE removed.
-    pub(super) done: Result<Vec<RemovedFlow>, Refusal>,
+    pub(super) done: Result<Vec<RemovedFlow>, ErrorCode>,
     /// Entries that it selected.
     pub(super) matched: usize,
     /// Whether it added an entry, or was refused doing so.
@@ -69,7 +69,7 @@ pub(super) struct Spec {
 
 impl Spec {
     /// It has done nothing, since it was refused before.
-    const fn refused(refusal: Refusal) -> Self {
+    const fn refused(refusal: ErrorCode) -> Self {
         Self {
             done: Err(refusal),
             matched: 0,
@@ -79,8 +79,8 @@ impl Spec {
 }
 
 /// Outcome of an ADD.
-impl From<Result<(), Refusal>> for Spec {
-    fn from(done: Result<(), Refusal>) -> Self {
+impl From<Result<(), ErrorCode>> for Spec {
+    fn from(done: Result<(), ErrorCode>) -> Self {
         Self {
             done: done.map(|()| Vec::new()),
             matched: 0,
@@ -104,22 +104,17 @@ impl FlowTable {
     /// Carries out a `FLOW_MOD`.
     pub(super) fn spec_flow_mod(&mut self, message: FlowMod, now: Instant) -> Spec {
         let head = message.head();
-        let wanted = Match::read(&head[field::MATCH..]).normalised();
-        let priority = be16(head, field::PRIORITY);
-        let out_port = be16(head, field::OUT_PORT);
-        let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
-        match be16(head, field::COMMAND) {
-            0..=2 if be32(head, field::BUFFER) != NO_BUFFER => {
-                Spec::refused(Refusal::UnknownBuffer)
+        let request = FlowRequest::read(head);
+        match request.command() {
+            Ok(FlowCommand::Add | FlowCommand::Modify)
+                if be32(head, field::BUFFER) != NO_BUFFER =>
+            {
+                Spec::refused(error::BUFFER_UNKNOWN)
             }
-            0 => self.spec_add(message, now).into(),
-            1 => self.spec_modify(message, now, |entry, _| wanted.covers(entry)),
-            2 => self.spec_modify(message, now, same),
-            3 => self
-                .spec_delete(out_port, |entry, _| wanted.covers(entry))
-                .into(),
-            4 => self.spec_delete(out_port, same).into(),
-            _ => Spec::refused(Refusal::BadCommand),
+            Ok(FlowCommand::Add) => self.spec_add(message, &request, now).into(),
+            Ok(FlowCommand::Modify) => self.spec_modify(message, &request, now),
+            Ok(FlowCommand::Delete) => self.spec_delete(&request).into(),
+            Err(error) => Spec::refused(error),
         }
     }
 
@@ -131,28 +126,26 @@ impl FlowTable {
         )
     }
 
-    fn spec_add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
-        let head = message.head();
-        let flags = be16(head, field::FLAGS);
-        if flags & flag::EMERGENCY != 0 {
-            return Err(Refusal::Unsupported);
+    fn spec_add(
+        &mut self,
+        message: FlowMod,
+        request: &FlowRequest,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        if request.is_emergency() {
+            return Err(error::UNSUPPORTED);
         }
         let slots_bytes = check_actions(message.actions(), false)?;
         if self.take_underflow() {
             return Ok(());
         }
-        let wanted = Match::read(&head[field::MATCH..]).normalised();
-        let priority = be16(head, field::PRIORITY);
         let mut replaced = None;
         for index in 0..self.entries.len() {
-            let (fields, other) = self.spec_match(index);
-            if other != priority {
-                continue;
+            let (fields, priority) = self.spec_match(index);
+            if request.conflicts(&fields, priority) {
+                return Err(error::OVERLAP);
             }
-            if flags & flag::CHECK_OVERLAP != 0 && fields.overlaps(&wanted) {
-                return Err(Refusal::Overlap);
-            }
-            if fields == wanted {
+            if request.selects(&fields, priority) {
                 replaced = Some(index);
             }
         }
@@ -161,20 +154,20 @@ impl FlowTable {
             (entry.head, entry.slots)
         } else {
             if self.entries.len() >= self.capacity {
-                return Err(Refusal::AllTablesFull);
+                return Err(error::ALL_TABLES_FULL);
             }
             let head = self
                 .memory
                 .take(FLOW_MOD_BYTES)
-                .ok_or(Refusal::AllTablesFull)?;
+                .ok_or(error::ALL_TABLES_FULL)?;
             (
                 head,
                 self.memory
                     .take(ACTION_BYTES)
-                    .ok_or(Refusal::AllTablesFull)?,
+                    .ok_or(error::ALL_TABLES_FULL)?,
             )
         };
-        self.memory.write(head_block, 0, head);
+        self.memory.write(head_block, 0, message.head());
         self.memory.write(slots, 0, &slots_bytes);
         self.entries.push(TableEntry {
             head: head_block,
@@ -189,12 +182,7 @@ impl FlowTable {
     }
 
     /// Replaces the actions of all selected entries; without one, adds the message.
-    fn spec_modify(
-        &mut self,
-        message: FlowMod,
-        now: Instant,
-        selected: impl Fn(&Match, u16) -> bool,
-    ) -> Spec {
+    fn spec_modify(&mut self, message: FlowMod, request: &FlowRequest, now: Instant) -> Spec {
         let slots_bytes = match check_actions(message.actions(), false) {
             Ok(slots_bytes) => slots_bytes,
             Err(refusal) => return Spec::refused(refusal),
@@ -202,14 +190,14 @@ impl FlowTable {
         let mut matched = 0;
         for index in 0..self.entries.len() {
             let (fields, priority) = self.spec_match(index);
-            if selected(&fields, priority) {
+            if request.selects(&fields, priority) {
                 matched += 1;
                 let slots = self.entries[index].slots;
                 self.memory.write(slots, 0, &slots_bytes);
             }
         }
         if matched == 0 {
-            return self.spec_add(message, now).into();
+            return self.spec_add(message, request, now).into();
         }
         Spec {
             done: Ok(Vec::new()),
@@ -218,16 +206,12 @@ impl FlowTable {
         }
     }
 
-    fn spec_delete(
-        &mut self,
-        out_port: u16,
-        selected: impl Fn(&Match, u16) -> bool,
-    ) -> Vec<RemovedFlow> {
+    fn spec_delete(&mut self, request: &FlowRequest) -> Vec<RemovedFlow> {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
             let (fields, priority) = self.spec_match(index);
-            if selected(&fields, priority) && self.outputs_to(index, out_port) {
+            if request.selects(&fields, priority) && self.outputs_to(index, request.out_port) {
                 gone.push(self.take_out(index));
             } else {
                 index += 1;

@@ -191,7 +191,7 @@ impl OpenFlowAgent {
             message::FLOW_MOD if bytes.len() >= FLOW_MOD_BYTES => {
                 return match self.table.flow_mod(now_ns, bytes) {
                     Ok(()) => None,
-                    Err(reason) => Some(refusal(bytes, reason.error())),
+                    Err(error) => Some(refusal(bytes, error)),
                 };
             }
             message::STATS_REQUEST if bytes.len() >= 12 => return Some(self.statistics(bytes)),

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 
+use of_switch::v1_0::{FlowCommand, FlowRequest};
 use openflow::bytes::be16;
 use openflow::ethernet::{TYPE_AT, VLAN};
-use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
+use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES};
 use openflow::v1_0::{action, error, port, Match, Rewrite};
 use openflow::ErrorCode;
 
@@ -18,37 +19,6 @@ use crate::random::Stream;
 const STATISTICS_BYTES: usize = 88;
 /// Bits of the actions that change frames.
 const REWRITING: u32 = 0x7fe;
-
-/// Why a `FLOW_MOD` is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TableRefusal {
-    Full,
-    Overlap,
-    Emergency,
-    Command,
-    /// An action that this switch does not have.
-    Action,
-    ActionLength,
-    /// An output to a port that the switch does not have.
-    OutPort,
-    /// The match and the actions together, or the order of the actions, are nothing that this switch can do.
-    Unsupported,
-}
-
-impl TableRefusal {
-    /// Returns type and code of the error message.
-    pub(super) const fn error(self) -> ErrorCode {
-        match self {
-            Self::Full => error::ALL_TABLES_FULL,
-            Self::Overlap => error::OVERLAP,
-            Self::Command => error::BAD_COMMAND,
-            Self::Emergency | Self::Unsupported => error::UNSUPPORTED,
-            Self::Action => error::BAD_ACTION_TYPE,
-            Self::ActionLength => error::BAD_ACTION_LENGTH,
-            Self::OutPort => error::BAD_OUT_PORT,
-        }
-    }
-}
 
 /// Lookup verdict on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +64,12 @@ impl Outputs {
         mut list: &[u8],
         ports: u8,
         (has_queues, rewrites): (bool, bool),
-    ) -> Result<Self, TableRefusal> {
+    ) -> Result<Self, ErrorCode> {
         let mut outputs = Self::default();
         while !list.is_empty() {
             let length = list.get(2..4).map_or(0, |_| usize::from(be16(list, 2)));
             if list.len() < 8 || list.len() < length {
-                return Err(TableRefusal::ActionLength);
+                return Err(error::BAD_ACTION_LENGTH);
             }
             let kind = ActionKind::numbered(be16(list, 0));
             outputs.kinds.extend(kind);
@@ -107,7 +77,7 @@ impl Outputs {
             if let Some(rewrite) = Rewrite::read(list).filter(|_| rewrites && is_whole) {
                 if !outputs.numbers.is_empty() {
                     // Some outputs would come before the change, some behind it.
-                    return Err(TableRefusal::Unsupported);
+                    return Err(error::UNSUPPORTED);
                 }
                 outputs.rewrites.push(rewrite);
                 list = &list[length..];
@@ -118,9 +88,9 @@ impl Outputs {
                 action::ENQUEUE if has_queues && is_whole => {
                     outputs.queue = u32::from(be16(list, 12)) << 16 | u32::from(be16(list, 14));
                 }
-                action::OUTPUT => return Err(TableRefusal::ActionLength),
-                action::ENQUEUE if has_queues => return Err(TableRefusal::ActionLength),
-                _ => return Err(TableRefusal::Action),
+                action::OUTPUT => return Err(error::BAD_ACTION_LENGTH),
+                action::ENQUEUE if has_queues => return Err(error::BAD_ACTION_LENGTH),
+                _ => return Err(error::BAD_ACTION_TYPE),
             }
             let number = be16(list, 4);
             match number {
@@ -130,7 +100,7 @@ impl Outputs {
                 number if (1..=u16::from(ports)).contains(&number) => {
                     outputs.ports = outputs.ports.with(number as u8);
                 }
-                _ => return Err(TableRefusal::OutPort),
+                _ => return Err(error::BAD_OUT_PORT),
             }
             outputs.numbers.push(number);
             list = &list[length..];
@@ -230,12 +200,12 @@ impl RuleTable {
     }
 
     /// The actions of a `FLOW_MOD`, and where an entry with them goes.
-    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), TableRefusal> {
+    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), ErrorCode> {
         let can = (self.has_queues, self.rewrites);
         let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, can)?;
         let place = self.model.place(fields, &outputs.kinds);
         match place.path {
-            Path::Refused => Err(TableRefusal::Unsupported),
+            Path::Refused => Err(error::UNSUPPORTED),
             Path::Hardware | Path::Software => Ok((outputs, place)),
         }
     }
@@ -293,56 +263,41 @@ impl RuleTable {
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
-    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), TableRefusal> {
-        let wanted = Match::read(&message[field::MATCH..]).normalised();
-        let priority = be16(message, field::PRIORITY);
-        let same = |entry: &FlowEntry| entry.fields == wanted && entry.priority == priority;
-        match be16(message, field::COMMAND) {
-            0 => self.add(now_ns, message, wanted, priority),
-            1 => self.modify(now_ns, message, wanted, priority, |entry| {
-                wanted.covers(&entry.fields)
-            }),
-            2 => self.modify(now_ns, message, wanted, priority, same),
-            3 => {
-                self.delete(now_ns, message, |entry| wanted.covers(&entry.fields));
+    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), ErrorCode> {
+        let request = FlowRequest::read(message);
+        match request.command()? {
+            FlowCommand::Add => self.add(now_ns, message, &request),
+            FlowCommand::Modify => self.modify(now_ns, message, &request),
+            FlowCommand::Delete => {
+                self.delete(now_ns, &request);
                 Ok(())
             }
-            4 => {
-                self.delete(now_ns, message, same);
-                Ok(())
-            }
-            _ => Err(TableRefusal::Command),
         }
     }
 
-    fn add(
-        &mut self,
-        now_ns: u64,
-        message: &[u8],
-        fields: Match,
-        priority: u16,
-    ) -> Result<(), TableRefusal> {
-        let flags = be16(message, field::FLAGS);
-        if flags & flag::EMERGENCY != 0 {
-            return Err(TableRefusal::Emergency);
+    fn add(&mut self, now_ns: u64, message: &[u8], request: &FlowRequest) -> Result<(), ErrorCode> {
+        if request.is_emergency() {
+            return Err(error::UNSUPPORTED);
         }
+        let FlowRequest {
+            fields, priority, ..
+        } = *request;
         let (outputs, mut place) = self.read(message, &fields)?;
-        let overlaps =
-            |entry: &FlowEntry| entry.priority == priority && entry.fields.overlaps(&fields);
-        if flags & flag::CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
-            return Err(TableRefusal::Overlap);
+        let mut entries = self.entries.iter();
+        if entries.any(|entry| request.conflicts(&entry.fields, entry.priority)) {
+            return Err(error::OVERLAP);
         }
         self.entries
             .retain(|entry| entry.fields != fields || entry.priority != priority);
         if !self.has_room(place) {
-            return Err(TableRefusal::Full);
+            return Err(error::ALL_TABLES_FULL);
         }
         let fate = match place.path {
             Path::Hardware => self.handover.take(now_ns),
             Path::Software | Path::Refused => InstallOutcome::Written { at_ns: now_ns },
         };
         let from_ns = match fate {
-            InstallOutcome::Refused => return Err(TableRefusal::Full),
+            InstallOutcome::Refused => return Err(error::ALL_TABLES_FULL),
             InstallOutcome::Ignored => return Ok(()),
             InstallOutcome::OnlyListed => {
                 place.share = 0;
@@ -374,10 +329,9 @@ impl RuleTable {
         &mut self,
         now_ns: u64,
         message: &[u8],
-        fields: Match,
-        priority: u16,
-        selected: impl Fn(&FlowEntry) -> bool,
-    ) -> Result<(), TableRefusal> {
+        request: &FlowRequest,
+    ) -> Result<(), ErrorCode> {
+        let selected = |entry: &FlowEntry| request.selects(&entry.fields, entry.priority);
         let mut changed = self.entries.clone();
         let mut found = false;
         for entry in changed.iter_mut().filter(|entry| selected(entry)) {
@@ -386,7 +340,7 @@ impl RuleTable {
             found = true;
         }
         if !found {
-            return self.add(now_ns, message, fields, priority);
+            return self.add(now_ns, message, request);
         }
         for path in [Path::Hardware, Path::Software] {
             let places = changed.iter().map(|entry| entry.place);
@@ -395,18 +349,18 @@ impl RuleTable {
                 .map(|place| place.share)
                 .sum();
             if used > WHOLE {
-                return Err(TableRefusal::Full);
+                return Err(error::ALL_TABLES_FULL);
             }
         }
         self.entries = changed;
         Ok(())
     }
 
-    fn delete(&mut self, now_ns: u64, message: &[u8], selected: impl Fn(&FlowEntry) -> bool) {
-        let out_port = be16(message, field::OUT_PORT);
+    fn delete(&mut self, now_ns: u64, request: &FlowRequest) {
         let (handover, deleted) = (&mut self.handover, &mut self.deleted);
         self.entries.retain(|entry| {
-            let goes = selected(entry) && entry.sends_to(out_port);
+            let goes =
+                request.selects(&entry.fields, entry.priority) && entry.sends_to(request.out_port);
             if goes {
                 handover.deleted(now_ns, entry.from_ns);
                 if let Some(rule) = entry.place.rule {

@@ -1,42 +1,43 @@
-//! The entries of all tables and what `FLOW_MOD` does to them (OpenFlow 1.3.4, sections 5.2 to 5.5, 6.4, and 7.3.4.1). They
-//! share the board's block pool, so as many fit as on the board, if none were ever lost.
+//! The entries of all tables and what `FLOW_MOD` does to them (OpenFlow 1.3.4, sections 5.2 to 5.5, 6.4, and 7.3.4.1).
 
-use super::super::table::{TableMatch, MAX_ENTRIES, TABLES};
 use super::actions::Scope;
 use super::groups::SpecGroups;
 use super::instructions::SpecProgram;
-use super::meters::SpecMeters;
-use super::{ErrorCode, PortSets};
-use crate::block_pool::{BlockPool, PoolBlock};
-use crate::profile::{FieldCost, OpenFlow13Costs};
-use crate::time::Instant;
+use super::{Ids, Limits, Memory, Observer, PipelineStep};
+use crate::PortSets;
 use openflow::bytes::{be16, be32, be64};
 use openflow::v1_3::error;
-use openflow::v1_3::field as oxm;
 use openflow::v1_3::flow_mod::{field, flag, ALL_TABLES, FLOW_MOD_BYTES};
 use openflow::v1_3::port::ANY;
+use openflow::v1_3::OxmMatch;
 use openflow::v1_3::ParsedPacket;
-use openflow::v1_3::{kind, OxmMatch, Wanted};
+use openflow::ErrorCode;
 use openflow::FlowRemovedReason;
 
-/// Where an entry lies in the board's memory.
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The memory of an entry.
 #[derive(Clone, Copy, Debug)]
-struct Blocks {
-    head: PoolBlock,
-    match_fields: Option<PoolBlock>,
-    instructions: Option<PoolBlock>,
+struct Blocks<B> {
+    head: B,
+    match_fields: Option<B>,
+    instructions: Option<B>,
 }
 
-impl Blocks {
-    fn take(pool: &mut BlockPool, match_bytes: usize, instruction_bytes: usize) -> Option<Self> {
-        let mut taken: Vec<PoolBlock> = Vec::new();
+impl<B: Copy> Blocks<B> {
+    fn take(
+        memory: &mut impl Memory<Block = B>,
+        match_bytes: usize,
+        instruction_bytes: usize,
+    ) -> Option<Self> {
+        let mut taken: Vec<B> = Vec::new();
         for bytes in [FLOW_MOD_BYTES, match_bytes, instruction_bytes] {
             if bytes == 0 {
                 continue;
             }
-            let Some(block) = pool.take(bytes) else {
+            let Some(block) = memory.take(bytes) else {
                 for block in taken {
-                    pool.free(block);
+                    memory.free(block);
                 }
                 return None;
             };
@@ -52,19 +53,19 @@ impl Blocks {
         })
     }
 
-    fn free(self, pool: &mut BlockPool) {
+    fn free(self, memory: &mut impl Memory<Block = B>) {
         let others = [self.match_fields, self.instructions];
-        pool.free(self.head);
+        memory.free(self.head);
         for block in others.into_iter().flatten() {
-            pool.free(block);
+            memory.free(block);
         }
     }
 }
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub(super) struct SpecEntry {
-    blocks: Blocks,
+pub struct SpecEntry<B> {
+    blocks: Blocks<B>,
     pub(super) table: u8,
     pub(super) priority: u16,
     pub(super) cookie: u64,
@@ -72,46 +73,47 @@ pub(super) struct SpecEntry {
     pub(super) hard_timeout_s: u16,
     pub(super) flags: u16,
     pub(super) fields: OxmMatch,
-    /// The beginning of its message.
-    pub(super) head: [u8; FLOW_MOD_BYTES],
-    /// Fields and instructions as they were sent.
-    pub(super) oxms: Vec<u8>,
-    pub(super) instructions: Vec<u8>,
+    /// The beginning of its message, as it was sent.
+    pub head: [u8; FLOW_MOD_BYTES],
+    /// The fields of its match, as they were sent.
+    pub oxms: Vec<u8>,
+    /// Its instructions, as they were sent.
+    pub instructions: Vec<u8>,
     pub(super) program: SpecProgram,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) installed: Instant,
-    matched: Instant,
+    /// Frames that used it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    pub(super) installed_ns: u64,
+    matched_ns: u64,
 }
 
 /// An entry that has gone.
 #[derive(Clone, Debug)]
-pub(crate) struct Removed {
-    entry: SpecEntry,
+pub struct Removed<B> {
+    entry: SpecEntry<B>,
     reason: FlowRemovedReason,
 }
 
-impl Removed {
+impl<B> Removed<B> {
     /// Returns whether its flags ask for `FLOW_REMOVED`.
-    pub(crate) const fn wants_flow_removed(&self) -> bool {
+    pub const fn wants_flow_removed(&self) -> bool {
         self.entry.flags & flag::SEND_FLOW_REMOVED != 0
     }
 
     /// Returns the number of the reason.
-    pub(crate) const fn reason(&self) -> u8 {
+    pub const fn reason(&self) -> u8 {
         self.reason as u8
     }
 
     /// Body of `FLOW_REMOVED`.
-    pub(crate) fn flow_removed(&self, now: Instant) -> Vec<u8> {
+    pub fn flow_removed(&self, now_ns: u64) -> Vec<u8> {
         let entry = &self.entry;
-        let age = now.saturating_since(entry.installed);
         let mut body = Vec::new();
         body.extend(entry.cookie.to_be_bytes());
         body.extend(entry.priority.to_be_bytes());
         body.extend([self.reason as u8, entry.table]);
-        body.extend(age.whole_seconds().to_be_bytes());
-        body.extend(((age.as_nanos() % 1_000_000_000) as u32).to_be_bytes());
+        put_age(&mut body, now_ns.saturating_sub(entry.installed_ns));
         body.extend(entry.idle_timeout_s.to_be_bytes());
         body.extend(entry.hard_timeout_s.to_be_bytes());
         body.extend(entry.packets.to_be_bytes());
@@ -119,6 +121,12 @@ impl Removed {
         put_match(&mut body, &entry.oxms);
         body
     }
+}
+
+/// Writes an age in seconds and nanoseconds.
+pub(super) fn put_age(record: &mut Vec<u8>, age_ns: u64) {
+    record.extend(((age_ns / NS_PER_S) as u32).to_be_bytes());
+    record.extend(((age_ns % NS_PER_S) as u32).to_be_bytes());
 }
 
 /// Writes a match with its header and padding.
@@ -129,13 +137,6 @@ pub(super) fn put_match(body: &mut Vec<u8>, oxms: &[u8]) {
     body.extend((length as u16).to_be_bytes());
     body.extend(oxms);
     body.resize(end, 0);
-}
-
-/// Outcome of a `FLOW_MOD`.
-#[derive(Debug)]
-pub(crate) struct FlowModOutcome {
-    pub(crate) done: Result<Vec<Removed>, ErrorCode>,
-    pub(crate) cost_ps: i64,
 }
 
 /// Which entries a message means.
@@ -151,14 +152,32 @@ pub(super) struct Filter {
 }
 
 impl Filter {
+    /// Reads that of a `FLOW_MOD` with these fields that changes or deletes entries.
+    fn of_flow_mod(message: &[u8], fields: OxmMatch) -> Self {
+        let command = message[field::COMMAND];
+        let only_of_deletes = |at: usize| match command {
+            3 | 4 => be32(message, at),
+            _ => ANY,
+        };
+        Self {
+            table: message[field::TABLE],
+            out_port: only_of_deletes(field::OUT_PORT),
+            out_group: only_of_deletes(field::OUT_GROUP),
+            cookie: be64(message, field::COOKIE),
+            cookie_mask: be64(message, field::COOKIE_MASK),
+            fields,
+            strict: matches!(command, 2 | 4).then(|| be16(message, field::PRIORITY)),
+        }
+    }
+
     /// Reads that of a request for statistics, whose body begins at `body`.
-    pub(super) fn of_request(body: &[u8]) -> Result<Self, ErrorCode> {
+    pub(super) fn of_request(body: &[u8], tables: u8) -> Result<Self, ErrorCode> {
         if body.len() < 40 {
             return Err(error::BAD_LENGTH);
         }
         let (fields, ..) = OxmMatch::read(&body[32..])?;
         let table = body[0];
-        if table != ALL_TABLES && usize::from(table) >= TABLES {
+        if table != ALL_TABLES && table >= tables {
             return Err(error::BAD_REQUEST_TABLE);
         }
         Ok(Self {
@@ -172,7 +191,7 @@ impl Filter {
         })
     }
 
-    pub(super) fn means(&self, entry: &SpecEntry) -> bool {
+    pub(super) fn means<B>(&self, entry: &SpecEntry<B>) -> bool {
         let by_match = match self.strict {
             None => self.fields.covers(&entry.fields),
             Some(priority) => entry.priority == priority && self.fields.equals(&entry.fields),
@@ -194,56 +213,57 @@ pub(super) struct SpecTableCounters {
 
 /// The entries.
 #[derive(Debug)]
-pub(super) struct Flows {
-    list: Vec<SpecEntry>,
-    pub(super) tables: [SpecTableCounters; TABLES],
+pub(super) struct Flows<B> {
+    list: Vec<SpecEntry<B>>,
+    pub(super) tables: Vec<SpecTableCounters>,
 }
 
 /// References that the entries of a message may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) ports: PortSets,
+    pub(super) limits: Limits,
     pub(super) groups: &'a SpecGroups,
-    pub(super) meters: &'a SpecMeters,
+    pub(super) meters: &'a dyn Ids,
 }
 
-impl Flows {
-    pub(super) fn new() -> Self {
+impl<B: Copy> Flows<B> {
+    pub(super) fn new(tables: u8) -> Self {
         Self {
             list: Vec::new(),
-            tables: [SpecTableCounters::default(); TABLES],
+            tables: vec![SpecTableCounters::default(); tables.into()],
         }
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new();
+        *self = Self::new(self.tables.len() as u8);
     }
 
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &SpecEntry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SpecEntry<B>> {
         self.list.iter()
     }
 
-    pub(super) fn entry(&self, position: usize) -> &SpecEntry {
+    pub(super) fn entry(&self, position: usize) -> &SpecEntry<B> {
         &self.list[position]
     }
 
     /// Removes what `is_meant`.
     pub(super) fn remove_where(
         &mut self,
-        pool: &mut BlockPool,
+        memory: &mut impl Memory<Block = B>,
         reason: FlowRemovedReason,
-        is_meant: impl Fn(&SpecEntry) -> bool,
-    ) -> Vec<Removed> {
+        is_meant: impl Fn(&SpecEntry<B>) -> bool,
+    ) -> Vec<Removed<B>> {
         let mut gone = Vec::new();
         let mut position = 0;
         while position < self.list.len() {
             if is_meant(&self.list[position]) {
                 let entry = self.list.remove(position);
-                entry.blocks.free(pool);
+                entry.blocks.free(memory);
                 gone.push(Removed { entry, reason });
             } else {
                 position += 1;
@@ -253,50 +273,31 @@ impl Flows {
     }
 
     /// Removes all entries whose timeouts are over.
-    pub(super) fn expire(&mut self, pool: &mut BlockPool, now: Instant) -> Vec<Removed> {
-        let over = |since: Instant, timeout_s: u16| {
-            timeout_s > 0 && now.saturating_since(since).whole_seconds() >= timeout_s.into()
+    pub(super) fn expire(
+        &mut self,
+        memory: &mut impl Memory<Block = B>,
+        now_ns: u64,
+    ) -> Vec<Removed<B>> {
+        let over = |since_ns: u64, timeout_s: u16| {
+            timeout_s > 0 && now_ns.saturating_sub(since_ns) / NS_PER_S >= timeout_s.into()
         };
-        let mut gone = self.remove_where(pool, FlowRemovedReason::Hard, |entry| {
-            over(entry.installed, entry.hard_timeout_s)
+        let mut gone = self.remove_where(memory, FlowRemovedReason::Hard, |entry| {
+            over(entry.installed_ns, entry.hard_timeout_s)
         });
-        gone.extend(self.remove_where(pool, FlowRemovedReason::Idle, |entry| {
-            over(entry.matched, entry.idle_timeout_s)
+        gone.extend(self.remove_where(memory, FlowRemovedReason::Idle, |entry| {
+            over(entry.matched_ns, entry.idle_timeout_s)
         }));
         gone
     }
 
-    /// Carries out a `FLOW_MOD`.
+    /// Carries out a `FLOW_MOD`. Returns the entries that a DELETE removes.
     pub(super) fn flow_mod(
         &mut self,
-        pool: &mut BlockPool,
+        memory: &mut impl Memory<Block = B>,
         message: &[u8],
         known: Known,
-        now: Instant,
-        costs: &OpenFlow13Costs,
-    ) -> FlowModOutcome {
-        let entries = self.list.len() as i64;
-        let command = message.get(field::COMMAND);
-        let deletes = matches!(command, Some(3 | 4));
-        let mut cost_ps = match command {
-            Some(3) => costs.flow_delete_ps + costs.delete_miss_ps * entries,
-            Some(4) => costs.flow_delete_ps + costs.delete_strict_ps * entries,
-            _ => costs.flow_add_ps + costs.replacement_scan_ps * entries,
-        };
-        let done = self.carry_out(pool, message, known, now);
-        if let (true, Ok(gone)) = (deletes, &done) {
-            cost_ps += costs.delete_hit_ps * gone.len() as i64;
-        }
-        FlowModOutcome { done, cost_ps }
-    }
-
-    fn carry_out(
-        &mut self,
-        pool: &mut BlockPool,
-        message: &[u8],
-        known: Known,
-        now: Instant,
-    ) -> Result<Vec<Removed>, ErrorCode> {
+        now_ns: u64,
+    ) -> Result<Vec<Removed<B>>, ErrorCode> {
         if message.len() < FLOW_MOD_BYTES {
             return Err(error::BAD_LENGTH);
         }
@@ -304,7 +305,7 @@ impl Flows {
         let (fields, oxms, padded) = OxmMatch::read(&message[field::MATCH..])?;
         let instructions = &message[field::MATCH + padded..];
         let deletes = matches!(command, 3 | 4);
-        if usize::from(table) >= TABLES && !(deletes && table == ALL_TABLES) {
+        if table >= known.limits.tables && !(deletes && table == ALL_TABLES) {
             return Err(error::BAD_TABLE);
         }
         let flags = be16(message, field::FLAGS);
@@ -312,27 +313,12 @@ impl Flows {
             return Err(error::BAD_FLOW_FLAGS);
         }
         let priority = be16(message, field::PRIORITY);
-        let filter = |strict: bool, fields: OxmMatch| Filter {
-            table,
-            out_port: if deletes {
-                be32(message, field::OUT_PORT)
-            } else {
-                ANY
-            },
-            out_group: if deletes {
-                be32(message, field::OUT_GROUP)
-            } else {
-                ANY
-            },
-            cookie: be64(message, field::COOKIE),
-            cookie_mask: be64(message, field::COOKIE_MASK),
-            fields,
-            strict: strict.then_some(priority),
-        };
         if deletes {
-            let filter = filter(command == 4, fields);
+            let filter = Filter::of_flow_mod(message, fields);
             return Ok(
-                self.remove_where(pool, FlowRemovedReason::Delete, |entry| filter.means(entry))
+                self.remove_where(memory, FlowRemovedReason::Delete, |entry| {
+                    filter.means(entry)
+                }),
             );
         }
         if command > 2 {
@@ -347,15 +333,28 @@ impl Flows {
             groups: Some(known.groups),
             to_tables: false,
         };
-        let program = SpecProgram::read(instructions, table, scope, known.meters, fields.known())?;
+        let program = SpecProgram::read(
+            instructions,
+            (table, known.limits.tables),
+            scope,
+            known.meters,
+            fields.known(),
+        )?;
         if command != 0 {
-            let filter = filter(command == 2, fields);
+            let filter = Filter::of_flow_mod(message, fields);
             return self
-                .modify(pool, &filter, instructions, &program, flags)
+                .modify(memory, &filter, instructions, &program, flags)
                 .map(|()| Vec::new());
         }
         let lengths = (oxms.len(), instructions.len());
-        let (same, blocks) = self.make_room(pool, (table, priority), &fields, flags, lengths)?;
+        let (same, blocks) = self.make_room(
+            memory,
+            (table, priority),
+            &fields,
+            flags,
+            lengths,
+            known.limits,
+        )?;
         let mut head = [0; FLOW_MOD_BYTES];
         head.copy_from_slice(&message[..FLOW_MOD_BYTES]);
         let mut entry = SpecEntry {
@@ -373,8 +372,8 @@ impl Flows {
             program,
             packets: 0,
             bytes: 0,
-            installed: now,
-            matched: now,
+            installed_ns: now_ns,
+            matched_ns: now_ns,
         };
         if let Some(position) = same {
             let replaced = &self.list[position];
@@ -392,13 +391,14 @@ impl Flows {
     /// memory, for so many bytes of fields and instructions.
     fn make_room(
         &mut self,
-        pool: &mut BlockPool,
+        memory: &mut impl Memory<Block = B>,
         of: (u8, u16),
         fields: &OxmMatch,
         flags: u16,
         (match_bytes, instruction_bytes): (usize, usize),
-    ) -> Result<(Option<usize>, Blocks), ErrorCode> {
-        let rivals = |entry: &SpecEntry| (entry.table, entry.priority) == of;
+        limits: Limits,
+    ) -> Result<(Option<usize>, Blocks<B>), ErrorCode> {
+        let rivals = |entry: &SpecEntry<B>| (entry.table, entry.priority) == of;
         let mut list = self.list.iter();
         if flags & flag::CHECK_OVERLAP != 0
             && list.any(|entry| rivals(entry) && entry.fields.overlaps(fields))
@@ -407,32 +407,32 @@ impl Flows {
         }
         let mut list = self.list.iter();
         let same = list.position(|entry| rivals(entry) && entry.fields.equals(fields));
-        if same.is_none() && self.list.len() == MAX_ENTRIES {
+        if same.is_none() && self.list.len() == limits.entries {
             return Err(error::TABLE_FULL);
         }
         // The memory of an entry that is replaced is free for the new one.
         if let Some(position) = same {
-            self.list[position].blocks.free(pool);
+            self.list[position].blocks.free(memory);
         }
-        let Some(blocks) = Blocks::take(pool, match_bytes, instruction_bytes) else {
-            self.restore(pool, same);
+        let Some(blocks) = Blocks::take(memory, match_bytes, instruction_bytes) else {
+            self.restore(memory, same);
             return Err(error::TABLE_FULL);
         };
         Ok((same, blocks))
     }
 
     /// Takes back the memory of an entry that was freed, before anything else has taken it.
-    fn restore(&mut self, pool: &mut BlockPool, position: Option<usize>) {
+    fn restore(&mut self, memory: &mut impl Memory<Block = B>, position: Option<usize>) {
         if let Some(entry) = position.and_then(|position| self.list.get_mut(position)) {
             let lengths = (entry.oxms.len(), entry.instructions.len());
-            entry.blocks = Blocks::take(pool, lengths.0, lengths.1).unwrap_or(entry.blocks);
+            entry.blocks = Blocks::take(memory, lengths.0, lengths.1).unwrap_or(entry.blocks);
         }
     }
 
     /// Returns the entries that are meant other instructions.
     fn modify(
         &mut self,
-        pool: &mut BlockPool,
+        memory: &mut impl Memory<Block = B>,
         filter: &Filter,
         instructions: &[u8],
         program: &SpecProgram,
@@ -446,10 +446,10 @@ impl Flows {
             if program.next_table.is_some_and(|next| next <= table) {
                 return Err(error::BAD_NEXT_TABLE);
             }
-            self.list[position].blocks.free(pool);
+            self.list[position].blocks.free(memory);
             let match_bytes = self.list[position].oxms.len();
-            let Some(blocks) = Blocks::take(pool, match_bytes, instructions.len()) else {
-                self.restore(pool, Some(position));
+            let Some(blocks) = Blocks::take(memory, match_bytes, instructions.len()) else {
+                self.restore(memory, Some(position));
                 return Err(error::TABLE_FULL);
             };
             let entry = &mut self.list[position];
@@ -463,55 +463,48 @@ impl Flows {
         Ok(())
     }
 
-    /// Searches a table: the entry of the highest priority wins. It costs what the firmware's search would.
+    /// Searches a table: the entry of the highest priority wins.
     pub(super) fn find(
         &mut self,
         table: u8,
         packet: &ParsedPacket,
-        costs: &OpenFlow13Costs,
-    ) -> TableMatch {
+        observer: &mut impl Observer,
+    ) -> Option<usize> {
         self.tables[usize::from(table)].lookups += 1;
-        let mut cost_ps = 0;
-        let mut examined = 0;
         let mut best: Option<(usize, u16)> = None;
         for (position, entry) in self.list.iter().enumerate() {
             if entry.table != table {
-                cost_ps += costs.other_table_ps;
+                observer.step(PipelineStep::OtherTable);
                 continue;
             }
             if let Some((_, priority)) = best {
                 if entry.priority <= priority {
-                    cost_ps += costs.skipped_ps;
+                    observer.step(PipelineStep::Skipped);
                     continue;
                 }
-                cost_ps += costs.after_hit_ps;
             }
-            let (holds, examined_ps) = examine(&entry.fields, packet, costs);
-            examined += 1;
-            cost_ps += examined_ps;
-            if holds {
+            observer.step(PipelineStep::Examined {
+                after_hit: best.is_some(),
+            });
+            if matches(&entry.fields, packet, observer) {
                 best = Some((position, entry.priority));
             }
         }
-        TableMatch {
-            position: best.map(|(position, _)| position),
-            examined,
-            cost_ps,
-        }
+        best.map(|(position, _)| position)
     }
 
     /// Counts a frame of `bytes` bytes for which the search of this entry's table finds it.
     #[inline]
-    pub(super) fn record_match(&mut self, position: usize, bytes: usize, now: Instant) {
+    pub(super) fn record_match(&mut self, position: usize, bytes: usize, now_ns: u64) {
         self.tables[usize::from(self.list[position].table)].lookups += 1;
-        self.use_entry(position, bytes, now);
+        self.use_entry(position, bytes, now_ns);
     }
 
     /// A frame of `bytes` bytes uses an entry.
     #[inline]
-    pub(super) fn use_entry(&mut self, position: usize, bytes: usize, now: Instant) {
+    pub(super) fn use_entry(&mut self, position: usize, bytes: usize, now_ns: u64) {
         let entry = &mut self.list[position];
-        entry.matched = now;
+        entry.matched_ns = now_ns;
         self.tables[usize::from(entry.table)].matches += 1;
         entry.packets += u64::from(entry.flags & flag::NO_PACKET_COUNTS == 0);
         if entry.flags & flag::NO_BYTE_COUNTS == 0 {
@@ -528,47 +521,17 @@ impl Flows {
     }
 }
 
-/// Returns whether a match holds of a packet, and what finding out costs.
-fn examine(fields: &OxmMatch, packet: &ParsedPacket, costs: &OpenFlow13Costs) -> (bool, i64) {
-    if fields.wanted.is_empty() {
-        return (true, costs.no_fields_ps);
-    }
-    let mut cost_ps = 0;
+/// Returns whether a match holds of a packet.
+fn matches(fields: &OxmMatch, packet: &ParsedPacket, observer: &mut impl Observer) -> bool {
     for wanted in &fields.wanted {
-        let field = field_cost(wanted, costs);
-        if !packet.matches(wanted) {
-            return (false, cost_ps + field.fails_ps);
+        let holds = packet.matches(wanted);
+        observer.step(PipelineStep::Field { wanted, holds });
+        if !holds {
+            return false;
         }
-        cost_ps += field.passes_ps;
     }
-    (true, cost_ps + costs.hit_ps)
-}
-
-/// Returns the cost of testing a field. Fields that the firmware does not know cost as much as a similar one that it
-/// knows.
-fn field_cost(wanted: &Wanted, costs: &OpenFlow13Costs) -> FieldCost {
-    let masked = kind(wanted.number).is_some_and(|kind| wanted.mask != kind.all());
-    match wanted.number {
-        oxm::IN_PORT | oxm::IN_PHY_PORT | oxm::METADATA => costs.in_port,
-        oxm::ETH_DST | oxm::ETH_SRC | oxm::ARP_SHA | oxm::ARP_THA if masked => costs.eth_masked,
-        oxm::ETH_DST | oxm::ARP_THA | oxm::IPV6_ND_TLL => costs.eth_dst,
-        oxm::ETH_SRC | oxm::ARP_SHA | oxm::IPV6_ND_SLL => costs.eth_src,
-        oxm::ETH_TYPE | oxm::ARP_OP => costs.eth_type,
-        oxm::VLAN_VID if masked => costs.vlan_vid_masked,
-        oxm::VLAN_VID => costs.vlan_vid,
-        oxm::VLAN_PCP => costs.vlan_pcp,
-        oxm::IP_DSCP | oxm::IP_ECN => costs.ip_dscp,
-        oxm::IP_PROTO => costs.ip_proto,
-        oxm::TCP_SRC | oxm::TCP_DST | oxm::SCTP_SRC | oxm::SCTP_DST => costs.tcp_port,
-        oxm::UDP_SRC
-        | oxm::UDP_DST
-        | oxm::ICMPV4_TYPE
-        | oxm::ICMPV4_CODE
-        | oxm::ICMPV6_TYPE
-        | oxm::ICMPV6_CODE => costs.udp_port,
-        oxm::MPLS_LABEL..=oxm::MPLS_BOS | oxm::PBB_ISID => costs.mpls,
-        _ if masked => costs.ipv4_masked,
-        oxm::IPV4_DST | oxm::ARP_TPA | oxm::IPV6_DST => costs.ipv4_dst,
-        _ => costs.ipv4_src,
-    }
+    observer.step(PipelineStep::Matched {
+        fields: fields.wanted.len(),
+    });
+    true
 }

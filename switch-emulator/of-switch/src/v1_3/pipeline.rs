@@ -1,18 +1,14 @@
 //! Pipeline by the specification (OpenFlow 1.3.4, section 5.1): tables, meters, instructions, the action set, groups.
 
-use super::super::meters::Metered;
-use super::super::table::TABLES;
 use super::actions::{self, ActionSet, Left, Scope, SpecAction};
-use super::flows::Known;
-use super::{ErrorCode, PortSets, Removed, SpecSwitch};
-use crate::buffers::length_with_fcs;
-use crate::cost::{at_length, Costs};
-use crate::matched_entries::MatchedEntries;
-use crate::port::{PortMask, PortNumber};
-use crate::time::Instant;
+use super::flows::{Known, Removed};
+use super::meters::Metered;
+use super::{Memory, Observer, PipelineStep, Switch};
+use crate::{MatchedEntries, PortSet, PortSets};
 use openflow::v1_3::field;
 use openflow::v1_3::port;
 use openflow::v1_3::ParsedPacket;
+use openflow::ErrorCode;
 
 /// Longest frame that goes to the controller: a longer one, of many tags, would fit no message.
 const LONGEST_BYTES: usize = 60_000;
@@ -21,21 +17,30 @@ const NO_COOKIE: u64 = u64::MAX;
 
 /// Why a frame goes to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketInReason {
+pub enum PacketInReason {
     /// By an entry without fields and of priority 0, the one for what nothing else matches.
     NoMatch = 0,
+    /// By an action.
     Action = 1,
+    /// A time to live is over.
     InvalidTtl = 2,
 }
 
 /// Effect of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SpecEffect {
+pub enum SpecEffect {
     /// It leaves by these ports.
-    Output { ports: PortMask, frame: Vec<u8> },
+    Output {
+        /// Those of the action from which frames may leave.
+        ports: PortSet,
+        /// The frame as it is then.
+        frame: Vec<u8>,
+    },
     /// It goes to the controller.
     PacketIn {
+        /// Why.
         reason: PacketInReason,
+        /// Number of the port that the frame came in on.
         in_port: u32,
         /// Body of the message.
         body: Vec<u8>,
@@ -44,13 +49,11 @@ pub(crate) enum SpecEffect {
 
 /// Result of the pipeline for a frame.
 #[derive(Debug, Default)]
-pub(crate) struct SpecRun {
-    pub(crate) effects: Vec<SpecEffect>,
-    pub(crate) cost_ps: i64,
-    /// Entries compared with the frame, in all tables.
-    pub(crate) examined: u64,
+pub struct SpecRun {
+    /// Where it went, in order.
+    pub effects: Vec<SpecEffect>,
     /// The first table had no entry for it.
-    pub(crate) missed: bool,
+    pub missed: bool,
     /// The entries that it has used, if every search has found one, and it has not been changed and has passed no meter and
     /// no group: these count on their own.
     matched: Option<MatchedEntries>,
@@ -58,7 +61,8 @@ pub(crate) struct SpecRun {
 
 impl SpecRun {
     /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
-    pub(crate) fn only_sent(&self) -> Option<(MatchedEntries, PortMask)> {
+    #[must_use]
+    pub fn only_sent(&self) -> Option<(MatchedEntries, PortSet)> {
         match self.effects[..] {
             [SpecEffect::Output { ports, .. }] => Some((self.matched?, ports)),
             _ => None,
@@ -68,16 +72,15 @@ impl SpecRun {
 
 /// Context of actions.
 #[derive(Clone, Copy, Debug)]
-struct SpecContext<'a> {
+struct SpecContext {
     table: u8,
     cookie: u64,
     reason: PacketInReason,
     ports: PortSets,
-    now: Instant,
-    costs: &'a Costs,
+    now_ns: u64,
 }
 
-impl SpecContext<'_> {
+impl SpecContext {
     /// Returns the context of the action set or of a group's bucket, which belong to no single entry (section 7.4.1).
     const fn of_no_entry(self) -> Self {
         Self {
@@ -87,58 +90,67 @@ impl SpecContext<'_> {
     }
 }
 
-impl SpecSwitch {
-    /// Carries out a `FLOW_MOD`.
-    pub(crate) fn flow_mod(
+impl<M: Memory> Switch<M> {
+    /// Carries out a `FLOW_MOD`. Returns the entries that a DELETE removes.
+    ///
+    /// # Errors
+    ///
+    /// Type and code of the error that OpenFlow 1.3.4 asks for.
+    pub fn flow_mod(
         &mut self,
         message: &[u8],
         ports: PortSets,
-        now: Instant,
-    ) -> super::FlowModOutcome {
+        now_ns: u64,
+    ) -> Result<Vec<Removed<M::Block>>, ErrorCode> {
         let known = Known {
             ports,
+            limits: self.limits,
             groups: &self.groups,
             meters: &self.meters,
         };
         self.flows
-            .flow_mod(&mut self.pool, message, known, now, &self.costs)
+            .flow_mod(&mut self.memory, message, known, now_ns)
     }
 
     /// Removes all entries whose timeouts are over.
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Removed> {
-        self.flows.expire(&mut self.pool, now)
+    pub fn expire(&mut self, now_ns: u64) -> Vec<Removed<M::Block>> {
+        self.flows.expire(&mut self.memory, now_ns)
     }
 
     /// Sends `frame` through the tables, as if it had come in on `in_port`.
-    pub(crate) fn process(
+    pub fn process(
         &mut self,
         frame: Vec<u8>,
         in_port: u32,
         ports: PortSets,
-        now: Instant,
-        costs: &Costs,
+        now_ns: u64,
+        observer: &mut impl Observer,
     ) -> SpecRun {
         let mut run = SpecRun {
             matched: Some(MatchedEntries::NONE),
             ..SpecRun::default()
         };
         let mut packet = ParsedPacket::new(frame, in_port);
-        self.look_up(&mut packet, ports, now, costs, &mut run);
+        self.look_up(&mut packet, ports, now_ns, &mut run, observer);
         if run.effects.is_empty() {
-            run.cost_ps += costs.drop_ps(length_with_fcs(packet.frame.len()));
+            observer.step(PipelineStep::Drop(&packet));
         }
         run
     }
 
     /// Checks the actions of a `PACKET_OUT` and performs them on its frame.
-    pub(crate) fn packet_out(
+    ///
+    /// # Errors
+    ///
+    /// Type and code of the error that OpenFlow 1.3.4 asks for.
+    pub fn packet_out(
         &mut self,
         list: &[u8],
         frame: &[u8],
         in_port: u32,
         ports: PortSets,
-        now: Instant,
-        costs: &Costs,
+        now_ns: u64,
+        observer: &mut impl Observer,
     ) -> Result<SpecRun, ErrorCode> {
         let scope = Scope {
             ports,
@@ -154,10 +166,9 @@ impl SpecSwitch {
                 cookie: NO_COOKIE,
                 reason: PacketInReason::Action,
                 ports,
-                now,
-                costs,
+                now_ns,
             };
-            self.perform(&list, &mut packet, context, &mut run);
+            self.perform(&list, &mut packet, context, &mut run, observer);
         }
         Ok(run)
     }
@@ -166,23 +177,20 @@ impl SpecSwitch {
         &mut self,
         packet: &mut ParsedPacket,
         ports: PortSets,
-        now: Instant,
-        costs: &Costs,
+        now_ns: u64,
         run: &mut SpecRun,
+        observer: &mut impl Observer,
     ) {
         let mut set = ActionSet::default();
         let mut table = 0;
         loop {
-            let found = self.flows.find(table, packet, &self.costs);
-            run.cost_ps += found.cost_ps;
-            run.examined += found.examined;
-            let Some(position) = found.position else {
+            let Some(position) = self.flows.find(table, packet, observer) else {
                 run.missed = table == 0;
                 run.matched = None;
                 return;
             };
             run.matched = run.matched.and_then(|matched| matched.with(position));
-            self.flows.use_entry(position, packet.frame.len(), now);
+            self.flows.use_entry(position, packet.frame.len(), now_ns);
             let entry = self.flows.entry(position);
             let program = entry.program.clone();
             let is_miss = entry.priority == 0 && entry.fields.wanted.is_empty();
@@ -195,19 +203,18 @@ impl SpecSwitch {
                     PacketInReason::Action
                 },
                 ports,
-                now,
-                costs,
+                now_ns,
             };
             if let Some(id) = program.meter {
-                run.cost_ps += self.costs.meter_ps;
+                observer.step(PipelineStep::Meter);
                 run.matched = None;
-                match self.meters.meter(id, packet.frame.len(), now) {
-                    Metered::LoopIteration => {}
+                match self.meters.meter(id, packet.frame.len(), now_ns) {
+                    Metered::Pass => {}
                     Metered::Drop => return,
                     Metered::Remark(raise) => remark(packet, raise),
                 }
             }
-            if self.perform(&program.apply, packet, context, run) == Left::InvalidTtl {
+            if self.perform(&program.apply, packet, context, run, observer) == Left::InvalidTtl {
                 return;
             }
             if program.clear {
@@ -218,12 +225,12 @@ impl SpecSwitch {
                 packet.metadata = packet.metadata & !mask | value & mask;
             }
             match program.next_table {
-                Some(next) if usize::from(next) < TABLES => {
-                    run.cost_ps += self.costs.next_table_ps;
+                Some(next) if next < self.limits.tables => {
+                    observer.step(PipelineStep::NextTable);
                     table = next;
                 }
                 _ => {
-                    self.perform(&set.ordered(), packet, context.of_no_entry(), run);
+                    self.perform(&set.ordered(), packet, context.of_no_entry(), run, observer);
                     return;
                 }
             }
@@ -236,25 +243,28 @@ impl SpecSwitch {
         packet: &mut ParsedPacket,
         context: SpecContext,
         run: &mut SpecRun,
+        observer: &mut impl Observer,
     ) -> Left {
         for action in list {
             match *action {
-                SpecAction::Output { port, .. } => self.output(port, packet, context, run),
+                SpecAction::Output { port, .. } => {
+                    self.output(port, packet, context, run, observer);
+                }
                 SpecAction::Group(id) => {
-                    run.cost_ps += self.costs.group_ps;
+                    observer.step(PipelineStep::Group);
                     run.matched = None;
                     let bytes = packet.frame.len();
                     let sets = self.groups.choose(id, bytes, context.ports, draw(packet));
                     let context = context.of_no_entry();
                     for set in sets {
-                        self.perform(&set.ordered(), &mut packet.clone(), context, run);
+                        self.perform(&set.ordered(), &mut packet.clone(), context, run, observer);
                     }
                 }
                 action => {
                     run.matched = None;
-                    run.cost_ps += rewriting_ps(action, packet, context.costs);
+                    observer.step(PipelineStep::Rewrite(action, packet));
                     if actions::rewrite(action, packet) == Left::InvalidTtl {
-                        to_controller(packet, PacketInReason::InvalidTtl, context, run);
+                        to_controller(packet, PacketInReason::InvalidTtl, context, run, observer);
                         return Left::InvalidTtl;
                     }
                 }
@@ -269,36 +279,29 @@ impl SpecSwitch {
         packet: &mut ParsedPacket,
         context: SpecContext,
         run: &mut SpecRun,
+        observer: &mut impl Observer,
     ) {
         let ports = context.ports;
-        let only = |number: u32| match u8::try_from(number).ok().and_then(PortNumber::new) {
-            Some(port) => PortMask::EMPTY.with(port),
-            None => PortMask::EMPTY,
-        };
-        let ingress = only(packet.in_port);
+        let ingress = PortSet::of(packet.in_port);
         let ports_meant = match port {
-            port::CONTROLLER => return to_controller(packet, context.reason, context, run),
+            port::CONTROLLER => {
+                return to_controller(packet, context.reason, context, run, observer)
+            }
             port::TABLE => {
                 let mut copy = ParsedPacket::new(packet.frame.clone(), packet.in_port);
-                return self.look_up(&mut copy, ports, context.now, context.costs, run);
+                return self.look_up(&mut copy, ports, context.now_ns, run, observer);
             }
             port::IN_PORT => ingress,
-            port::FLOOD | port::ALL => PortMask::from_bits(ports.all.bits() & !ingress.bits()),
-            port => PortMask::from_bits(only(port).bits() & !ingress.bits()),
+            port::FLOOD | port::ALL => ports.all.minus(ingress),
+            port => PortSet::of(port).minus(ingress),
         };
-        let first = !run
+        let is_first = !run
             .effects
             .iter()
             .any(|effect| matches!(effect, SpecEffect::Output { .. }));
-        let costs = context.costs.action();
-        let cost = if first {
-            costs.output
-        } else {
-            costs.output_again
-        };
-        run.cost_ps += at_length(cost, length_with_fcs(packet.frame.len()));
+        observer.step(PipelineStep::Output { packet, is_first });
         run.effects.push(SpecEffect::Output {
-            ports: PortMask::from_bits(ports_meant.bits() & ports.forwarding.bits()),
+            ports: ports_meant.intersection(ports.forwarding),
             frame: packet.frame.clone(),
         });
     }
@@ -310,12 +313,12 @@ fn to_controller(
     reason: PacketInReason,
     context: SpecContext,
     run: &mut SpecRun,
+    observer: &mut impl Observer,
 ) {
     if packet.frame.len() > LONGEST_BYTES {
         return;
     }
-    let length = length_with_fcs(packet.frame.len());
-    run.cost_ps += at_length(context.costs.action().packet_in, length);
+    observer.step(PipelineStep::PacketIn(packet));
     let mut oxms = vec![0x80, 0, field::IN_PORT << 1, 4];
     oxms.extend(packet.in_port.to_be_bytes());
     if packet.metadata != 0 {
@@ -379,28 +382,4 @@ fn draw(packet: &ParsedPacket) -> u32 {
     }
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     (hash >> 32) as u32
-}
-
-/// Cost of changing the frame: that of the like action of the firmware.
-fn rewriting_ps(action: SpecAction, packet: &ParsedPacket, costs: &Costs) -> i64 {
-    let length = length_with_fcs(packet.frame.len());
-    let costs = costs.action();
-    let cost = match action {
-        SpecAction::PushVlan(_) | SpecAction::PushMpls(_) | SpecAction::PushPbb(_) => {
-            costs.set_vlan
-        }
-        SpecAction::PopVlan if packet.get(field::VLAN_PCP).is_none() => costs.strip_vlan_untagged,
-        SpecAction::PopVlan | SpecAction::PopMpls(_) | SpecAction::PopPbb => costs.strip_vlan,
-        SpecAction::SetField { field, .. }
-            if matches!(field, field::IP_DSCP..=field::ICMPV4_CODE)
-                || matches!(field, field::IPV6_SRC..=field::IPV6_ND_TLL) =>
-        {
-            costs.set_checksummed
-        }
-        SpecAction::SetNwTtl(_) | SpecAction::DecNwTtl | SpecAction::CopyTtlIn => {
-            costs.set_checksummed
-        }
-        _ => costs.set_dl,
-    };
-    at_length(cost, length)
 }

@@ -1,14 +1,14 @@
-//! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): eight of three bands, each band a token bucket.
+//! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): each band is a token bucket.
 
-use super::super::meters::{Metered, BANDS, METERS};
-use super::{ErrorCode, Ids};
-use crate::block_pool::{BlockPool, PoolBlock};
-use crate::time::Instant;
+use std::fmt::Debug;
+
+use super::{Ids, Limits, Memory};
 use openflow::bytes::{be16, be32};
 use openflow::v1_3::error;
 use openflow::v1_3::meter::{band, flag, ALL};
+use openflow::ErrorCode;
 
-/// Bytes of board memory for a meter, and for each of its bands.
+/// Bytes of memory for a meter, and for each of its bands.
 const METER_BYTES: usize = 40;
 const BAND_BYTES: usize = 16;
 const METER_MOD_BYTES: usize = 16;
@@ -18,6 +18,17 @@ const LAST_ID: u32 = 0xffff_0000;
 const DEFAULT_BURST_NS: u128 = 100_000_000;
 const LONGEST_FRAME_BITS: u128 = 1_518 * 8;
 const NS_PER_S: u128 = 1_000_000_000;
+
+/// Verdict of a meter on a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metered {
+    /// It goes on.
+    Pass,
+    /// It is dropped.
+    Drop,
+    /// Raise the drop precedence of the frame's DSCP by this much.
+    Remark(u8),
+}
 
 /// One band.
 #[derive(Clone, Debug)]
@@ -30,46 +41,51 @@ pub(super) struct SpecBand {
     pub(super) bytes: u64,
     /// Bits or packets that it still lets pass, times 10⁹.
     tokens: u128,
-    refilled: Instant,
+    refilled_ns: u64,
 }
 
 /// One meter.
 #[derive(Clone, Debug)]
-pub(super) struct SpecMeter {
+pub(super) struct SpecMeter<B> {
     pub(super) id: u32,
     pub(super) flags: u16,
     pub(super) bands: Vec<SpecBand>,
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    pub(super) added: Instant,
-    block: PoolBlock,
+    pub(super) added_ns: u64,
+    block: B,
 }
 
 /// The meters.
-#[derive(Debug, Default)]
-pub(super) struct SpecMeters(Vec<SpecMeter>);
+#[derive(Debug)]
+pub(super) struct SpecMeters<B>(Vec<SpecMeter<B>>);
 
-impl Ids for SpecMeters {
+impl<B: Debug> Ids for SpecMeters<B> {
     fn has(&self, id: u32) -> bool {
         self.0.iter().any(|meter| meter.id == id)
     }
 }
 
-impl SpecMeters {
+impl<B: Copy> SpecMeters<B> {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub(super) fn list(&self) -> &[SpecMeter] {
+    pub(super) fn list(&self) -> &[SpecMeter<B>] {
         &self.0
     }
 
     /// Carries out a `METER_MOD`. Returns the meters that have gone.
     pub(super) fn modify(
         &mut self,
-        pool: &mut BlockPool,
+        memory: &mut impl Memory<Block = B>,
+        limits: Limits,
         message: &[u8],
-        now: Instant,
+        now_ns: u64,
     ) -> Result<Vec<u32>, ErrorCode> {
         if message.len() < METER_MOD_BYTES {
             return Err(error::BAD_LENGTH);
@@ -82,7 +98,7 @@ impl SpecMeters {
                     _ if id == 0 || id > LAST_ID => return Err(error::INVALID_METER),
                     (0, Some(_)) => return Err(error::METER_EXISTS),
                     (1, None) => return Err(error::UNKNOWN_METER),
-                    (0, None) if self.0.len() == METERS => return Err(error::OUT_OF_METERS),
+                    (0, None) if self.0.len() == limits.meters => return Err(error::OUT_OF_METERS),
                     _ => {}
                 }
                 let flags = be16(message, 10);
@@ -91,8 +107,8 @@ impl SpecMeters {
                 {
                     return Err(error::BAD_METER_FLAGS);
                 }
-                let bands = read_bands(&message[METER_MOD_BYTES..], flags, now)?;
-                let block = pool
+                let bands = read_bands(&message[METER_MOD_BYTES..], flags, limits, now_ns)?;
+                let block = memory
                     .take(METER_BYTES + BAND_BYTES * bands.len())
                     .ok_or(error::OUT_OF_METERS)?;
                 let mut meter = SpecMeter {
@@ -101,14 +117,14 @@ impl SpecMeters {
                     bands,
                     packets: 0,
                     bytes: 0,
-                    added: now,
+                    added_ns: now_ns,
                     block,
                 };
                 if let Some(position) = held {
                     let before = &mut self.0[position];
-                    pool.free(before.block);
+                    memory.free(before.block);
                     (meter.packets, meter.bytes) = (before.packets, before.bytes);
-                    meter.added = before.added;
+                    meter.added_ns = before.added_ns;
                     *before = meter;
                 } else {
                     self.0.push(meter);
@@ -120,9 +136,9 @@ impl SpecMeters {
                     .into_iter()
                     .partition(|meter| id == ALL || meter.id == id);
                 self.0 = kept;
-                let gone: Vec<SpecMeter> = gone;
+                let gone: Vec<SpecMeter<B>> = gone;
                 for meter in &gone {
-                    pool.free(meter.block);
+                    memory.free(meter.block);
                 }
                 Ok(gone.iter().map(|meter| meter.id).collect())
             }
@@ -132,9 +148,9 @@ impl SpecMeters {
 
     /// A frame of `bytes` bytes (without FCS) passes a meter: of the bands whose rate it exceeds the one of the highest rate
     /// counts.
-    pub(super) fn meter(&mut self, id: u32, bytes: usize, now: Instant) -> Metered {
+    pub(super) fn meter(&mut self, id: u32, bytes: usize, now_ns: u64) -> Metered {
         let Some(meter) = self.0.iter_mut().find(|meter| meter.id == id) else {
-            return Metered::LoopIteration;
+            return Metered::Pass;
         };
         meter.packets += 1;
         meter.bytes += bytes as u64;
@@ -145,7 +161,7 @@ impl SpecMeters {
         };
         let mut exceeded: Option<&mut SpecBand> = None;
         for band in &mut meter.bands {
-            band.refill(meter.flags, now);
+            band.refill(meter.flags, now_ns);
             if band.tokens >= cost {
                 band.tokens -= cost;
             } else if exceeded.as_ref().is_none_or(|best| band.rate > best.rate) {
@@ -153,7 +169,7 @@ impl SpecMeters {
             }
         }
         let Some(band) = exceeded else {
-            return Metered::LoopIteration;
+            return Metered::Pass;
         };
         band.packets += 1;
         band.bytes += bytes as u64;
@@ -183,18 +199,23 @@ impl SpecBand {
         depth.max(least)
     }
 
-    fn refill(&mut self, flags: u16, now: Instant) {
-        let elapsed = u128::from(now.saturating_since(self.refilled).as_nanos());
+    fn refill(&mut self, flags: u16, now_ns: u64) {
+        let elapsed = u128::from(now_ns.saturating_sub(self.refilled_ns));
         self.tokens = (self.tokens + elapsed * self.rate(flags)).min(self.depth(flags));
-        self.refilled = now;
+        self.refilled_ns = now_ns;
     }
 }
 
-fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, ErrorCode> {
+fn read_bands(
+    bytes: &[u8],
+    flags: u16,
+    limits: Limits,
+    now_ns: u64,
+) -> Result<Vec<SpecBand>, ErrorCode> {
     if bytes.len() % BAND_BYTES != 0 {
         return Err(error::BAD_LENGTH);
     }
-    if bytes.len() / BAND_BYTES > BANDS {
+    if bytes.len() / BAND_BYTES > limits.bands {
         return Err(error::OUT_OF_BANDS);
     }
     let mut bands = Vec::new();
@@ -215,7 +236,7 @@ fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<SpecBand>, E
             packets: 0,
             bytes: 0,
             tokens: 0,
-            refilled: now,
+            refilled_ns: now_ns,
         };
         band.tokens = band.depth(flags);
         bands.push(band);

@@ -1,22 +1,22 @@
-//! Checks of messages without carrying them out, for the diagnosis of what the firmware does not check.
+//! Checks of messages without carrying them out.
 
 use super::actions::Scope;
 use super::groups::SpecGroup;
 use super::instructions::SpecProgram;
-use super::{ErrorCode, Ids, PortSets};
-use crate::openflow13::table::TABLES;
-use crate::time::Instant;
+use super::{Ids, Limits};
+use crate::PortSets;
 use openflow::v1_3::error;
 use openflow::v1_3::flow_mod::field;
 use openflow::v1_3::OxmMatch;
+use openflow::ErrorCode;
 
 /// Checks the buckets of a `GROUP_MOD`.
 ///
 /// # Errors
 ///
 /// Type and code of the error that OpenFlow 1.3.4 asks for.
-pub(in super::super) fn check_group(message: &[u8], ports: PortSets) -> Result<(), ErrorCode> {
-    SpecGroup::read(message, ports, Instant::ZERO).map(|_| ())
+pub fn check_group(message: &[u8], ports: PortSets, limits: Limits) -> Result<(), ErrorCode> {
+    SpecGroup::read(message, ports, limits, 0).map(|_| ())
 }
 
 /// Checks match and instructions of an entry, and returns the match.
@@ -24,15 +24,16 @@ pub(in super::super) fn check_group(message: &[u8], ports: PortSets) -> Result<(
 /// # Errors
 ///
 /// Type and code of the error that OpenFlow 1.3.4 asks for.
-pub(in super::super) fn check_entry(
+pub fn check_entry(
     message: &[u8],
     ports: PortSets,
+    limits: Limits,
     groups: &dyn Ids,
     meters: &dyn Ids,
 ) -> Result<OxmMatch, ErrorCode> {
     let (fields, _, padded) = OxmMatch::read(&message[field::MATCH..])?;
     let table = message[field::TABLE];
-    if usize::from(table) >= TABLES {
+    if table >= limits.tables {
         return Err(error::BAD_TABLE);
     }
     let scope = Scope {
@@ -41,6 +42,12 @@ pub(in super::super) fn check_entry(
         to_tables: false,
     };
     let instructions = &message[field::MATCH + padded..];
-    SpecProgram::read(instructions, table, scope, meters, fields.known())?;
+    SpecProgram::read(
+        instructions,
+        (table, limits.tables),
+        scope,
+        meters,
+        fields.known(),
+    )?;
     Ok(fields)
 }

@@ -8,14 +8,16 @@ const MOST: u32 = u64::BITS / BITS;
 /// Positions of the entries that a frame matches, in order of the tables. Packed into one word, since each frame copies
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MatchedEntries(u64);
+pub struct MatchedEntries(u64);
 
 impl MatchedEntries {
     /// No entry.
-    pub(crate) const NONE: Self = Self(0);
+    pub const NONE: Self = Self(0);
 
     /// Returns this with the entry at `position` of the next table. Returns `None` if that exceeds the capacity.
-    pub(crate) fn with(self, position: usize) -> Option<Self> {
+    #[must_use]
+    #[inline]
+    pub fn with(self, position: usize) -> Option<Self> {
         let count = (u64::BITS - self.0.leading_zeros()).div_ceil(BITS);
         let from_1 = position as u64 + 1;
         (count < MOST && from_1 >> BITS == 0).then(|| Self(self.0 | from_1 << (BITS * count)))
@@ -23,7 +25,7 @@ impl MatchedEntries {
 
     /// Returns the positions in order.
     #[inline]
-    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+    pub fn iter(self) -> impl Iterator<Item = usize> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
             let position = (rest as usize & ((1 << BITS) - 1)).checked_sub(1)?;
@@ -34,7 +36,8 @@ impl MatchedEntries {
 
     /// Returns the position in the only table of OpenFlow 1.0.
     #[inline(always)]
-    pub(crate) const fn only(self) -> usize {
+    #[must_use]
+    pub const fn only(self) -> usize {
         (self.0 as usize).wrapping_sub(1)
     }
 }

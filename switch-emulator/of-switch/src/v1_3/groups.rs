@@ -1,17 +1,14 @@
-//! Groups (OpenFlow 1.3.4, sections 5.6 and 7.3.4.2): four, each with the 64 bytes of buckets that the board has for it.
+//! Groups (OpenFlow 1.3.4, sections 5.6 and 7.3.4.2).
 
 use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
-use super::{ErrorCode, Ids, PortSets};
-use crate::time::Instant;
+use super::{Ids, Limits};
+use crate::PortSets;
 use openflow::bytes::{be16, be32};
 use openflow::v1_3::error;
+use openflow::ErrorCode;
 
-/// Groups of the board.
-pub(super) const GROUPS: usize = 4;
-/// Bytes that a group keeps of its buckets.
-const AREA_BYTES: usize = 64;
 const GROUP_MOD_BYTES: usize = 16;
 const BUCKET_BYTES: usize = 16;
 /// Highest identifier of a group.
@@ -47,7 +44,7 @@ pub(super) struct SpecGroup {
     /// As they were sent.
     pub(super) message: Vec<u8>,
     pub(super) buckets: Vec<Bucket>,
-    pub(super) added: Instant,
+    pub(super) added_ns: u64,
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
@@ -70,7 +67,8 @@ impl SpecGroups {
         &mut self,
         message: &[u8],
         ports: PortSets,
-        now: Instant,
+        limits: Limits,
+        now_ns: u64,
     ) -> Result<Vec<u32>, ErrorCode> {
         if message.len() < GROUP_MOD_BYTES {
             return Err(error::BAD_LENGTH);
@@ -83,10 +81,12 @@ impl SpecGroups {
                     _ if id > LAST_ID => return Err(error::INVALID_GROUP),
                     (0, true) => return Err(error::GROUP_EXISTS),
                     (1, false) => return Err(error::UNKNOWN_GROUP),
-                    (0, false) if self.0.len() == GROUPS => return Err(error::OUT_OF_GROUPS),
+                    (0, false) if self.0.len() == limits.groups => {
+                        return Err(error::OUT_OF_GROUPS)
+                    }
                     _ => {}
                 }
-                let group = SpecGroup::read(message, ports, now)?;
+                let group = SpecGroup::read(message, ports, limits, now_ns)?;
                 self.0.insert(id, group);
                 Ok(Vec::new())
             }
@@ -139,7 +139,12 @@ impl Ids for SpecGroups {
 }
 
 impl SpecGroup {
-    pub(super) fn read(message: &[u8], ports: PortSets, now: Instant) -> Result<Self, ErrorCode> {
+    pub(super) fn read(
+        message: &[u8],
+        ports: PortSets,
+        limits: Limits,
+        now_ns: u64,
+    ) -> Result<Self, ErrorCode> {
         let kind = match message[10] {
             0 => GroupKind::All,
             1 => GroupKind::Select,
@@ -148,7 +153,7 @@ impl SpecGroup {
             _ => return Err(error::BAD_GROUP_TYPE),
         };
         let mut rest = &message[GROUP_MOD_BYTES..];
-        if rest.len() > AREA_BYTES {
+        if rest.len() > limits.bucket_bytes {
             return Err(error::OUT_OF_BUCKETS);
         }
         let mut buckets = Vec::new();
@@ -191,7 +196,7 @@ impl SpecGroup {
             kind,
             message: message[GROUP_MOD_BYTES..].to_vec(),
             buckets,
-            added: now,
+            added_ns: now_ns,
             packets: 0,
             bytes: 0,
         })

@@ -1,11 +1,11 @@
 //! Instructions of an entry (OpenFlow 1.3.4, sections 5.9 and 7.2.4).
 
-use super::super::table::TABLES;
 use super::actions::{self, Scope, SpecAction};
-use super::{ErrorCode, Ids};
+use super::Ids;
 use openflow::bytes::{be16, be32, be64};
 use openflow::v1_3::error;
 use openflow::v1_3::KnownFields;
+use openflow::ErrorCode;
 
 /// Instructions of an entry.
 #[derive(Clone, Debug, Default)]
@@ -20,10 +20,10 @@ pub(super) struct SpecProgram {
 }
 
 impl SpecProgram {
-    /// Reads and checks the instructions of an entry of `table` whose frames are as `known` says.
+    /// Reads and checks the instructions of an entry of `table`, one of `tables`, whose frames are as `known` says.
     pub(super) fn read(
         mut bytes: &[u8],
-        table: u8,
+        (table, tables): (u8, u8),
         scope: Scope,
         meters: &dyn Ids,
         known: KnownFields,
@@ -52,7 +52,7 @@ impl SpecProgram {
             }
             seen.push(kind);
             match kind {
-                1 if this[4] <= table || usize::from(this[4]) >= TABLES => {
+                1 if this[4] <= table || this[4] >= tables => {
                     return Err(error::BAD_NEXT_TABLE);
                 }
                 1 => program.next_table = Some(this[4]),

@@ -1,19 +1,16 @@
 //! Answers to `MULTIPART_REQUEST` (OpenFlow 1.3.4, section 7.3.5).
 
-use super::super::meters::{BANDS, METERS};
-use super::super::table::{MAX_ENTRIES, TABLES};
-use super::super::{PortCounters, Surroundings};
-use super::flows::{put_match, Filter, SpecEntry};
-use super::groups::GROUPS;
-use super::{ErrorCode, Ids, SpecSwitch};
-use crate::time::{Duration, Instant};
+use super::flows::{put_age, put_match, Filter, SpecEntry};
+use super::groups::SpecGroup;
+use super::meters::SpecMeter;
+use super::{Ids, Limits, Memory, Switch};
 use openflow::bytes::{be16, be32};
 use openflow::v1_3::error;
-use openflow::v1_3::known;
 use openflow::v1_3::meter::ALL as ALL_METERS;
+use openflow::v1_3::{known, FieldKind};
+use openflow::ErrorCode;
 
-/// In requests: every port, every group.
-const ANY_PORT: u32 = u32::MAX;
+/// In requests: every group.
 const ALL_GROUPS: u32 = 0xffff_fffc;
 /// Length of a part of an answer, which then goes on in another one. Longer single records have a part of their own.
 const PART_BYTES: usize = 2_048;
@@ -25,136 +22,73 @@ const ACTIONS: [u16; 15] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 2
 /// The kinds of instructions.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 
-/// An answer: bodies of its parts in order, behind the type.
-#[derive(Debug)]
-pub(crate) struct Multipart {
-    pub(crate) parts: Vec<Vec<u8>>,
-    pub(crate) cost_ps: i64,
-}
-
-impl SpecSwitch {
-    /// Answers a whole `MULTIPART_REQUEST`.
-    #[allow(clippy::too_many_lines)] // a few lines for each type
-    pub(crate) fn multipart(
-        &self,
-        message: &[u8],
-        now: Instant,
-        up_for: Duration,
-        surroundings: &mut impl Surroundings,
-    ) -> Result<Multipart, ErrorCode> {
+impl<M: Memory> Switch<M> {
+    /// Answers a whole `MULTIPART_REQUEST` about tables, groups and meters. Returns the records of the answer.
+    ///
+    /// # Errors
+    ///
+    /// Type and code of the error that OpenFlow 1.3.4 asks for. It knows nothing of requests of other types.
+    pub fn multipart(&self, message: &[u8], now_ns: u64) -> Result<Vec<Vec<u8>>, ErrorCode> {
         if message.len() < HEAD_BYTES {
             return Err(error::BAD_LENGTH);
         }
         let body = &message[HEAD_BYTES..];
-        let costs = &self.costs;
-        let entries = self.flows.len() as i64;
+        let limits = self.limits;
         let id = || match body.len() {
             8.. => Ok(be32(body, 0)),
             _ => Err(error::BAD_LENGTH),
         };
-        let (records, cost_ps) = match be16(message, 8) {
-            0 => (vec![surroundings.description()], costs.description_ps),
+        Ok(match be16(message, 8) {
             1 => {
-                let filter = Filter::of_request(body)?;
-                let told: Vec<Vec<u8>> = self
-                    .flows
-                    .iter()
-                    .filter(|entry| filter.means(entry))
-                    .map(|entry| flow(entry, now))
-                    .collect();
-                let told_ps = costs.flow_statistics_entry_ps * told.len() as i64;
-                (told, costs.multipart_ps + told_ps)
+                let filter = Filter::of_request(body, limits.tables)?;
+                let chosen = self.flows.iter().filter(|entry| filter.means(entry));
+                chosen.map(|entry| flow(entry, now_ns)).collect()
             }
             2 => {
-                let filter = Filter::of_request(body)?;
-                let told: Vec<&SpecEntry> = self
-                    .flows
-                    .iter()
-                    .filter(|entry| filter.means(entry))
-                    .collect();
-                let mut sum = Vec::new();
-                sum.extend(told.iter().map(|it| it.packets).sum::<u64>().to_be_bytes());
-                sum.extend(told.iter().map(|it| it.bytes).sum::<u64>().to_be_bytes());
-                sum.extend((told.len() as u32).to_be_bytes());
+                let filter = Filter::of_request(body, limits.tables)?;
+                let chosen = self.flows.iter().filter(|entry| filter.means(entry));
+                let (packets, bytes, count) = chosen
+                    .fold((0, 0, 0_u32), |sum: (u64, u64, u32), it| {
+                        (sum.0 + it.packets, sum.1 + it.bytes, sum.2 + 1)
+                    });
+                let mut sum = packets.to_be_bytes().to_vec();
+                sum.extend(bytes.to_be_bytes());
+                sum.extend(count.to_be_bytes());
                 sum.extend([0; 4]);
-                (
-                    vec![sum],
-                    costs.multipart_ps + costs.aggregate_entry_ps * entries,
-                )
+                vec![sum]
             }
-            3 => (
-                (0..TABLES as u8).map(|table| self.table(table)).collect(),
-                costs.table_statistics_ps + costs.table_statistics_entry_ps * entries,
-            ),
-            4 => {
-                let wanted = id()?;
-                let ports = surroundings.port_counters();
-                let told: Vec<Vec<u8>> = ports
-                    .iter()
-                    .filter(|port| wanted == ANY_PORT || u32::from(port.number) == wanted)
-                    .map(|port| port_statistics(port, up_for))
-                    .collect();
-                if told.is_empty() && wanted != ANY_PORT {
-                    return Err(error::BAD_REQUEST_PORT);
-                }
-                let told_ps = costs.port_statistics_port_ps * told.len() as i64;
-                (told, costs.port_statistics_ps + told_ps)
-            }
-            5 => {
-                // No port has queues.
-                let wanted = id()?;
-                let ports = surroundings.port_counters();
-                if wanted != ANY_PORT && !ports.iter().any(|it| u32::from(it.number) == wanted) {
-                    return Err(error::BAD_QUEUE_PORT);
-                }
-                (Vec::new(), costs.multipart_ps)
-            }
+            3 => (0..limits.tables).map(|table| self.table(table)).collect(),
             6 => {
                 let wanted = id()?;
                 let groups = self.groups.iter();
-                let told = groups
+                groups
                     .filter(|(id, _)| wanted == ALL_GROUPS || *id == wanted)
-                    .map(|(id, _)| self.group(id, now));
-                (told.flatten().collect(), costs.multipart_ps)
+                    .map(|(id, group)| self.group(id, group, now_ns))
+                    .collect()
             }
-            7 => {
-                let description = |(id, group): (u32, &super::groups::SpecGroup)| {
+            7 => self
+                .groups
+                .iter()
+                .map(|(id, group)| {
                     let mut record = Vec::new();
                     record.extend((8 + group.message.len() as u16).to_be_bytes());
                     record.extend([group.kind as u8, 0]);
                     record.extend(id.to_be_bytes());
                     record.extend(&group.message);
                     record
-                };
-                (
-                    self.groups.iter().map(description).collect(),
-                    costs.multipart_ps,
-                )
-            }
-            8 => (vec![group_features()], costs.multipart_ps),
-            9 => (self.meters(id()?, now)?, costs.multipart_ps),
-            10 => (self.meter_configurations(id()?)?, costs.multipart_ps),
-            11 => (vec![meter_features()], costs.multipart_ps),
+                })
+                .collect(),
+            8 => vec![group_features(limits)],
+            9 => self.meters(id()?, now_ns)?,
+            10 => self.meter_configurations(id()?)?,
+            11 => vec![meter_features(limits)],
             // The features of tables are fixed.
             12 if !body.is_empty() => return Err(error::FIXED_TABLES),
-            12 => (
-                (0..TABLES as u8).map(table_features).collect(),
-                costs.table_features_ps * TABLES as i64,
-            ),
-            13 => (
-                surroundings
-                    .port_descriptions()
-                    .into_iter()
-                    .map(|port| port.bytes().to_vec())
-                    .collect(),
-                costs.port_description_ps,
-            ),
+            12 => (0..limits.tables)
+                .map(|table| table_features(table, limits))
+                .collect(),
             0xffff => return Err(error::BAD_EXPERIMENTER),
             _ => return Err(error::BAD_MULTIPART),
-        };
-        Ok(Multipart {
-            parts: in_parts(records),
-            cost_ps,
         })
     }
 
@@ -167,8 +101,7 @@ impl SpecSwitch {
         record
     }
 
-    fn group(&self, id: u32, now: Instant) -> Option<Vec<u8>> {
-        let (_, group) = self.groups.iter().find(|(held, _)| *held == id)?;
+    fn group(&self, id: u32, group: &SpecGroup, now_ns: u64) -> Vec<u8> {
         let users = self
             .flows
             .iter()
@@ -182,15 +115,15 @@ impl SpecSwitch {
         record.extend([0; 4]);
         record.extend(group.packets.to_be_bytes());
         record.extend(group.bytes.to_be_bytes());
-        put_age(&mut record, now.saturating_since(group.added));
+        put_age(&mut record, now_ns.saturating_sub(group.added_ns));
         for bucket in &group.buckets {
             record.extend(bucket.packets.to_be_bytes());
             record.extend(bucket.bytes.to_be_bytes());
         }
-        Some(record)
+        record
     }
 
-    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&super::meters::SpecMeter>, ErrorCode> {
+    fn chosen_meters(&self, wanted: u32) -> Result<Vec<&SpecMeter<M::Block>>, ErrorCode> {
         if wanted != ALL_METERS && !self.meters.has(wanted) {
             return Err(error::UNKNOWN_METER);
         }
@@ -200,8 +133,8 @@ impl SpecSwitch {
             .collect())
     }
 
-    fn meters(&self, wanted: u32, now: Instant) -> Result<Vec<Vec<u8>>, ErrorCode> {
-        let statistics = |meter: &super::meters::SpecMeter| {
+    fn meters(&self, wanted: u32, now_ns: u64) -> Result<Vec<Vec<u8>>, ErrorCode> {
+        let statistics = |meter: &SpecMeter<M::Block>| {
             let users = self
                 .flows
                 .iter()
@@ -214,7 +147,7 @@ impl SpecSwitch {
             record.extend((users as u32).to_be_bytes());
             record.extend(meter.packets.to_be_bytes());
             record.extend(meter.bytes.to_be_bytes());
-            put_age(&mut record, now.saturating_since(meter.added));
+            put_age(&mut record, now_ns.saturating_sub(meter.added_ns));
             for band in &meter.bands {
                 record.extend(band.packets.to_be_bytes());
                 record.extend(band.bytes.to_be_bytes());
@@ -229,7 +162,7 @@ impl SpecSwitch {
     }
 
     fn meter_configurations(&self, wanted: u32) -> Result<Vec<Vec<u8>>, ErrorCode> {
-        let configuration = |meter: &super::meters::SpecMeter| {
+        let configuration = |meter: &SpecMeter<M::Block>| {
             let mut record = Vec::new();
             record.extend((8 + 16 * meter.bands.len() as u16).to_be_bytes());
             record.extend(meter.flags.to_be_bytes());
@@ -248,8 +181,9 @@ impl SpecSwitch {
     }
 }
 
-/// Records in as few parts as their length allows; one at least.
-fn in_parts(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+/// Returns records in as few parts of an answer as their length allows; one at least.
+#[must_use]
+pub fn in_parts(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for record in records {
         let part = parts
@@ -263,14 +197,9 @@ fn in_parts(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     parts
 }
 
-fn put_age(record: &mut Vec<u8>, age: Duration) {
-    record.extend(age.whole_seconds().to_be_bytes());
-    record.extend(((age.as_nanos() % 1_000_000_000) as u32).to_be_bytes());
-}
-
-fn flow(entry: &SpecEntry, now: Instant) -> Vec<u8> {
+fn flow<B>(entry: &SpecEntry<B>, now_ns: u64) -> Vec<u8> {
     let mut record = vec![0, 0, entry.table, 0];
-    put_age(&mut record, now.saturating_since(entry.installed));
+    put_age(&mut record, now_ns.saturating_sub(entry.installed_ns));
     for number in [
         entry.priority,
         entry.idle_timeout_s,
@@ -290,33 +219,16 @@ fn flow(entry: &SpecEntry, now: Instant) -> Vec<u8> {
     record
 }
 
-fn port_statistics(port: &PortCounters, up_for: Duration) -> Vec<u8> {
-    let mut record = u32::from(port.number).to_be_bytes().to_vec();
-    record.extend([0; 4]);
-    for count in [
-        port.received,
-        port.sent,
-        port.received_bytes,
-        port.sent_bytes,
-        port.received_dropped,
-    ] {
-        record.extend(count.to_be_bytes());
-    }
-    record.extend([0; 7 * 8]);
-    put_age(&mut record, up_for);
-    record
-}
-
 /// Weights and liveness, no groups of groups; the same actions in groups of every type.
-fn group_features() -> Vec<u8> {
+fn group_features(limits: Limits) -> Vec<u8> {
     let actions = ACTIONS
         .iter()
         .filter(|kind| **kind != 22)
         .fold(0_u32, |bits, kind| bits | 1 << kind);
     let words = [
         [0x0f, 0x03],
-        [GROUPS as u32; 2],
-        [GROUPS as u32; 2],
+        [limits.groups as u32; 2],
+        [limits.groups as u32; 2],
         [actions; 2],
         [actions; 2],
     ];
@@ -327,29 +239,29 @@ fn group_features() -> Vec<u8> {
         .collect()
 }
 
-fn meter_features() -> Vec<u8> {
-    let mut record = (METERS as u32).to_be_bytes().to_vec();
+fn meter_features(limits: Limits) -> Vec<u8> {
+    let mut record = (limits.meters as u32).to_be_bytes().to_vec();
     record.extend(0x0000_0006_u32.to_be_bytes()); // DROP, DSCP_REMARK
     record.extend(0x0000_000f_u32.to_be_bytes()); // KBPS, PKTPS, BURST, STATS
-    record.extend([BANDS as u8, 0, 0, 0]);
+    record.extend([limits.bands as u8, 0, 0, 0]);
     record
 }
 
 /// Returns the features of a table: the same for all, except that frames only go on to later ones.
-fn table_features(table: u8) -> Vec<u8> {
+fn table_features(table: u8, limits: Limits) -> Vec<u8> {
     let mut record = vec![0, 0, table, 0, 0, 0, 0, 0];
     let mut name = format!("table_{table}").into_bytes();
     name.resize(32, 0);
     record.extend(name);
     record.extend([0xff; 16]); // metadata that can be matched and written
     record.extend([0; 4]);
-    record.extend((MAX_ENTRIES as u32).to_be_bytes());
-    let is_last = usize::from(table) + 1 == TABLES;
+    record.extend((limits.entries as u32).to_be_bytes());
+    let is_last = table + 1 == limits.tables;
     let instructions = INSTRUCTIONS.iter().filter(|kind| !is_last || **kind != 1);
     let instructions: Vec<u8> = instructions.flat_map(|kind| short(*kind)).collect();
-    let next: Vec<u8> = (table + 1..TABLES as u8).collect();
+    let next: Vec<u8> = (table + 1..limits.tables).collect();
     let actions: Vec<u8> = ACTIONS.iter().flat_map(|kind| short(*kind)).collect();
-    let fields = |chosen: fn(openflow::v1_3::FieldKind) -> bool, masks: bool| -> Vec<u8> {
+    let fields = |chosen: fn(FieldKind) -> bool, masks: bool| -> Vec<u8> {
         known()
             .filter(|(_, kind)| chosen(*kind))
             .flat_map(|(number, kind)| {

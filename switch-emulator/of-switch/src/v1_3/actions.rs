@@ -1,6 +1,7 @@
 //! Actions (OpenFlow 1.3.4, sections 5.10 to 5.12 and 7.2.5): read, checked, performed on a frame.
 
-use super::{ErrorCode, Ids, PortSets};
+use super::Ids;
+use crate::PortSets;
 use openflow::bytes::{be16, be32};
 use openflow::ethernet::{MPLS, PBB};
 use openflow::v1_3::error;
@@ -8,6 +9,7 @@ use openflow::v1_3::field;
 use openflow::v1_3::port;
 use openflow::v1_3::ParsedPacket;
 use openflow::v1_3::{kind, number, KnownFields, VLAN_PRESENT, VLAN_TYPES};
+use openflow::ErrorCode;
 
 /// Where the field of `SET_FIELD` begins.
 const OXM_AT: usize = 4;
@@ -16,7 +18,8 @@ const VALUE_AT: usize = 8;
 
 /// One action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SpecAction {
+#[allow(missing_docs)] // the standard's names
+pub enum SpecAction {
     Output { port: u32, max_bytes: u16 },
     CopyTtlOut,
     CopyTtlIn,
