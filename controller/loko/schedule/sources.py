@@ -59,7 +59,7 @@ def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[Sc
 
 
 def slots_file(head: Mapping[str, str | int], flows: Sequence[Mapping[str, str | int]]) -> str:
-    """A file for `zodiac-fx slots`: its keys, and those of each flow (switch-emulator/live/src/slots.rs)."""
+    """A file for `zodiac-fx slots`: its keys, and those of each flow (switch-emulator/slot-sender)."""
     lines = [*_keys(head)]
     for flow in flows:
         lines += ["[[flow]]", *_keys(flow)]

@@ -11,9 +11,9 @@ use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 
+use live_host::packet_socket::PacketSocket;
 use zodiac_firmware::Duration;
 use zodiac_live::clock::Clock;
-use zodiac_live::packet_socket::PacketSocket;
 use zodiac_live::timer_queue::TimerQueue;
 
 const USAGE: &str = "usage: paced_sender FLOWS NUMBER_OFFSET FIRST_NUMBER";

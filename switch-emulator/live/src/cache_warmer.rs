@@ -9,7 +9,7 @@
 use socket2::Socket;
 use zodiac_firmware::{Duration, Instant};
 
-use crate::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
+use live_host::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
 
 /// After a shorter pause the send path is still in the caches.
 const COLD_AFTER: Duration = Duration::from_micros(300);

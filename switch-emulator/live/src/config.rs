@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use zodiac_firmware::{Config as Settings, ControlCarrier, PortNumber, Profile, ZODIAC_FX};
 
-use crate::error::StartError;
+use live_host::error::StartError;
+use live_host::realtime::Scheduling;
 
 /// Name of the profile that comes with the program.
 const BUILT_IN_PROFILE: &str = "zodiac-fx";
@@ -87,18 +88,6 @@ pub struct Process {
     /// Place in the frame of the 32-bit number that the trace repeats. Default: first bytes of the UDP payload.
     pub trace_sequence_offset: usize,
     internal_links: Vec<[String; 2]>,
-}
-
-/// Scheduling class of the data thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scheduling {
-    /// `SCHED_DEADLINE` with runtime = deadline = period = 1 ms.
-    Deadline,
-    /// `SCHED_FIFO`, priority 50.
-    Fifo,
-    /// Ordinary scheduling: long and frequent stalls.
-    Other,
 }
 
 impl Default for Process {

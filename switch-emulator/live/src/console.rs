@@ -14,11 +14,11 @@ use zodiac_firmware::EepromImage;
 use crate::clock::Clock;
 use crate::config::{BoardConfig, ProgramConfig};
 use crate::control::Line;
-use crate::error::StartError;
 use crate::pending_flag::PendingFlag;
 use crate::pseudo_terminal::PseudoTerminal;
 use crate::report::write_atomically;
 use crate::waker::Waker;
+use live_host::error::StartError;
 
 /// Pieces of text and of input that fit in the channels.
 const CHANNEL_MESSAGES: usize = 1024;

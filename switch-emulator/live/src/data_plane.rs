@@ -5,7 +5,6 @@ use std::sync::mpsc::Receiver;
 
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
-use crate::ancillary::Checksum;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
@@ -14,13 +13,14 @@ use crate::control::{ControlCommand, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, PortError};
 use crate::departure_lead::DepartureLead;
 use crate::link_watch::LinkChange;
-use crate::packet_socket::{is_link_down, LinkState, ReceiveBuffer};
 use crate::pending_flag::PendingFlag;
 use crate::segmentation;
 use crate::send_lead::SendLead;
-use crate::stall::StallWatch;
 use crate::telemetry::{Note, Telemetry, TelemetryMessage, TraceRecord};
 use crate::timer_queue::TimerQueue;
+use live_host::ancillary::Checksum;
+use live_host::packet_socket::{is_link_down, LinkState, ReceiveBuffer};
+use live_host::stall::StallWatch;
 
 /// A departure so near is waited for in a tight loop; the kernel's send path and one iteration of the outer loop
 /// together take less.

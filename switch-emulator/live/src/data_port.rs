@@ -7,9 +7,9 @@ use zodiac_firmware::PortNumber;
 
 use crate::boards::{place, PORTS};
 use crate::config::PortAddress;
-use crate::packet_socket::PacketSocket;
 use crate::readiness::Readiness;
 use crate::receive_port::ReceivePort;
+use live_host::packet_socket::PacketSocket;
 
 /// A data port on an interface.
 #[derive(Debug)]

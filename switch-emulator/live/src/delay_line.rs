@@ -13,22 +13,21 @@ use std::thread::{self, JoinHandle};
 
 use zodiac_firmware::{Counters, Duration, Instant, PortNumber};
 
-use crate::ancillary::Checksum;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
-use crate::config::Scheduling;
 use crate::departure_lead::DepartureLead;
-use crate::error::{RunError, StartError};
 use crate::journal::Journal;
-use crate::packet_socket::{is_link_down, PacketSocket, ReceiveBuffer};
 use crate::readiness::Readiness;
-use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::ReceivePort;
 use crate::send_lead::SendLead;
-use crate::stall::StallWatch;
 use crate::supervisor::{Reports, Signals};
 use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage, TraceRecord};
 use crate::timer_queue::TimerQueue;
+use live_host::ancillary::Checksum;
+use live_host::error::{RunError, StartError};
+use live_host::packet_socket::{is_link_down, PacketSocket, ReceiveBuffer};
+use live_host::realtime::{check_cpu, prepare_thread, Scheduling, UnlimitedRuntime};
+use live_host::stall::StallWatch;
 
 mod config;
 mod delay_model;

@@ -5,8 +5,8 @@ use zodiac_firmware::{Duration, Instant};
 
 use crate::cache_warmer::{CacheWarmer, WARM_FOR};
 use crate::clock::{Clock, ClockPair};
-use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::send_lead::{Preceding, SendLead};
+use live_host::packet_socket::{PacketSocket, ReceiveBuffer};
 
 /// Departure stamps are requested only if nothing else leaves for this long: reading one takes a microsecond.
 const STAMP_GAP: Duration = Duration::from_micros(30);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zodiac_firmware::Board;
 
-use crate::error::StartError;
+use live_host::error::StartError;
 
 /// Returns the board what the file holds; without the file the board is as configured.
 ///

@@ -4,12 +4,11 @@ use serde::Serialize;
 use zodiac_firmware::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::config::Scheduling;
-use crate::error::StartError;
 use crate::readiness::Readiness;
-use crate::realtime::{prepare_thread, UnlimitedRuntime};
 use crate::report::MAX_STALLS;
-use crate::stall::StallWatch;
+use live_host::error::StartError;
+use live_host::realtime::{prepare_thread, Scheduling, UnlimitedRuntime};
+use live_host::stall::StallWatch;
 
 /// Between two rests the thread polls for so long, as a data thread does that carries traffic.
 const BUSY: Duration = Duration::from_millis(1);

@@ -14,13 +14,13 @@ use zodiac_firmware::Counters;
 use crate::clock::Clock;
 use crate::config::Process;
 use crate::control::Line;
-use crate::error::StartError;
-use crate::packet_socket::Losses;
 use crate::report::{
     write_atomically, BoardReport, EventReport, Report, StallReport, MAX_EVENTS, MAX_STALLS,
 };
-use crate::stall::Stall;
 use crate::telemetry::{Note, Shared, TelemetryMessage, TraceRecord};
+use live_host::error::StartError;
+use live_host::packet_socket::Losses;
+use live_host::stall::Stall;
 
 /// Collects the messages of the other threads.
 #[derive(Debug)]

@@ -13,19 +13,17 @@
 //! | [`boards`], [`receive_port`], [`timer_queue`] | boards and links in order of time; no I/O |
 //! | [`control`], [`tcp_info`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
-//! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
+//! | [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
 //! | [`delay_line`] | departure times for the frames of a software switch |
-//! | [`slots`] | a source that sends by time slots, by sockets or by rings |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`link_watch`] | whether they have a carrier |
 //! | [`pending_flag`], [`waker`] | telling threads that something waits for them |
-//! | [`packet_socket`], [`packet_ring`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`departure_lead`], [`send_lead`], [`cache_warmer`], [`realtime`] | the operating system |
+//! | [`checksum`], [`segmentation`], [`clock`], [`departure_lead`], [`send_lead`], [`cache_warmer`], [`live_host`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
 
-pub mod ancillary;
 pub mod boards;
 pub mod cache_warmer;
 pub mod checksum;
@@ -38,23 +36,16 @@ pub mod data_port;
 pub mod delay_line;
 pub mod departure_lead;
 pub mod eeprom;
-pub mod error;
-pub mod histogram;
 pub mod host_noise;
 pub mod journal;
 pub mod link_watch;
-pub mod packet_ring;
-pub mod packet_socket;
 pub mod pending_flag;
 pub mod pseudo_terminal;
 pub mod readiness;
-pub mod realtime;
 pub mod receive_port;
 pub mod report;
 pub mod segmentation;
 pub mod send_lead;
-pub mod slots;
-pub mod stall;
 pub mod stream;
 pub mod supervisor;
 pub mod tcp_info;

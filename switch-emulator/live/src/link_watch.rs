@@ -12,8 +12,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{bind, recv, socket_with, AddressFamily, RecvFlags, SocketFlags, SocketType};
 
 use crate::config::PortAddress;
-use crate::packet_socket::{Carrier, LinkState};
 use crate::pending_flag::PendingFlag;
+use live_host::packet_socket::{Carrier, LinkState};
 
 /// Changes of interfaces (`RTMGRP_LINK`).
 const LINK_GROUP: u32 = 1;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use live_host::error::{RunError, StartError};
 use rustix::process::{getppid, set_parent_process_death_signal, Signal};
 use zodiac_firmware::Duration;
 use zodiac_live::config::ProgramConfig;
-use zodiac_live::error::{RunError, StartError};
-use zodiac_live::{delay_line, host_noise, slots, supervisor};
+use zodiac_live::{delay_line, host_noise, supervisor};
 
 const EXAMPLE: &str = r#"Example:
   zodiac-fx run lab.toml        with lab.toml:
@@ -155,7 +155,7 @@ fn hold(config: &std::path::Path) -> Result<(), RunError> {
 
 fn slots_of(config: &std::path::Path) -> Result<(), RunError> {
     end_with_parent()?;
-    print_json(&slots::run(&slots::SlotsConfig::load(config)?)?)
+    print_json(&slot_sender::run(&slot_sender::SlotsConfig::load(config)?)?)
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<(), RunError> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use zodiac_firmware::Counters;
 
-use crate::histogram::Quantiles;
+use live_host::histogram::Quantiles;
 
 /// Stalls that are listed; further ones are only counted.
 pub const MAX_STALLS: usize = 100_000;

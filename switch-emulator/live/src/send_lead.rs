@@ -12,7 +12,7 @@ use std::io;
 use zodiac_firmware::{Duration, Instant};
 
 use crate::clock::{Clock, ClockPair};
-use crate::packet_socket::{PacketSocket, ReceiveBuffer, TYPE_LOCAL_EXPERIMENTAL};
+use live_host::packet_socket::{PacketSocket, ReceiveBuffer, TYPE_LOCAL_EXPERIMENTAL};
 
 /// Frames share a lead if their lengths are in the same class; a class is this wide.
 const CLASS_BYTES: usize = 256;

@@ -11,22 +11,22 @@ use zodiac_firmware::{Duration, Instant, PortMask, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
-use crate::config::{PortAddress, ProgramConfig, Scheduling};
+use crate::config::{PortAddress, ProgramConfig};
 use crate::console::Consoles;
 use crate::control::ControllerLinks;
 use crate::data_plane::{Channels, DataPlane, DataPlaneTiming};
 use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
-use crate::error::{RunError, StartError};
 use crate::journal::Journal;
 use crate::link_watch::LinkWatch;
-use crate::packet_socket::{Carrier, Losses, PacketSocket};
 use crate::pending_flag::PendingFlag;
-use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
 use crate::send_lead::SendLead;
 use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage};
 use crate::waker::Waker;
+use live_host::error::{RunError, StartError};
+use live_host::packet_socket::{Carrier, Losses, PacketSocket};
+use live_host::realtime::{check_cpu, prepare_thread, Scheduling, UnlimitedRuntime};
 
 /// How often signals and messages are looked at.
 const POLL_INTERVAL: Pause = Pause::from_millis(5);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rtrb::{Consumer, Producer, RingBuffer};
 use zodiac_firmware::{Counters, Event, PortNumber};
 
-use crate::histogram::Histogram;
-use crate::stall::Stall;
+use live_host::histogram::Histogram;
+use live_host::stall::Stall;
 
 /// Messages that fit in the channel: seconds of traffic, should the reading thread not get a core.
 const CHANNEL_MESSAGES: usize = 1 << 16;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use zodiac_firmware::PortNumber;
 
 use crate::config::{syntax_error, Process};
-use crate::error::StartError;
+use live_host::error::StartError;
 
 /// Configuration (TOML).
 #[derive(Debug, Deserialize)]

@@ -271,7 +271,7 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
 
 
 def _configuration(trial: SlotTrial, lab: Lab, rows: Path, destinations: Path) -> str:
-    """Return the configuration for `zodiac-fx slots` (switch-emulator/live/src/slots.rs)."""
+    """Return the configuration for `zodiac-fx slots` (switch-emulator/slot-sender)."""
     figure, case, packets, _ = trial
     head: dict[str, str | int] = {
         "path": case.path,

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rustix::mm::{mlockall, MlockAllFlags};
 use rustix::thread::{sched_setaffinity, CpuSet};
+use serde::Deserialize;
 
-use crate::config::Scheduling;
 use crate::error::StartError;
 
 /// `SCHED_DEADLINE` runtime, deadline and period: the whole core, in portions of 1 ms.
@@ -24,6 +24,18 @@ const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const UNLIMITED: &str = "-1";
 const RESTORE_ATTEMPTS: usize = 20;
 const RESTORE_PAUSE: Duration = Duration::from_millis(10);
+
+/// Scheduling class of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduling {
+    /// `SCHED_DEADLINE` with runtime = deadline = period = 1 ms.
+    Deadline,
+    /// `SCHED_FIFO`, priority 50.
+    Fifo,
+    /// Ordinary scheduling: long and frequent stalls.
+    Other,
+}
 
 /// The whole system's limit for real-time threads, lifted; restored when dropped.
 ///

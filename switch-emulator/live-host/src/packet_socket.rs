@@ -1,7 +1,6 @@
 //! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
 //!
-//! This module, [`tcp_info`](crate::tcp_info), [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the
-//! unsafe code: no safe crate offers packet sockets.
+//! Unsafe code, as no safe crate offers packet sockets.
 #![allow(unsafe_code)]
 // The C library's types of constants and fields differ from system call to system call; all values are small.
 #![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -418,7 +417,10 @@ fn configure(socket: &Socket, index: u32) -> io::Result<()> {
 }
 
 /// Sets an option whose value is plain data.
-pub(crate) fn set_option<T: Copy>(
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn set_option<T: Copy>(
     socket: &Socket,
     level: libc::c_int,
     name: libc::c_int,
@@ -456,7 +458,11 @@ pub fn sender(interface: &str) -> io::Result<Socket> {
     Ok(socket)
 }
 
-pub(crate) fn bind(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
+/// Binds a packet socket to an interface, by its index, and a protocol (`EtherType`; 0 receives nothing).
+///
+/// # Errors
+/// The kernel's error: no permission, no such interface.
+pub fn bind(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: sockaddr_ll is one of the kernel's socket addresses, which the storage is made for.
     let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };

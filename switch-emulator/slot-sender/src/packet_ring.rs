@@ -11,12 +11,11 @@ use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use live_host::error::StartError;
+use live_host::packet_socket::{bind, set_option};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, Socket, Type};
-
-use crate::error::StartError;
-use crate::packet_socket::{bind, set_option};
 
 /// Size of a place in the ring: for the kernel's header and the longest frame of a host.
 const SLOT_BYTES: usize = 2048;
@@ -33,7 +32,7 @@ const ON: libc::c_int = 1;
 
 /// One direction of one interface.
 #[derive(Debug)]
-pub struct PacketRing {
+pub(crate) struct PacketRing {
     socket: Socket,
     memory: NonNull<u8>,
     next: usize,
@@ -47,7 +46,7 @@ impl PacketRing {
     ///
     /// # Errors
     /// No permission, no such interface, or the kernel refuses an option.
-    pub fn sending(interface: &str) -> Result<Self, StartError> {
+    pub(crate) fn sending(interface: &str) -> Result<Self, StartError> {
         Self::open(interface, libc::PACKET_TX_RING, 0)
     }
 
@@ -55,7 +54,7 @@ impl PacketRing {
     ///
     /// # Errors
     /// As [`sending`](Self::sending).
-    pub fn receiving(interface: &str) -> Result<Self, StartError> {
+    pub(crate) fn receiving(interface: &str) -> Result<Self, StartError> {
         Self::open(interface, libc::PACKET_RX_RING, libc::ETH_P_IP as u16)
     }
 
@@ -113,7 +112,7 @@ impl PacketRing {
     ///
     /// # Errors
     /// The ring is full, the frame too long, or what the interface reports.
-    pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > SLOT_BYTES - SENT_AT {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -135,7 +134,7 @@ impl PacketRing {
     }
 
     /// Returns the next frame that came, if there is one, in place of what `frame` holds; never waits.
-    pub fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
+    pub(crate) fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
