@@ -107,7 +107,7 @@ def assumptions() -> dict[str, Count]:
     """Return the mechanism's parameters that have a range in the profile, as papers do not state them."""
     profile = load_profile(PROFILE)
     flow_control = profile.flow_control
-    values = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
+    values = dict(flow_control)
     values["buffer_bytes"] = profile.integrated_switch.buffer_bytes
     return {name: quantity for name, quantity in values.items() if quantity.range is not None}
 

@@ -124,7 +124,7 @@ def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None =
         text = edit(text)
     if path.suffix == ".toml":
         try:
-            return _check(path, model, tomllib.loads(text), tree=None)
+            return check(path, model, tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: not valid TOML: {error}") from None
         except RecursionError:
@@ -132,7 +132,7 @@ def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None =
     parsed = parse(path, text)
     if parsed.data is None:
         raise InputError(f"{path}: is empty, or has only comments; write its content")
-    return _check(path, model, parsed.data, parsed.tree)
+    return check(path, model, parsed.data, parsed.tree)
 
 
 class ParsedDocument(NamedTuple):
@@ -214,7 +214,8 @@ def _double_key(tree: yaml.Node | None) -> yaml.ScalarNode | None:
     return None
 
 
-def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -> _Model:
+def check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None = None) -> _Model:
+    """Check the data of a file; `tree` tells the lines of a YAML document. Raises `InputError`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -2,7 +2,8 @@
 
 A `Device` is a profile of any kind. Loko's model is about one of them, the switch whose only CPU forwards and
 does it deterministically: a `Profile`. Its costs are those of the model
-p_CPU = base + per_byte l + visited entries + actions.
+p_CPU = base + per_byte l + visited entries + actions. The emulator's module reads and checks profiles, so
+model and emulator agree on every key, default and rule; the classes here are views of its values.
 """
 
 from __future__ import annotations
@@ -11,292 +12,102 @@ import warnings
 from collections.abc import Iterator, MutableMapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+from switch_emulator import read_profile
 
-from loko.document import PROFILES, InputError, StrictModel, find, read
+from loko.document import PROFILES, InputError, check, find, read_text
 from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.linux_switch import LinuxSwitch
-from loko.switch_model.quantity import Count, Factor, Quantity
+from loko.switch_model.quantity import Count, Factor, Section, numbers
 from loko.switch_model.tolerance import Tolerant
 
 
-class FrontPorts(StrictModel):
-    """The front ports and what the wire adds to a frame."""
-
-    count: Count
-    link_rate_bps: Count
-    preamble_bytes: Count
-    interframe_gap_bytes: Count
-    tail_tag_bytes: Count
-
-
-class IntegratedSwitch(StrictModel):
+class IntegratedSwitch(Section):
     """The switch chip between the ports and the CPU."""
 
-    transit_ps: Count
-    buffer_bytes: Count
-    cpu_port_tags: Literal["kept", "removed"] = "kept"
+    cpu_port_tags: str
     """Whether a frame keeps its outermost VLAN tag on its way to the CPU (docs/quirks.md, open points)."""
 
 
-class FlowControl(StrictModel):
-    """Pause frames, and what the integrated switch does when it is paused (docs/overload.md)."""
-
-    pause_quanta: Count
-    resume_units: Count
-    held_frames: Count
-    discard_permille: Count
-    front_ports: Count
-
-
-class Buffer(StrictModel):
-    """The receive buffer of section 3.5: the frame in work, and units; each frame takes whole units."""
-
-    packets: Count
-    units: Count
-    unit_bytes: Count
-
-
-class FlowTableCapacity(StrictModel):
-    """The flow table."""
-
-    entries: Count
-
-
-class EntryCost(StrictModel):
-    """Cost of an entry that the search visits: a base, and each field that is not a wildcard."""
-
-    base_ps: Count
-    in_port_ps: Count
-    dl_src_ps: Count
-    dl_dst_ps: Count
-    dl_vlan_ps: Count
-    dl_vlan_pcp_ps: Count
-    dl_type_ps: Count
-    nw_tos_ps: Count
-    nw_proto_ps: Count
-    nw_src_ps: Count
-    nw_dst_ps: Count
-    tp_src_ps: Count
-    tp_dst_ps: Count
-    skipped_ps: Count
-    after_hit_ps: Count
-
-
-class ActionCost(StrictModel):
+class ActionCost(Section):
     """Cost of an action on a frame of length l: fixed + per_byte x max(l - offset, 0)."""
 
-    fixed_ps: Count
-    per_byte_ps: Count
-    offset_bytes: int = Field(ge=0)
+    offset_bytes: int
 
     def cost_ps(self, frame_bytes: int) -> int:
         """Cost of the action on a frame of l = `frame_bytes`."""
         return self.fixed_ps.value + self.per_byte_ps.value * max(frame_bytes - self.offset_bytes, 0)
 
 
-class ActionCosts(StrictModel):
+class ActionCosts(Section):
     """The actions of Table 1, grouped by what the firmware does for them."""
 
-    output: ActionCost
-    output_again: ActionCost
-    drop: ActionCost
-    set_dl: ActionCost
-    set_checksummed: ActionCost
-    set_vlan: ActionCost
-    strip_vlan: ActionCost
-    strip_vlan_untagged: ActionCost
-    packet_in: ActionCost
+    __pydantic_extra__: dict[str, ActionCost] = Field(init=False)  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ActionCost: ...  # type: ignore[override]
 
 
-class StackTimers(StrictModel):
-    """The IP stack's timers, the remaining interference of section 3.1."""
+class OpenFlow13Cost(Section):
+    """Costs of OpenFlow 1.3 where they differ: an entry costs its fields up to the first that fails.
 
-    period_ns: Count
-    cost_ps: Count
+    A field has a section of its own, with `passes_ps` and `fails_ps`.
+    """
 
+    __pydantic_extra__: dict[str, Count | Section] = Field(init=False)  # type: ignore[assignment]
 
-class ControlCost(StrictModel):
-    """Cost of the controller's messages: interrupt + segment + each message, and each visited entry."""
-
-    interrupt_ps: Count
-    segment_ps: Count
-    acknowledge_ps: Count
-    acknowledgement_ps: Count
-    send_ps: Count
-    native_frame_ps: Count
-    native_answer_ps: Count
-    native_answer_per_byte_ps: Count
-    echo_ps: Count
-    features_ps: Count
-    get_config_ps: Count
-    set_config_ps: Count
-    barrier_ps: Count
-    vendor_ps: Count
-    description_ps: Count
-    table_statistics_ps: Count
-    port_statistics_ps: Count
-    port_statistics_port_ps: Count
-    flow_statistics_ps: Count
-    flow_statistics_entry_ps: Count
-    flow_statistics_action_ps: Count
-    packet_out_ps: Count
-    packet_out_per_byte_ps: Count
-    flow_add_ps: Count
-    flow_action_ps: Count
-    flow_refused_ps: Count
-    flow_delete_ps: Count
-    flow_modify_ps: Count
-    delete_hit_ps: Count
-    delete_miss_ps: Count
-    delete_everything_hit_ps: Count
-    delete_strict_hit_ps: Count
-    delete_strict_miss_ps: Count
-    modify_hit_ps: Count
-    modify_miss_ps: Count
-    modify_everything_hit_ps: Count
-    modify_strict_hit_ps: Count
-    modify_strict_miss_ps: Count
-
-
-class Housekeeping(StrictModel):
-    """The jobs that the unmodified firmware does every 500 ms in turn (section 2.2.2)."""
-
-    port_counters_ps: Count
-    link_status_ps: Count
-    flow_timeouts_ps: Count
-
-
-class ConsoleCost(StrictModel):
-    """Cost of the serial console; it works between the frames."""
-
-    character_ps: Count
-    command_ps: Count
-    output_byte_ps: Count
-    register_read_ps: Count
-    register_write_ps: Count
-    eeprom_byte_ns: Count
-    restart_ns: Count
-
-
-class FieldCost(StrictModel):
-    """Cost of testing a field of an entry in OpenFlow 1.3: if it passes, and if it fails."""
-
-    passes_ps: Count
-    fails_ps: Count
-
-
-class OpenFlow13Cost(StrictModel):
-    """Costs of OpenFlow 1.3 where they differ: an entry costs its fields up to the first that fails."""
-
-    other_table_ps: Count
-    skipped_ps: Count
-    after_hit_ps: Count
-    no_fields_ps: Count
-    hit_ps: Count
-    in_port: FieldCost
-    eth_dst: FieldCost
-    eth_src: FieldCost
-    eth_masked: FieldCost
-    eth_type: FieldCost
-    vlan_vid: FieldCost
-    vlan_vid_masked: FieldCost
-    vlan_pcp: FieldCost
-    ip_dscp: FieldCost
-    ip_proto: FieldCost
-    ipv4_src: FieldCost
-    ipv4_dst: FieldCost
-    ipv4_masked: FieldCost
-    tcp_port: FieldCost
-    udp_port: FieldCost
-    mpls: FieldCost
-    unsupported: FieldCost
-    next_table_ps: Count
-    meter_ps: Count
-    group_ps: Count
-    features_ps: Count
-    role_ps: Count
-    description_ps: Count
-    multipart_ps: Count
-    flow_statistics_entry_ps: Count
-    aggregate_entry_ps: Count
-    table_statistics_ps: Count
-    table_statistics_entry_ps: Count
-    table_features_ps: Count
-    port_statistics_ps: Count
-    port_statistics_port_ps: Count
-    port_description_ps: Count
-    flow_add_ps: Count
-    replacement_scan_ps: Count
-    flow_delete_ps: Count
-    delete_hit_ps: Count
-    delete_miss_ps: Count
-    delete_by_port_ps: Count
-    delete_strict_ps: Count
-    delete_strict_priority_ps: Count
-    modification_ps: Count
-    refused_ps: Count
-
-    def field(self, name: str, *, dearest: bool = True) -> FieldCost:
+    def field(self, name: str, *, dearest: bool = True) -> Section:
         """Return the cost of testing a field; for `transport_port`, the dearer or cheaper of TCP and UDP."""
         if name == "transport_port":
-            ports, which = (self.tcp_port, self.udp_port), -1 if dearest else 0
-            return FieldCost(
-                passes_ps=sorted((port.passes_ps for port in ports), key=lambda cost: cost.value)[which],
-                fails_ps=sorted((port.fails_ps for port in ports), key=lambda cost: cost.value)[which],
-            )
+            ports, which = (self.field("tcp_port"), self.field("udp_port")), -1 if dearest else 0
+            passes = sorted((port.passes_ps for port in ports), key=lambda cost: cost.value)
+            fails = sorted((port.fails_ps for port in ports), key=lambda cost: cost.value)
+            return Section.model_validate({"passes_ps": passes[which], "fails_ps": fails[which]})
         field_cost = getattr(self, name)
-        assert isinstance(field_cost, FieldCost)
+        assert isinstance(field_cost, Section)
         return field_cost
 
 
-class Cpu(StrictModel):
+class Cpu(Section):
     """CPU time of a frame."""
 
     base_ps: Count
     per_byte_ps: Count
     loop_ps: Count
     capacity_factor: Factor
-    entry: EntryCost
+    entry: Section
+    """An entry that the search visits: a base, and each field that is not a wildcard."""
     action: ActionCosts
-    timers: StackTimers
-    control: ControlCost
-    housekeeping: Housekeeping
-    console: ConsoleCost | None = None
+    timers: Section
+    """The IP stack's timers, the remaining interference of section 3.1."""
+    control: Section
+    """The controller's messages: interrupt + segment + each message, and each visited entry."""
+    housekeeping: Section
+    """The jobs that the unmodified firmware does every 500 ms in turn (section 2.2.2)."""
+    console: Section | None = None
     """Without it the console costs nothing."""
     openflow13: OpenFlow13Cost | None = None
     """Without it the board speaks OpenFlow 1.0 only. """
 
 
-class Measurement(StrictModel):
-    """How a measured profile came about (`loko bench all`)."""
-
-    device: str
-    """The profile or inventory that was measured."""
-    date: str
-    """When the campaign began, as in `2026-11-21`."""
-    commit: str
-    """Version of the program that measured."""
-    samples: int
-    """Samples of each combination."""
-    seed: int
-    """Seed of the instants at which the bench sent."""
-
-
 class Profile(Tolerant):
     """All that model and emulator know of a device."""
 
-    format: Literal[1]
+    format: int
     name: str
     title: str
-    measurement: Measurement | None = None
-    ports: FrontPorts
+    measurement: dict[str, str | int] | None = None
+    """How a measured profile came about (`loko bench all`)."""
+    ports: Section
     integrated_switch: IntegratedSwitch
-    flow_control: FlowControl
-    buffer: Buffer
-    table: FlowTableCapacity
+    flow_control: Section
+    """Pause frames, and what the integrated switch does when it is paused (docs/overload.md)."""
+    buffer: Section
+    """The receive buffer of section 3.5: the frame in work, and units; each frame takes whole units."""
+    table: Section
     cpu: Cpu
 
     def wire_ns(self, length_bytes: int) -> float:
@@ -384,12 +195,6 @@ class OutsideRangeWarning(UserWarning):
     """A number of a profile lies outside the range that its source allows: it is used all the same."""
 
 
-class _ProfileHead(BaseModel):
-    """The key that gives a profile's kind. Without it, the profile describes a Zodiac FX."""
-
-    kind: Literal["linux-switch", "generic-switch"] | None = None
-
-
 def profile_text(name_or_path: str | Path, section: str = "", /, **values: float) -> str:
     """Return the text of a profile with other values for the numbers that have these keys.
 
@@ -435,21 +240,23 @@ def _written_numbers(part: object) -> Iterator[tuple[str, MutableMapping[str, An
             yield from _written_numbers(below)
 
 
+def parse_device(text: str, path: Path) -> Device:
+    """Return the device of a profile's text; `path` names it in errors. Raises `InputError` in one line."""
+    try:
+        values = read_profile(text)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    return check(path, _KINDS[values.get("kind")], values)
+
+
 @lru_cache
 def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
     """The device in a file, which is read again only when it has changed."""
-    kind = read(path, _ProfileHead).kind
-    device: Device
-    if kind == "linux-switch":
-        device = read(path, LinuxSwitch)
-    elif kind == "generic-switch":
-        device = read(path, GenericSwitch)
-    else:
-        device = read(path, Profile)
-    for name, number in _numbers(device):
+    device = parse_device(read_text(path), path)
+    for key, number in numbers(device):
         if number.is_outside_range:
             warnings.warn(
-                f"{path}: {name}: value {number.value} lies outside its range {list(number.range or ())};"
+                f"{path}: {key}: value {number.value} lies outside its range {list(number.range or ())};"
                 " the source does not support it",
                 OutsideRangeWarning,
                 stacklevel=2,
@@ -457,13 +264,8 @@ def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
     return device
 
 
-def _numbers(part: object, name: str = "") -> Iterator[tuple[str, Count | Factor]]:
-    """The numbers of a profile, each by the names of the sections that lead to it."""
-    if isinstance(part, Quantity):
-        yield name, part
-    elif isinstance(part, BaseModel):
-        for key in type(part).model_fields:
-            yield from _numbers(getattr(part, key), f"{name}.{key}" if name else key)
-    elif isinstance(part, list):
-        for place, member in enumerate(part):
-            yield from _numbers(member, f"{name}.{place}")
+_KINDS: Final[dict[str | None, type[Device]]] = {
+    None: Profile,
+    "linux-switch": LinuxSwitch,
+    "generic-switch": GenericSwitch,
+}

@@ -6,116 +6,56 @@ guarantee is in `loko.slicing`; what a server for all ports guarantees, in `loko
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from pydantic import Field
 
-from pydantic import Field, model_validator
-
-from loko.document import StrictModel
-from loko.switch_model.quantity import Count, Factor, Source
+from loko.switch_model.quantity import Count, Factor, Section
 from loko.switch_model.tolerance import Tolerant
 
-MatchKind = Literal[
-    "port", "dl-dst", "dl-vlan", "dl-vlan-pcp", "masked-nw-dst", "tp-dst", "five-tuple", "all", "other"
-]
-ActionKind = Literal[
-    "output",
-    "enqueue",
-    "set-dl-src",
-    "set-dl-dst",
-    "set-vlan-id",
-    "set-vlan-pcp",
-    "strip-vlan",
-    "set-nw-src",
-    "set-nw-dst",
-    "set-nw-tos",
-    "set-tp-src",
-    "set-tp-dst",
-]
 
-
-class GenericPorts(StrictModel):
-    """The front ports and their rate."""
-
-    count: Count
-    link_rate_bps: Count
-
-
-class TableRule(StrictModel):
+class TableRule(Section):
     """Where entries with these matches and actions are kept. An empty list stands for all."""
 
-    matches: list[MatchKind] = Field(default=[])
-    actions: list[ActionKind] = Field(default=[])
-    path: Literal["hardware", "software", "refused"] = "hardware"
+    matches: list[str]
+    actions: list[str]
+    path: str
+    """`hardware`, `software` or `refused`."""
     entries: Count | None = None
     """How many such entries fill the hardware table."""
     loses_one_in: Count | None = None
     """When such entries are deleted, one in this many does not give its room back."""
-    source: Source
-    note: str = ""
+    source: str
+    note: str
 
 
-class GenericTable(StrictModel):
+class GenericTable(Section):
     """The flow table."""
 
     entries: Count
-    rules: list[TableRule] = Field(default=[])
+    rules: list[TableRule]
     """The first rule that fits an entry applies."""
-    misses_tagged: bool = False
+    misses_tagged: bool
     """Whether tagged frames never match an entry."""
 
 
-class ForwardingLatency(StrictModel):
-    """Time from the arrival of a frame's last bit (with cut-through, its header's) until it is queued."""
-
-    latency_ns: Count
-
-
-class CutThrough(StrictModel):
-    """Forwarding before the whole frame has arrived."""
-
-    header_bytes: Count
-    """How much of a frame must have arrived before it is looked up."""
-
-
-class Knot(StrictModel):
+class Knot(Section):
     """The shortest latency of frames of one length."""
 
-    frame_bytes: Annotated[int, Field(ge=1)]
+    frame_bytes: int
     latency_ns: Count
 
 
-class BusyPort(StrictModel):
-    """How much longer frames take that arrive at a nearly full port."""
-
-    load_percent: Count
-    rise_ns: Count
-    least_rise_ns: Count
-
-
-class TagPush(StrictModel):
-    """The extra time of one in `one_in` frames that get a tag."""
-
-    one_in: Count
-    extra_ns: Count
-
-
-class Pipeline(StrictModel):
+class Pipeline(Section):
     """How long a switch chip works on a frame."""
 
-    latency: Annotated[list[Knot], Field(min_length=1)]
+    latency: list[Knot]
     spread_ns: Count
-    busy: BusyPort | None = None
-    tag_push: TagPush | None = None
+    busy: Section | None = None
+    """How much longer frames take that arrive at a nearly full port."""
+    tag_push: Section | None = None
+    """The extra time of one in `one_in` frames that get a tag."""
 
 
-class Lookup(StrictModel):
-    """A look-up that all ports share."""
-
-    frames_per_s: Count
-    waiting_frames: Count
-
-
-class ForwardingServer(StrictModel):
+class ForwardingServer(Section):
     """Server that forwards the frames of all ports one after another, with a buffer before it."""
 
     rate_bps: Count
@@ -125,108 +65,51 @@ class ForwardingServer(StrictModel):
     buffer_frames: Count | None = None
     """Size of the buffer in frames."""
 
-    @model_validator(mode="after")
-    def _has_one_buffer(self) -> Self:
-        if (self.buffer_bytes is None) == (self.buffer_frames is None):
-            raise ValueError("give either buffer_bytes or buffer_frames")
-        return self
 
-
-class SoftwarePath(StrictModel):
+class SoftwarePath(Section):
     """The CPU, which forwards what the chip cannot."""
 
-    entries: Count
-    waiting_frames: Count
-    least_ns: Count
-    most_ns: Count
-    exponent: Factor
-    short_frame_bytes: Count | None = None
-    """Frames up to this length are forwarded there, unless an entry matches the port alone."""
+    __pydantic_extra__: dict[str, Count | Factor] = Field(init=False)  # type: ignore[assignment]
 
 
-class PriorityQueues(StrictModel):
-    """Strict priority before each port; the first queue is the lowest."""
-
-    queues: Count
-    limit_frames: Count
-    check_ns: Count
-
-
-class SharedBuffer(StrictModel):
-    """A memory that all queues share."""
-
-    pool_bytes: Count
-    factor_percent: Count
-
-
-class Throttle(StrictModel):
-    """The agent's time for a FLOW_MOD; messages that arrive meanwhile wait."""
-
-    first_ns: Count
-    each_ns: Count
-    """Added for each entry that is in the table."""
-
-
-class SettlingTime(StrictModel):
-    """Handling of an entry that arrives while the previous one is still settling."""
-
-    least_ns: Count
-    most_ns: Count
-    lost_percent: Count
-    """Percentage of the entries that come too early which never reach the chip."""
-    listed_percent: Count
-    """Percentage of these lost entries that are reported nevertheless."""
-
-
-class Writer(StrictModel):
+class Writer(Section):
     """Entries are written to the chip one after another."""
 
-    write_ns: Count
-    waiting_entries: Count
-    keeps_deleted: bool = False
+    keeps_deleted: bool
     """Whether entries that are deleted while they wait keep their room forever."""
 
 
-class OpenFlowAgent(StrictModel):
+class OpenFlowAgent(Section):
     """How entries get from the agent to the chip."""
 
-    barrier: Literal["agent", "chip"] = "agent"
-    """Meaning of the reply to a barrier: the agent has processed all entries, or the chip has them."""
-    throttle: Throttle | None = None
-    settling: SettlingTime | None = None
+    barrier: str
+    """Meaning of the reply to a barrier: the `agent` has processed all entries, or the `chip` has them."""
+    throttle: Section | None = None
+    settling: Section | None = None
     writer: Writer | None = None
 
 
 class GenericSwitch(Tolerant):
     """All that the simulator knows of such a switch."""
 
-    format: Literal[1]
-    kind: Literal["generic-switch"]
+    format: int
+    kind: str
     name: str
     title: str
-    ports: GenericPorts
+    ports: Section
     table: GenericTable
-    forwarding: ForwardingLatency | None = None
+    forwarding: Section | None = None
     """A fixed time, in place of a pipeline."""
     pipeline: Pipeline | None = None
-    cut_through: CutThrough | None = None
-    lookup: Lookup | None = None
+    cut_through: Section | None = None
+    lookup: Section | None = None
     server: ForwardingServer | None = None
     software: SoftwarePath | None = None
-    priorities: PriorityQueues | None = None
-    buffer: SharedBuffer | None = None
+    priorities: Section | None = None
+    buffer: Section | None = None
+    """A memory that all queues share."""
     agent: OpenFlowAgent | None = None
     """Without an agent, entries are in the chip at once."""
-
-    @model_validator(mode="after")
-    def _forwards(self) -> Self:
-        if (self.forwarding is None) == (self.pipeline is None):
-            raise ValueError("give either [forwarding], a fixed time, or [pipeline]")
-        if self.pipeline is None and (self.table.rules or self.table.misses_tagged):
-            raise ValueError(
-                "table: rules and misses_tagged are of a chip's table: add [pipeline], or leave them out"
-            )
-        return self
 
     @property
     def is_simple(self) -> bool:

@@ -98,8 +98,7 @@ def _rebuilt(part: Any, name: str, change: _Change) -> Any:
     if not isinstance(part, BaseModel):
         return part
     update = {}
-    for key in type(part).model_fields:
-        old = getattr(part, key)
+    for key, old in part:
         new = _rebuilt(old, f"{name}.{key}" if name else key, change)
         if new is not old and new != old:
             update[key] = new

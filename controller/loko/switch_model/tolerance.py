@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from pydantic import model_validator
-
 from loko.document import StrictModel
 from loko.switch_model.quantity import Count
 
 _PER_PPM: Final = 1e-6
-_MOST_PPM: Final = 10_000
-_MOST_CABLE_NS: Final = 1_000_000
 
 
 class Tolerance(StrictModel):
@@ -27,17 +23,6 @@ class Tolerance(StrictModel):
     """How far the clock of a host that sends to the device may be off, slow or fast, in millionths."""
     cable_ns: Count
     """How long a signal may take through a cable."""
-
-    @model_validator(mode="after")
-    def _can_be(self) -> Self:
-        for name, most in (
-            ("board_clock_ppm", _MOST_PPM),
-            ("sender_clock_ppm", _MOST_PPM),
-            ("cable_ns", _MOST_CABLE_NS),
-        ):
-            if not 0 <= (value := getattr(self, name).value) <= most:
-                raise ValueError(f"{name} {value} is not in 0 to {most}")
-        return self
 
     @property
     def stretch(self) -> float:

@@ -7,15 +7,13 @@ are stable, so that they can be stored and compared; texts may be reworded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pydantic import BaseModel
-
 from loko.switch_model.device import Device, Profile
 from loko.switch_model.margin import Margin
-from loko.switch_model.quantity import Quantity
+from loko.switch_model.quantity import numbers
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab, Switch
 
@@ -144,20 +142,9 @@ def assumed(device: Device, uses: Callable[[str], bool]) -> tuple[str, ...]:
     return tuple(
         f"{key} = {number.value:,}"
         + ("" if number.range is None else f" ({number.range[0]:,} to {number.range[1]:,})")
-        for key, number in _numbers(device, "")
+        for key, number in numbers(device)
         if number.source == "assumption" and uses(key)
     )
-
-
-def _numbers(part: object, key: str) -> Iterator[tuple[str, Quantity[int] | Quantity[float]]]:
-    if isinstance(part, Quantity):
-        yield key, part
-    elif isinstance(part, BaseModel):
-        for name in type(part).model_fields:
-            yield from _numbers(getattr(part, name), f"{key}.{name}".lstrip("."))
-    elif isinstance(part, list):
-        for index, item in enumerate(part):
-            yield from _numbers(item, f"{key}[{index}]")
 
 
 def as_profiled(uses: Callable[[str, Device, Terms], bool]) -> Condition:

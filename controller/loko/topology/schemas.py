@@ -1,7 +1,8 @@
 """JSON Schemas of the documents that people write: editors complete and check them while they are written.
 
-They are made from the models that read the documents. A file finds its own by its first line, which the
-language servers of YAML know: ``# yaml-language-server: $schema=…``.
+They are made from what reads the documents: the models here, and the emulator's types for profiles. A file
+finds its own by its first line, which the language servers of YAML know:
+``# yaml-language-server: $schema=…``.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pydantic import TypeAdapter
+from switch_emulator import profile_schema
 
 from loko.document import InputError
-from loko.switch_model.device import Device
 from loko.topology.lab import lab_schema
 from loko.topology.requests import RequestDocument
 
@@ -29,7 +30,7 @@ def schema_of(what: str) -> dict[str, Any]:
     elif what == "flows":
         schema = TypeAdapter(list[RequestDocument]).json_schema()
     elif what == "profile":
-        schema = TypeAdapter(Device).json_schema()
+        schema = profile_schema()
     else:
         raise InputError(f"schema '{what}': there is none (there are: {', '.join(SCHEMAS)})")
     return {"$schema": _DRAFT, "title": _TITLES[what], **{k: v for k, v in schema.items() if k != "title"}}

@@ -146,7 +146,11 @@ impl Board {
         let learning = LearningSwitch::new(&settings.vlans, settings.mac);
         Self {
             agent: Agent::new(profile, &config, stack_seed),
-            console: Box::new(Console::new(profile.cpu.console.clone(), settings, image)),
+            console: Box::new(Console::new(
+                profile.cpu.console.clone().unwrap_or_default(),
+                settings,
+                image,
+            )),
             ingress: Ingress::new(wire, profile),
             learning,
             ring: ReceiveRing::new(&profile.buffer),
@@ -331,7 +335,8 @@ impl Board {
         let Ok(settings) = Settings::read(self.console.eeprom()) else {
             return; // Never: the board has written it.
         };
-        let back = now + Duration::from_nanos(self.blueprint.profile.cpu.console.restart_ns);
+        let console = self.blueprint.profile.cpu.console.as_ref();
+        let back = now + Duration::from_nanos(console.map_or(0, |costs| costs.restart_ns));
         self.out.push(now, OutputKind::Detach);
         self.out.push(now, OutputKind::Close);
         self.out.push(back, OutputKind::Attach);

@@ -82,8 +82,9 @@ pub use openflow13::Flow13;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{
-    number, profile_kind, ConsoleCosts, ControlCosts, CpuPortTags, FieldCost, Housekeeping,
-    Measurement, OpenFlow13Costs, Profile, ProfileError, ZODIAC_FX,
+    check, number, profile_kind, some_number, ConsoleCosts, ControlCosts, CpuPortTags, FieldCost,
+    Housekeeping, Measurement, NumberSource, OpenFlow13Costs, Profile, ProfileError, Sourced,
+    Tolerance, ValueRule, ZODIAC_FX,
 };
 pub use quirks::{Quirk, QuirkSet, Quirks, UnknownQuirk};
 pub use settings::{EepromError, EepromImage, EEPROM_BYTES};

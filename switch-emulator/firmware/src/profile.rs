@@ -3,7 +3,9 @@
 //! A number is either plain or a table `{ value, source, range, note }` that says where it comes from. Only
 //! the value is kept here; the rest is checked, so that a slip in the file does not pass unseen.
 
-use serde::Deserialize;
+use crate::section;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 mod console;
 mod control;
@@ -12,7 +14,7 @@ mod openflow13;
 
 pub use console::ConsoleCosts;
 pub use control::{ControlCosts, Housekeeping};
-pub use number::number;
+pub use number::{number, some_number, NumberSource, Sourced};
 pub use openflow13::{FieldCost, OpenFlow13Costs};
 
 /// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
@@ -86,9 +88,10 @@ pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
 /// Costs and capacities of a device.
 ///
 /// Lengths count the frame with its FCS, without preamble; units are in the names.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
+    #[schemars(extend("const" = 1))]
     format: u32,
     /// Name by which files and commands refer to the device.
     pub name: String,
@@ -112,23 +115,20 @@ pub struct Profile {
     pub tolerance: Option<Tolerance>,
 }
 
-/// Tolerances of guarantees: here clocks are exact, and cables as long as a network says.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tolerance {
-    /// How slow or fast the device's clocks may be, in millionths.
-    #[serde(deserialize_with = "number")]
-    pub board_clock_ppm: u64,
-    /// How slow or fast the clock of a host may be that sends to it.
-    #[serde(deserialize_with = "number")]
-    pub sender_clock_ppm: u64,
-    /// How long a signal may take through a cable.
-    #[serde(deserialize_with = "number")]
-    pub cable_ns: u64,
+section! {
+    /// Tolerances of guarantees: here clocks are exact, and cables as long as a network says.
+    pub struct Tolerance {
+        /// How slow or fast the device's clocks may be, in millionths.
+        board_clock_ppm: u64,
+        /// How slow or fast the clock of a host may be that sends to it.
+        sender_clock_ppm: u64,
+        /// How long a signal may take through a cable.
+        cable_ns: u64,
+    }
 }
 
 /// How a measured profile came about.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// Measured device.
@@ -143,45 +143,38 @@ pub struct Measurement {
     pub seed: u64,
 }
 
-/// Front ports and links.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PortsProfile {
-    /// Number of front ports.
-    #[serde(deserialize_with = "number")]
-    pub count: u64,
-    /// Rate of front ports and of the link between integrated switch and CPU.
-    #[serde(deserialize_with = "number")]
-    pub link_rate_bps: u64,
-    /// Preamble and start-of-frame delimiter.
-    #[serde(deserialize_with = "number")]
-    pub preamble_bytes: u64,
-    /// Pause that a link keeps after each frame.
-    #[serde(deserialize_with = "number")]
-    pub interframe_gap_bytes: u64,
-    /// Tag that names the port on the link between integrated switch and CPU.
-    #[serde(deserialize_with = "number")]
-    pub tail_tag_bytes: u64,
+section! {
+    /// Front ports and links.
+    pub struct PortsProfile {
+        /// Number of front ports.
+        count: u64,
+        /// Rate of front ports and of the link between integrated switch and CPU.
+        link_rate_bps: u64,
+        /// Preamble and start-of-frame delimiter.
+        preamble_bytes: u64,
+        /// Pause that a link keeps after each frame.
+        interframe_gap_bytes: u64,
+        /// Tag that names the port on the link between integrated switch and CPU.
+        tail_tag_bytes: u64,
+    }
 }
 
-/// The chip between front ports and CPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IntegratedSwitch {
-    /// `p_IS`: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
-    #[serde(deserialize_with = "number")]
-    pub transit_ps: i64,
-    /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
-    #[serde(deserialize_with = "number")]
-    pub buffer_bytes: u64,
-    /// Whether a frame keeps its outermost VLAN tag on its way to the CPU.
-    #[serde(default)]
-    pub cpu_port_tags: CpuPortTags,
+section! {
+    /// The chip between front ports and CPU.
+    pub struct IntegratedSwitch {
+        /// `p_IS`: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
+        transit_ps: i64,
+        /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
+        buffer_bytes: u64,
+        /// Whether a frame keeps its outermost VLAN tag on its way to the CPU.
+        #[serde(default)]
+        cpu_port_tags: CpuPortTags,
+    }
 }
 
 /// Handling of a frame's 802.1Q tag by the port to the CPU. The firmware's description leaves it open: the port is
 /// programmed to remove tags, but this may not apply to frames that OpenFlow ports trap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuPortTags {
     /// The CPU gets frames with their tags.
@@ -191,126 +184,97 @@ pub enum CpuPortTags {
     Removed,
 }
 
-/// Pause frames, and what the integrated switch does when it is paused.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlowControlProfile {
-    /// How long a pause lasts that the CPU's MAC asks for when it has lost a frame, in units of 512 bit times; 0: it never
-    /// asks.
-    #[serde(deserialize_with = "number")]
-    pub pause_quanta: u64,
-    /// The MAC calls the pause off when no more units of the ring than these are in use.
-    #[serde(deserialize_with = "number")]
-    pub resume_units: u64,
-    /// Frames for the paused CPU that the integrated switch holds until it may go on. It throws away further ones.
-    #[serde(deserialize_with = "number")]
-    pub held_frames: u64,
-    /// For how long a frame that is thrown away has taken up the room that frames from the CPU need, in thousandths of
-    /// the time in which a frame of its length is received and passed on.
-    #[serde(deserialize_with = "number")]
-    pub discard_permille: u64,
-    /// 1: a pause frame that arrives on a front port stops what would leave by it; 0: it is ignored.
-    #[serde(deserialize_with = "number")]
-    pub front_ports: u64,
+section! {
+    /// Pause frames, and what the integrated switch does when it is paused.
+    pub struct FlowControlProfile {
+        /// How long a pause lasts that the CPU's MAC asks for when it has lost a frame, in units of 512 bit times; 0: it never
+        /// asks.
+        pause_quanta: u64,
+        /// The MAC calls the pause off when no more units of the ring than these are in use.
+        resume_units: u64,
+        /// Frames for the paused CPU that the integrated switch holds until it may go on. It throws away further ones.
+        held_frames: u64,
+        /// For how long a frame that is thrown away has taken up the room that frames from the CPU need, in thousandths of
+        /// the time in which a frame of its length is received and passed on.
+        discard_permille: u64,
+        /// 1: a pause frame that arrives on a front port stops what would leave by it; 0: it is ignored.
+        front_ports: u64,
+    }
 }
 
-/// Receive buffers of the CPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Buffer {
-    /// Frames that the CPU itself holds: the one it works on.
-    #[serde(deserialize_with = "number")]
-    pub packets: u64,
-    /// Units of the receive ring.
-    #[serde(deserialize_with = "number")]
-    pub units: u64,
-    /// Size of a unit; a frame occupies whole units.
-    #[serde(deserialize_with = "number")]
-    pub unit_bytes: u64,
+section! {
+    /// Receive buffers of the CPU.
+    pub struct Buffer {
+        /// Frames that the CPU itself holds: the one it works on.
+        packets: u64,
+        /// Units of the receive ring.
+        units: u64,
+        /// Size of a unit; a frame occupies whole units.
+        unit_bytes: u64,
+    }
 }
 
-/// The flow table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableProfile {
-    /// Entries that it holds.
-    #[serde(deserialize_with = "number")]
-    pub entries: u64,
+section! {
+    /// The flow table.
+    pub struct TableProfile {
+        /// Entries that it holds.
+        entries: u64,
+    }
 }
 
-/// Time that the CPU spends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cpu {
-    /// Each frame: fixed part. Contains both transits of the integrated switch and the mean wait for the loop.
-    #[serde(deserialize_with = "number")]
-    pub base_ps: i64,
-    /// Each frame: part that grows with its length.
-    #[serde(deserialize_with = "number")]
-    pub per_byte_ps: i64,
-    /// One idle iteration of the main loop.
-    #[serde(deserialize_with = "number")]
-    pub loop_ps: i64,
-    /// True capacity of the busy CPU, divided by that of equation 6.
-    #[serde(deserialize_with = "number")]
-    pub capacity_factor: f64,
-    /// Table search.
-    pub entry: EntryCosts,
-    /// Actions of the entry that is used.
-    pub action: ActionCosts,
-    /// Work that is not caused by frames.
-    pub timers: Timers,
-    /// Messages of the controller.
-    pub control: ControlCosts,
-    /// Housekeeping jobs.
-    pub housekeeping: Housekeeping,
-    /// The serial console; without the table it costs nothing.
-    #[serde(default = "ConsoleCosts::free")]
-    pub console: ConsoleCosts,
-    /// OpenFlow 1.3 where it differs from 1.0. Without the table a board of this profile speaks 1.0 only.
-    pub openflow13: Option<OpenFlow13Costs>,
+section! {
+    /// Time that the CPU spends.
+    pub struct Cpu {
+        /// Each frame: fixed part. Contains both transits of the integrated switch and the mean wait for the loop.
+        base_ps: i64,
+        /// Each frame: part that grows with its length.
+        per_byte_ps: i64,
+        /// One idle iteration of the main loop.
+        loop_ps: i64,
+        /// True capacity of the busy CPU, divided by that of equation 6.
+        capacity_factor: f64,
+        /// Table search.
+        entry: EntryCosts,
+        /// Actions of the entry that is used.
+        action: ActionCosts,
+        /// Work that is not caused by frames.
+        timers: Timers,
+        /// Messages of the controller.
+        control: ControlCosts,
+        /// Housekeeping jobs.
+        housekeeping: Housekeeping,
+        /// The serial console; without the table it costs nothing.
+        console: Option<ConsoleCosts>,
+        /// OpenFlow 1.3 where it differs from 1.0. Without the table a board of this profile speaks 1.0 only.
+        openflow13: Option<OpenFlow13Costs>,
+    }
 }
 
-/// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // match fields of OpenFlow 1.0
-#[allow(clippy::struct_field_names)] // the unit belongs to the name
-pub struct EntryCosts {
-    #[serde(deserialize_with = "number")]
-    pub base_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub in_port_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub dl_src_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub dl_dst_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub dl_vlan_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub dl_vlan_pcp_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub dl_type_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub nw_tos_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub nw_proto_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub nw_src_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub nw_dst_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub tp_src_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub tp_dst_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub skipped_ps: i64,
-    #[serde(deserialize_with = "number")]
-    pub after_hit_ps: i64,
+section! {
+    /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
+    #[allow(missing_docs)] // match fields of OpenFlow 1.0
+    #[allow(clippy::struct_field_names)] // the unit belongs to the name
+    pub struct EntryCosts {
+        base_ps: i64,
+        in_port_ps: i64,
+        dl_src_ps: i64,
+        dl_dst_ps: i64,
+        dl_vlan_ps: i64,
+        dl_vlan_pcp_ps: i64,
+        dl_type_ps: i64,
+        nw_tos_ps: i64,
+        nw_proto_ps: i64,
+        nw_src_ps: i64,
+        nw_dst_ps: i64,
+        tp_src_ps: i64,
+        tp_dst_ps: i64,
+        skipped_ps: i64,
+        after_hit_ps: i64,
+    }
 }
 
 /// Costs of actions.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionCosts {
     /// First output of a frame.
@@ -333,39 +297,49 @@ pub struct ActionCosts {
     pub packet_in: ActionCost,
 }
 
-/// `fixed + per_byte * max(l - offset, 0)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ActionCost {
-    /// Fixed part.
-    #[serde(deserialize_with = "number")]
-    pub fixed_ps: i64,
-    /// Part that grows with the frame.
-    #[serde(deserialize_with = "number")]
-    pub per_byte_ps: i64,
-    /// Length from which it grows.
-    #[serde(deserialize_with = "number")]
-    pub offset_bytes: i64,
+/// A plain number, as the packet's layout gives it.
+type Offset = i64;
+
+section! {
+    /// `fixed + per_byte * max(l - offset, 0)`.
+    #[derive(Copy)]
+    pub struct ActionCost {
+        /// Fixed part.
+        fixed_ps: i64,
+        /// Part that grows with the frame.
+        per_byte_ps: i64,
+        /// Length from which it grows.
+        #[serde(deserialize_with = "number")]
+        offset_bytes: Offset,
+    }
 }
 
-/// Work of the CPU that returns with a period.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Timers {
-    /// Time between two runs.
-    #[serde(deserialize_with = "number")]
-    pub period_ns: u64,
-    /// Time that a run takes.
-    #[serde(deserialize_with = "number")]
-    pub cost_ps: i64,
+section! {
+    /// Work of the CPU that returns with a period.
+    pub struct Timers {
+        /// Time between two runs.
+        period_ns: u64,
+        /// Time that a run takes.
+        cost_ps: i64,
+    }
 }
 
 impl Profile {
-    /// Reads a profile.
+    /// Reads a profile that a board can be made of.
     ///
     /// # Errors
     /// [`ProfileError`] with the line and the key when the text is not the profile of a Zodiac FX.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let profile = Self::read(text)?;
+        profile.check_emulated()?;
+        Ok(profile)
+    }
+
+    /// Reads a profile, also of a device that is like a Zodiac FX but has more ports or a larger table.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn read(text: &str) -> Result<Self, ProfileError> {
         if profile_kind(text)?.is_some() {
             return Err(ProfileError::Value {
                 key: "kind",
@@ -374,19 +348,43 @@ impl Profile {
         }
         let profile: Self =
             toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
-        profile.check()?;
+        let tolerance = profile.tolerance.iter().flat_map(Tolerance::rules);
+        let rules = profile.rules().into_iter().chain(profile.cpu.rules());
+        check(rules.chain(tolerance))?;
         Ok(profile)
     }
 
-    fn check(&self) -> Result<(), ProfileError> {
-        let mut rules = self.rules().into_iter().chain(self.cpu.rules());
-        match rules.find(|(holds, ..)| !holds) {
-            Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
-            None => Ok(()),
-        }
+    /// Checks that a board can be made of the profile.
+    ///
+    /// # Errors
+    /// [`ProfileError::Value`] for a number that no board has.
+    pub fn check_emulated(&self) -> Result<(), ProfileError> {
+        let rate_bps = self.ports.link_rate_bps;
+        check([
+            (
+                self.ports.count == 4,
+                "ports.count",
+                "the emulated board has 4 ports",
+            ),
+            (
+                8_000_000_000 % rate_bps == 0,
+                "ports.link_rate_bps",
+                "a byte must take a whole number of nanoseconds",
+            ),
+            (
+                self.buffer.packets == 1,
+                "buffer.packets",
+                "the CPU works on 1 frame at a time",
+            ),
+            (
+                self.table.entries <= 128,
+                "table.entries",
+                "choose 1 to 128",
+            ),
+        ])
     }
 
-    fn rules(&self) -> [ValueRule; 15] {
+    fn rules(&self) -> [ValueRule; 12] {
         let Self {
             ports,
             integrated_switch,
@@ -395,7 +393,6 @@ impl Profile {
             table,
             ..
         } = self;
-        let whole_ns = ports.link_rate_bps != 0 && 8_000_000_000 % ports.link_rate_bps == 0;
         let beside_frames = [
             ports.preamble_bytes,
             ports.tail_tag_bytes,
@@ -406,16 +403,6 @@ impl Profile {
                 self.format == FORMAT,
                 "format",
                 "this emulator reads format 1",
-            ),
-            (
-                ports.count == 4,
-                "ports.count",
-                "the emulated board has 4 ports",
-            ),
-            (
-                whole_ns,
-                "ports.link_rate_bps",
-                "a byte must take a whole number of nanoseconds",
             ),
             (
                 ports.link_rate_bps >= 1_000_000,
@@ -458,11 +445,6 @@ impl Profile {
                 "choose 0 or 1",
             ),
             (
-                buffer.packets == 1,
-                "buffer.packets",
-                "the CPU works on 1 frame at a time",
-            ),
-            (
                 (1..=1_000_000).contains(&buffer.units),
                 "buffer.units",
                 "choose 1 to 1000000",
@@ -472,11 +454,7 @@ impl Profile {
                 "buffer.unit_bytes",
                 "choose 1 to 1000000",
             ),
-            (
-                (1..=128).contains(&table.entries),
-                "table.entries",
-                "choose 1 to 128",
-            ),
+            (table.entries >= 1, "table.entries", "choose at least 1"),
         ]
     }
 }
@@ -502,7 +480,7 @@ impl Cpu {
                 "choose at least 0",
             ),
             (
-                self.console.are_whole(),
+                self.console.as_ref().is_none_or(ConsoleCosts::are_whole),
                 "cpu.console",
                 "choose at least 0 for each number",
             ),
@@ -510,8 +488,43 @@ impl Cpu {
     }
 }
 
+impl Tolerance {
+    /// Returns checks of the values.
+    #[must_use]
+    pub fn rules(&self) -> [ValueRule; 3] {
+        [
+            (
+                self.board_clock_ppm <= 10_000,
+                "tolerance.board_clock_ppm",
+                "choose 0 to 10000",
+            ),
+            (
+                self.sender_clock_ppm <= 10_000,
+                "tolerance.sender_clock_ppm",
+                "choose 0 to 10000",
+            ),
+            (
+                self.cable_ns <= 1_000_000,
+                "tolerance.cable_ns",
+                "choose 0 to 1000000",
+            ),
+        ]
+    }
+}
+
 /// Whether a value can be worked with, its key, and what would be right.
-type ValueRule = (bool, &'static str, &'static str);
+pub type ValueRule = (bool, &'static str, &'static str);
+
+/// Checks values of a profile.
+///
+/// # Errors
+/// [`ProfileError::Value`] for the first rule that does not hold.
+pub fn check(rules: impl IntoIterator<Item = ValueRule>) -> Result<(), ProfileError> {
+    match rules.into_iter().find(|(holds, ..)| !holds) {
+        Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
+        None => Ok(()),
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use zodiac_firmware::Quirk;
 mod argument;
 mod board;
 mod network;
+mod profile;
 
 /// Returns the names of the deviations that can be switched on a board that always speaks this version (wire version number),
 /// or on any board if it is 0.
@@ -39,6 +40,8 @@ mod switch_emulator {
 
     #[pymodule_export]
     use super::quirk_names;
+    #[pymodule_export]
+    use crate::profile::{profile_schema, read_profile};
 
     #[pymodule_export]
     use crate::board::{Board, Departures, Flow, Flow13, Output};

@@ -11,7 +11,9 @@ from switch_emulator.switch_emulator import (
     RunResult,
     TcpResult,
     __version__,
+    profile_schema,
     quirk_names,
+    read_profile,
 )
 
 __all__ = [
@@ -25,5 +27,7 @@ __all__ = [
     "RunResult",
     "TcpResult",
     "__version__",
+    "profile_schema",
     "quirk_names",
+    "read_profile",
 ]

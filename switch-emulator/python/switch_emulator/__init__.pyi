@@ -17,7 +17,7 @@ ports), ``ip_address``, ``netmask``, ``gateway``,
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,15 @@ def quirk_names(openflow_version: int = 0) -> list[str]:
 
     With a version (wire version number, 1 or 4): those of boards that always speak it.
     """
+
+def read_profile(text: str) -> dict[str, Any]:
+    """Return a profile, given as TOML, as values: sections with defaults, and each number as it is written.
+
+    Absent parts without a default are left out. Raises `ValueError` with the line or the key.
+    """
+
+def profile_schema() -> dict[str, Any]:
+    """Return the JSON Schema of profiles of all kinds, which editors complete by."""
 
 @final
 class Output:

@@ -15,8 +15,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use serde::Deserializer;
-use zodiac_firmware::{number, Board, Counters, DeferredFrame, Instant, PortNumber};
+use zodiac_firmware::{Board, Counters, DeferredFrame, Instant, PortNumber};
 
 mod config;
 mod generic;
@@ -32,12 +31,6 @@ pub use profile::{DeviceProfile, SwitchProfile};
 pub(crate) use of_switch::{PortSet, MAX_PORTS};
 
 use self::openflow::OpenFlowAgent;
-
-/// Returns a number of front ports in a profile; too large a one becomes 255, which is refused.
-fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-    let count: u64 = number(deserializer)?;
-    Ok(u8::try_from(count).unwrap_or(u8::MAX))
-}
 
 /// Output of a device.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -14,8 +13,7 @@ import typer
 
 from loko import units
 from loko.document import InputError
-from loko.switch_model.device import load_device
-from loko.switch_model.generic_switch import GenericSwitch
+from loko.switch_model.device import load_device, parse_device
 from loko.terminal import tell
 from loko.topology.new_lab.imported import import_network
 from loko.topology.new_lab.lab_files import (
@@ -180,7 +178,7 @@ def _files(
 ) -> dict[str, str]:
     """By name, the text of each file of the lab; `device` is a simple device's."""
     if device is not None:
-        simple = GenericSwitch.model_validate(tomllib.loads(device))
+        simple = parse_device(device, Path(_DEVICE_FILE))
         return {_DEVICE_FILE: device, "lab.yml": lab_text(drawing, simple, _DEVICE_FILE)}
     each = len(drawing.hosts) // max(len(drawing.switches), 1)
     if shape is Shape.RING and profile == _ZODIAC and each <= _RING_HOSTS:

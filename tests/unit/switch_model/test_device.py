@@ -198,17 +198,19 @@ def test_profile_by_path(tmp_path: Path) -> None:
         (
             "\nunits = { value",
             "\nunit = { value",
-            "buffer: unknown key 'unit' (allowed: packets, units, unit_bytes)",
+            "unknown field `unit`, expected one of `packets`, `units`, `unit_bytes`",
         ),
         (
             'source = "paper"',
             'source = "rumour"',
-            "ports.count.source: must be 'paper', 'fit', 'count',",
+            "unknown variant `rumour`, expected one of `paper`, `fit`, `count`,",
         ),
-        ("range = [28_906_800, 32_349_900]", "range = 3", "cpu.base_ps.range: must be a list"),
-        ("format = 1", "format = 2", "format: must be 1, not 2"),
-        ("[ports]", "[ports", "not valid TOML"),
-        ("value = 128, source", 'value = "128", source', "must be a whole number, not '1"),
+        ("range = [28_906_800, 32_349_900]", "range = 3", "integer `3`, expected an array of length 2"),
+        ("format = 1", "format = 2", "profile, format: this emulator reads format 1"),
+        ("[ports]", "[ports", "profile, line "),
+        ("value = 128, source", 'value = "128", source', 'invalid type: string "128", expected u64'),
+        ("\nunits = { value", "\nunits = { value = 24 } # { value", "missing field `source`"),
+        ("\nunits = { value", "\nunits = 24 # { value", "buffer.units: must be keys with values"),
     ],
 )
 def test_wrong_profile_is_one_line(tmp_path: Path, old, new, says) -> None:
@@ -249,10 +251,11 @@ def test_a_device_of_another_kind_loads_but_gives_no_worst_case() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('kind = "linux-switch"', 'kind = "abacus"', "kind: must be 'linux-switch'"),
-        ('kind = "linux-switch"', "kind = 1", "kind: must be 'linux-switch'"),
-        ("tag_bytes", "tag_byte", "switch_chip: unknown key 'tag_byte'"),
-        ("value = 512", 'value = "1"', "cpu.ring_frames.value: must be a whole number, not '1"),
+        ('kind = "linux-switch"', 'kind = "abacus"', 'kind: choose "linux-switch" or "generic-switch"'),
+        ('kind = "linux-switch"', "kind = 1", "kind = 1: invalid type: integer `1`, expected a string"),
+        ("tag_bytes", "tag_byte", "unknown field `tag_byte`, expected one of `transit_ns`"),
+        ("value = 512", 'value = "1"', 'ring_frames = { value = "1"'),
+        ("value = 512", "value = 0", "cpu.ring_frames: choose 1 to 1000000"),
     ],
 )
 def test_wrong_profile_of_another_kind_is_one_line(tmp_path: Path, old, new, says) -> None:

@@ -15,15 +15,8 @@ from typing import Final
 from loko.document import InputError
 from loko.switch_model.calculus import PortServer, RateLatency
 from loko.switch_model.device import Device
-from loko.switch_model.generic_switch import (
-    ActionKind,
-    GenericSwitch,
-    Knot,
-    MatchKind,
-    Pipeline,
-    SharedBuffer,
-    TableRule,
-)
+from loko.switch_model.generic_switch import GenericSwitch, Knot, Pipeline, TableRule
+from loko.switch_model.quantity import Section
 
 BESIDE_BYTES: Final = 8 + 12
 """Of a frame on a wire: preamble and gap."""
@@ -32,8 +25,8 @@ LARGEST_FRAME_BYTES: Final = 1522
 """The largest frame that may come beside the flows, with a tag."""
 _QUEUES_IN_USE: Final = 2
 """Of each port: the highest for flows, the lowest for everything else."""
-_MATCHES: Final[frozenset[MatchKind]] = frozenset({"five-tuple", "other"})
-_ACTION: Final[ActionKind] = "enqueue"
+_MATCHES: Final[frozenset[str]] = frozenset({"five-tuple", "other"})
+_ACTION: Final = "enqueue"
 
 
 def unfit(device: Device) -> str | None:
@@ -156,7 +149,7 @@ def port_device(
     )
 
 
-def worst_room_bytes(buffer: SharedBuffer, *, others: int) -> int:
+def worst_room_bytes(buffer: Section, *, others: int) -> int:
     """Return what a queue can certainly hold while `others` queues hold whatever they may.
 
     A queue may hold f times what is free. Queues that fill one after another take more than queues that fill

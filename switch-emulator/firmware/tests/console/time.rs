@@ -1,7 +1,7 @@
 //! The console works on the same CPU as frames.
 
 use super::terminal::Terminal;
-use zodiac_firmware::{ConsoleCosts, Instant, PortNumber, Profile, ZODIAC_FX};
+use zodiac_firmware::{Instant, PortNumber, Profile, ZODIAC_FX};
 
 /// Returns when a board has handled a frame that comes behind a command.
 fn handled_after(command: &str) -> u64 {
@@ -32,14 +32,14 @@ fn output_delays_frames_and_a_save_for_seconds() {
     assert!(help > idle + 1_000_000, "{idle} {help}");
     assert!(save > help, "{save}");
     let profile = Profile::from_toml(ZODIAC_FX).unwrap();
-    assert!(save > 197 * profile.cpu.console.eeprom_byte_ns);
+    assert!(save > 197 * profile.cpu.console.unwrap().eeprom_byte_ns);
 }
 
 #[test]
 fn a_profile_without_console_costs_nothing() {
     let start = ZODIAC_FX.find("[cpu.console]").unwrap();
     let profile = Profile::from_toml(&ZODIAC_FX[..start]).unwrap();
-    assert_eq!(profile.cpu.console, ConsoleCosts::FREE);
+    assert_eq!(profile.cpu.console, None);
     let negative = ZODIAC_FX.replace("character_ps = {", "character_ps = -1 #");
     let error = Profile::from_toml(&negative).unwrap_err().to_string();
     assert!(error.contains("cpu.console"), "{error}");

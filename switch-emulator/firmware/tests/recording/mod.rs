@@ -97,9 +97,9 @@ impl Bench {
         let mut profile = Profile::from_toml(ZODIAC_FX).unwrap();
         // The recordings' clock stands still while the firmware works.
         profile.cpu.timers.cost_ps = 0;
-        profile.cpu.control = ControlCosts::FREE;
-        profile.cpu.housekeeping = Housekeeping::FREE;
-        profile.cpu.openflow13 = Some(OpenFlow13Costs::FREE);
+        profile.cpu.control = ControlCosts::default();
+        profile.cpu.housekeeping = Housekeeping::default();
+        profile.cpu.openflow13 = Some(OpenFlow13Costs::default());
         let mut board = Board::new(&profile, config, 0).unwrap();
         board.advance(Instant::ZERO);
         Self {

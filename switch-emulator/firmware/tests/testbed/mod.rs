@@ -40,7 +40,7 @@ pub fn quiet_profile() -> Profile {
 /// As above, and messages of the controller take no time, so that the main loop keeps its phase.
 pub fn free_control_profile() -> Profile {
     let mut profile = quiet_profile();
-    profile.cpu.control = ControlCosts::FREE;
+    profile.cpu.control = ControlCosts::default();
     profile
 }
 

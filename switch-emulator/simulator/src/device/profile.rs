@@ -1,5 +1,7 @@
 //! Profiles of all kinds of devices.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use zodiac_firmware::{profile_kind, Profile, ProfileError};
 
 use super::generic::{GenericSwitch, GenericSwitchProfile};
@@ -7,7 +9,8 @@ use super::linux::{LinuxSwitch, LinuxSwitchProfile};
 use super::{SwitchConfig, SwitchModel};
 
 /// Profile of a device. Its key `kind` selects the model; without it, the profile describes a Zodiac FX.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[serde(untagged)]
 pub enum DeviceProfile {
     /// A Zodiac FX.
     Board(Box<Profile>),
@@ -16,13 +19,25 @@ pub enum DeviceProfile {
 }
 
 impl DeviceProfile {
-    /// Reads a profile of any kind.
+    /// Reads a profile of any kind that a device can be made of.
     ///
     /// # Errors
     /// [`ProfileError`] with the line and the key when the text is not a profile.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let device = Self::read(text)?;
+        if let Self::Board(profile) = &device {
+            profile.check_emulated()?;
+        }
+        Ok(device)
+    }
+
+    /// Reads a profile of any kind, as [`Profile::read`].
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn read(text: &str) -> Result<Self, ProfileError> {
         match profile_kind(text)?.as_deref() {
-            None => Profile::from_toml(text).map(|profile| Self::Board(Box::new(profile))),
+            None => Profile::read(text).map(|profile| Self::Board(Box::new(profile))),
             Some("linux-switch") => LinuxSwitchProfile::from_toml(text)
                 .map(|profile| Self::Switch(SwitchProfile::Linux(Box::new(profile)))),
             Some("generic-switch") => GenericSwitchProfile::from_toml(text)
@@ -37,7 +52,8 @@ impl DeviceProfile {
 }
 
 /// The numbers of a switch that is no Zodiac FX.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[serde(untagged)]
 pub enum SwitchProfile {
     /// A software switch on Linux.
     Linux(Box<LinuxSwitchProfile>),

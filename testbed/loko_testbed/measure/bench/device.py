@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from loko.switch_model.device import FrontPorts
+from loko.switch_model.quantity import Section
 from loko_testbed.measure.bench.equations import LinkTiming
 
 Instants = NDArray[np.int64]
@@ -46,7 +46,7 @@ class ControlFrame:
     """Whether the bench's own host lost time meanwhile: to be left out and counted."""
 
 
-def wire_of(ports: FrontPorts) -> LinkTiming:
+def wire_of(ports: Section) -> LinkTiming:
     """The links of a profile's ports."""
     return LinkTiming(
         rate_bps=ports.link_rate_bps.value,

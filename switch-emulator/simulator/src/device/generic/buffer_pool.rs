@@ -4,23 +4,21 @@
 //! on Networking 6(2), 1998, equation 1): if n queues are full, each holds factor / (1 + n factor) of the whole memory. So
 //! a queue's share falls with the number of congested ports and queues (predictability study, section III-B.2).
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use zodiac_firmware::{number, section, Sourced};
 
 use crate::queue::Occupancy;
 
 const PER_CENT: u64 = 100;
 
-/// The numbers of the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BufferProfile {
-    /// Size of the memory.
-    #[serde(deserialize_with = "number")]
-    pub pool_bytes: u64,
-    /// Limit of a queue in percent of the free memory.
-    #[serde(deserialize_with = "number")]
-    pub factor_percent: u64,
+section! {
+    /// The numbers of the pool.
+    #[derive(Copy)]
+    pub struct BufferProfile {
+        /// Size of the memory.
+        pool_bytes: u64,
+        /// Limit of a queue in percent of the free memory.
+        factor_percent: u64,
+    }
 }
 
 /// See the module's documentation.

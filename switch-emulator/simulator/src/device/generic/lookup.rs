@@ -3,19 +3,17 @@
 //! The HP switches of the predictability study look OpenFlow entries up in a memory that was not made for line rate (section
 //! II-C.2): so many frames a second, whatever their length. What comes faster waits, and is lost if there is no room.
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use zodiac_firmware::{number, section, Sourced};
 
-/// The numbers of the look-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LookupProfile {
-    /// Frames a second, of all ports together.
-    #[serde(deserialize_with = "number")]
-    pub frames_per_s: u64,
-    /// Frames that can wait.
-    #[serde(deserialize_with = "number")]
-    pub waiting_frames: u64,
+section! {
+    /// The numbers of the look-up.
+    #[derive(Copy)]
+    pub struct LookupProfile {
+        /// Frames a second, of all ports together.
+        frames_per_s: u64,
+        /// Frames that can wait.
+        waiting_frames: u64,
+    }
 }
 
 const PS_PER_S: u128 = 1_000_000_000_000;

@@ -4,76 +4,73 @@
 //! (predictability study, sections II-A.2 and II-A.3), except that pushing a tag now and then takes a little longer. On a
 //! port that is nearly full the bounds differ. Frames of one port keep their order.
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use zodiac_firmware::{number, section, Sourced};
 
 use crate::random::Stream;
 
 /// Frames that a port gets in 100 slots if it is full.
 const FULL_PERCENT: u64 = 100;
 
-/// The delay of a pipeline in which all frames take equally long.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Forwarding {
-    /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
-    #[serde(deserialize_with = "number")]
-    pub latency_ns: u64,
+section! {
+    /// The delay of a pipeline in which all frames take equally long.
+    pub struct Forwarding {
+        /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
+        latency_ns: u64,
+    }
 }
 
-/// The numbers of a pipeline.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PipelineProfile {
-    /// Minimum latency by frame length: interpolated linearly between these points, constant beyond them.
-    pub latency: Vec<Knot>,
-    /// How much longer a frame can take; all additions up to this are equally likely.
-    #[serde(deserialize_with = "number")]
-    pub spread_ns: u64,
-    /// Bounds on ports that are nearly full.
-    #[serde(default)]
-    pub busy: Option<Busy>,
-    /// Extra time of pushing a tag.
-    #[serde(default)]
-    pub tag_push: Option<TagPush>,
+section! {
+    /// The numbers of a pipeline.
+    pub struct PipelineProfile {
+        /// Minimum latency by frame length: interpolated linearly between these points, constant beyond them.
+        latency: Vec<Knot>,
+        /// How much longer a frame can take; all additions up to this are equally likely.
+        spread_ns: u64,
+        /// Bounds on ports that are nearly full.
+        #[serde(default)]
+        busy: Option<Busy>,
+        /// Extra time of pushing a tag.
+        #[serde(default)]
+        tag_push: Option<TagPush>,
+    }
 }
 
-/// Minimum latency of frames of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Knot {
-    /// Length with frame check sequence.
-    pub frame_bytes: u64,
-    /// Their minimum latency.
-    #[serde(deserialize_with = "number")]
-    pub latency_ns: u64,
+/// A plain number: frames of this length were measured.
+type Length = u64;
+
+section! {
+    /// Minimum latency of frames of one length.
+    #[derive(Copy)]
+    pub struct Knot {
+        /// Length with frame check sequence.
+        frame_bytes: Length,
+        /// Their minimum latency.
+        latency_ns: u64,
+    }
 }
 
-/// Ports that are nearly full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Busy {
-    /// A frame finds its port nearly full if it follows the previous one so closely that the wire is used to this share.
-    #[serde(deserialize_with = "number")]
-    pub load_percent: u64,
-    /// How much longer such a frame takes.
-    #[serde(deserialize_with = "number")]
-    pub rise_ns: u64,
-    /// How much the minimum rises in addition, at the expense of the spread: the maximum does not rise by this.
-    #[serde(deserialize_with = "number")]
-    pub least_rise_ns: u64,
+section! {
+    /// Ports that are nearly full.
+    #[derive(Copy)]
+    pub struct Busy {
+        /// A frame finds its port nearly full if it follows the previous one so closely that the wire is used to this share.
+        load_percent: u64,
+        /// How much longer such a frame takes.
+        rise_ns: u64,
+        /// How much the minimum rises in addition, at the expense of the spread: the maximum does not rise by this.
+        least_rise_ns: u64,
+    }
 }
 
-/// Frames that get a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TagPush {
-    /// On average one frame in this many takes longer.
-    #[serde(deserialize_with = "number")]
-    pub one_in: u64,
-    /// How much longer it takes.
-    #[serde(deserialize_with = "number")]
-    pub extra_ns: u64,
+section! {
+    /// Frames that get a tag.
+    #[derive(Copy)]
+    pub struct TagPush {
+        /// On average one frame in this many takes longer.
+        one_in: u64,
+        /// How much longer it takes.
+        extra_ns: u64,
+    }
 }
 
 /// A frame on its way into the pipeline.

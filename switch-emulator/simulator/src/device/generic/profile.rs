@@ -1,7 +1,8 @@
 //! Profile of a generic switch.
 
-use serde::Deserialize;
-use zodiac_firmware::{number, ProfileError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zodiac_firmware::{check, number, section, ProfileError, Sourced, Tolerance};
 
 use super::buffer_pool::BufferProfile;
 use super::lookup::LookupProfile;
@@ -10,7 +11,7 @@ use super::server::ServerProfile;
 use super::software::SoftwareProfile;
 use crate::device::openflow::agent::AgentProfile;
 use crate::device::openflow::rules::{Path, TableModel, TableRule};
-use crate::device::{port_count, SwitchConfig, MAX_PORTS};
+use crate::device::{SwitchConfig, MAX_PORTS};
 
 /// Format of profile files that this crate reads.
 const FORMAT: u32 = 1;
@@ -18,12 +19,12 @@ const FORMAT: u32 = 1;
 const MAX_NS: u64 = 100_000_000_000;
 
 /// Profile of a generic switch.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenericSwitchProfile {
+    #[schemars(extend("const" = 1))]
     format: u32,
-    #[allow(dead_code)] // has chosen this reader
-    kind: String,
+    kind: GenericKind,
     /// Name by which files and commands refer to the device.
     pub name: String,
     /// Name for people.
@@ -59,57 +60,60 @@ pub struct GenericSwitchProfile {
     /// How entries get from the OpenFlow agent to the chip; if absent, they are there at once.
     #[serde(default)]
     pub agent: Option<AgentProfile>,
+    /// Tolerances of guarantees beyond these numbers. The simulator does not use them.
+    pub tolerance: Option<Tolerance>,
 }
 
-/// Front ports and links.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GenericPorts {
-    /// Number of front ports.
-    #[serde(deserialize_with = "port_count")]
-    pub count: u8,
-    /// Rate of each.
-    #[serde(deserialize_with = "number")]
-    pub link_rate_bps: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum GenericKind {
+    GenericSwitch,
 }
 
-/// The flow table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GenericTable {
-    /// Entries that it holds.
-    #[serde(deserialize_with = "number")]
-    pub entries: u64,
-    /// Table rules of a switch with a `pipeline`; the first rule that fits counts.
-    #[serde(default)]
-    pub rules: Vec<TableRule>,
-    /// Tagged frames match no entry.
-    #[serde(default)]
-    pub misses_tagged: bool,
+section! {
+    /// Front ports and links.
+    pub struct GenericPorts {
+        /// Number of front ports.
+        count: u8,
+        /// Rate of each.
+        link_rate_bps: u64,
+    }
 }
 
-/// Forwarding before the whole frame is there. All ports have one rate, so a frame never leaves faster than it comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CutThrough {
-    /// How many bytes of a frame, after its preamble, must have arrived before it is looked up.
-    #[serde(deserialize_with = "number")]
-    pub header_bytes: u64,
+section! {
+    /// The flow table.
+    pub struct GenericTable {
+        /// Entries that it holds.
+        entries: u64,
+        /// Table rules of a switch with a `pipeline`; the first rule that fits counts.
+        #[serde(default)]
+        rules: Vec<TableRule>,
+        /// Tagged frames match no entry.
+        #[serde(default)]
+        misses_tagged: bool,
+    }
 }
 
-/// Strict priority before each port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Priorities {
-    /// Queues of a port, the first one the lowest.
-    #[serde(deserialize_with = "number")]
-    pub queues: u64,
-    /// Frames that each holds.
-    #[serde(deserialize_with = "number")]
-    pub limit_frames: u64,
-    /// Time between two choices of the queue to send from; 0: it is chosen for every frame.
-    #[serde(deserialize_with = "number")]
-    pub check_ns: u64,
+section! {
+    /// Forwarding before the whole frame is there. All ports have one rate, so a frame never leaves faster than it comes.
+    #[derive(Copy)]
+    pub struct CutThrough {
+        /// How many bytes of a frame, after its preamble, must have arrived before it is looked up.
+        header_bytes: u64,
+    }
+}
+
+section! {
+    /// Strict priority before each port.
+    #[derive(Copy)]
+    pub struct Priorities {
+        /// Queues of a port, the first one the lowest.
+        queues: u64,
+        /// Frames that each holds.
+        limit_frames: u64,
+        /// Time between two choices of the queue to send from; 0: it is chosen for every frame.
+        check_ns: u64,
+    }
 }
 
 impl CutThrough {
@@ -220,7 +224,7 @@ impl GenericSwitchProfile {
                     [rule.entries, rule.loses_one_in]
                         .into_iter()
                         .flatten()
-                        .all(|entries| (1..=1_000_000).contains(&entries.0))
+                        .all(|entries| (1..=1_000_000).contains(&entries))
                 }),
                 "table.rules",
                 "choose 1 to 1000000 entries, and the same for loses_one_in",
@@ -244,17 +248,17 @@ impl GenericSwitchProfile {
         let cut_through = profile.cut_through.iter();
         let cut_through = cut_through.flat_map(|part| part.rules(has_cpu));
         let server = profile.server.iter().flat_map(|part| part.rules());
-        let mut rules = rules
+        let tolerance = profile.tolerance.iter().flat_map(Tolerance::rules);
+        let rules = rules
             .into_iter()
             .chain(server)
             .chain(pipeline)
             .chain(software)
             .chain(agent)
-            .chain(cut_through);
-        match rules.find(|(holds, ..)| !holds) {
-            Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
-            None => Ok(profile),
-        }
+            .chain(cut_through)
+            .chain(tolerance);
+        check(rules)?;
+        Ok(profile)
     }
 
     /// Returns the rate of the ports of a switch with these settings, in bit/s.

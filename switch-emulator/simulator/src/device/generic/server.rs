@@ -5,26 +5,19 @@
 
 use std::collections::VecDeque;
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use zodiac_firmware::{number, section, some_number, Sourced};
 
-/// The numbers of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServerProfile {
-    /// Rate at which it forwards the frames of all ports together, counting frames with their FCS.
-    #[serde(deserialize_with = "number")]
-    pub rate_bps: u64,
-    /// Bytes of whole frames that it holds, with the one that it works on.
-    #[serde(default, deserialize_with = "some_number")]
-    pub buffer_bytes: Option<u64>,
-    /// The buffer counted in frames instead, also with the one that it works on.
-    #[serde(default, deserialize_with = "some_number")]
-    pub buffer_frames: Option<u64>,
-}
-
-fn some_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    number(deserializer).map(Some)
+section! {
+    /// The numbers of the server.
+    #[derive(Copy)]
+    pub struct ServerProfile {
+        /// Rate at which it forwards the frames of all ports together, counting frames with their FCS.
+        rate_bps: u64,
+        /// Bytes of whole frames that it holds, with the one that it works on.
+        buffer_bytes: Option<u64>,
+        /// The buffer counted in frames instead, also with the one that it works on.
+        buffer_frames: Option<u64>,
+    }
 }
 
 impl ServerProfile {

@@ -3,33 +3,27 @@
 //! It works on one frame after another. What a frame takes is spread over orders of magnitude, as the CPU has an operating
 //! system and an OpenFlow agent to run besides (predictability study, section II-A.2g): a Pareto distribution.
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use zodiac_firmware::{number, section, some_number, Sourced};
 
 use crate::random::Stream;
 
-/// The numbers of the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SoftwareProfile {
-    /// Entries that it holds.
-    #[serde(deserialize_with = "number")]
-    pub entries: u64,
-    /// Frames that can wait for it.
-    #[serde(deserialize_with = "number")]
-    pub waiting_frames: u64,
-    /// The least that a frame takes.
-    #[serde(deserialize_with = "number")]
-    pub least_ns: u64,
-    /// The most.
-    #[serde(deserialize_with = "number")]
-    pub most_ns: u64,
-    /// Exponent of the distribution between them.
-    #[serde(deserialize_with = "number")]
-    pub exponent: f64,
-    /// Frames up to this length are forwarded here, unless an entry matches the port alone.
-    #[serde(default, deserialize_with = "number")]
-    pub short_frame_bytes: u64,
+section! {
+    /// The numbers of the CPU.
+    #[derive(Copy)]
+    pub struct SoftwareProfile {
+        /// Entries that it holds.
+        entries: u64,
+        /// Frames that can wait for it.
+        waiting_frames: u64,
+        /// The least that a frame takes.
+        least_ns: u64,
+        /// The most.
+        most_ns: u64,
+        /// Exponent of the distribution between them.
+        exponent: f64,
+        /// Frames up to this length are forwarded here, unless an entry matches the port alone.
+        short_frame_bytes: Option<u64>,
+    }
 }
 
 /// See the module's documentation.
@@ -75,7 +69,7 @@ impl Software {
 
     /// Returns whether it forwards frames of this length that an entry does not match by their port alone.
     pub(super) fn takes_short(&self, frame_bytes: u64) -> bool {
-        frame_bytes <= self.profile.short_frame_bytes
+        (self.profile.short_frame_bytes).is_some_and(|longest| frame_bytes <= longest)
     }
 
     /// Returns when a frame that arrives now is forwarded, or `None` if it finds no room.
@@ -107,7 +101,7 @@ mod tests {
             least_ns: 1_000,
             most_ns: 100_000,
             exponent: 1.5,
-            short_frame_bytes: 65,
+            short_frame_bytes: Some(65),
         };
         let mut software = Software::new(profile, Stream::new(1, 0));
         let done: Vec<_> = (0..4).map(|_| software.take(0)).collect();

@@ -1,9 +1,10 @@
 //! Profile of a software switch on Linux.
 
-use serde::Deserialize;
-use zodiac_firmware::{number, ProfileError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zodiac_firmware::{check, number, section, ProfileError, Sourced, Tolerance, ValueRule};
 
-use crate::device::{port_count, MAX_PORTS};
+use crate::device::MAX_PORTS;
 
 /// The profile of the Banana Pi R1 that comes with the crate (`profiles/banana-pi-r1.toml`).
 pub const BANANA_PI_R1: &str = include_str!("../../../../profiles/banana-pi-r1.toml");
@@ -14,12 +15,12 @@ const FORMAT: u32 = 1;
 const MAX_NS: u64 = 100_000_000_000;
 
 /// Profile of a software switch on Linux. Lengths count the frame with its FCS, without preamble.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinuxSwitchProfile {
+    #[schemars(extend("const" = 1))]
     format: u32,
-    #[allow(dead_code)] // has chosen this reader
-    kind: String,
+    kind: LinuxKind,
     /// Name by which files and commands refer to the device.
     pub name: String,
     /// Name for people.
@@ -34,97 +35,83 @@ pub struct LinuxSwitchProfile {
     pub cpu: LinuxCpu,
     /// Interference.
     pub interference: InterferenceProfile,
+    /// Tolerances of guarantees beyond these numbers. The simulator does not use them.
+    pub tolerance: Option<Tolerance>,
 }
 
-/// Front ports and links.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinuxPorts {
-    /// Number of front ports.
-    #[serde(deserialize_with = "port_count")]
-    pub count: u8,
-    /// Rate of the front ports, and of the link between switch chip and CPU in each direction.
-    #[serde(deserialize_with = "number")]
-    pub link_rate_bps: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum LinuxKind {
+    LinuxSwitch,
 }
 
-/// The chip between front ports and CPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SwitchChip {
-    /// From a frame's last bit in to its first bit out, on the way in and again on the way out.
-    #[serde(deserialize_with = "number")]
-    pub transit_ns: u64,
-    /// Frame memory: bounds what waits for the link to the CPU.
-    #[serde(deserialize_with = "number")]
-    pub buffer_bytes: u64,
-    /// Tag that names the port on the link to the CPU.
-    #[serde(deserialize_with = "number")]
-    pub tag_bytes: u64,
+section! {
+    /// Front ports and links.
+    pub struct LinuxPorts {
+        /// Number of front ports.
+        count: u8,
+        /// Rate of the front ports, and of the link between switch chip and CPU in each direction.
+        link_rate_bps: u64,
+    }
 }
 
-/// The flow table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinuxTable {
-    /// Entries that it holds.
-    #[serde(deserialize_with = "number")]
-    pub entries: u64,
+section! {
+    /// The chip between front ports and CPU.
+    pub struct SwitchChip {
+        /// From a frame's last bit in to its first bit out, on the way in and again on the way out.
+        transit_ns: u64,
+        /// Frame memory: bounds what waits for the link to the CPU.
+        buffer_bytes: u64,
+        /// Tag that names the port on the link to the CPU.
+        tag_bytes: u64,
+    }
 }
 
-/// CPU time of a frame, and the number of frames that wait for the CPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinuxCpu {
-    /// Each frame: fixed part.
-    #[serde(deserialize_with = "number")]
-    pub base_ps: u64,
-    /// Each frame: part that grows with its length.
-    #[serde(deserialize_with = "number")]
-    pub per_byte_ps: u64,
-    /// From a frame's arrival until an idle CPU takes it.
-    #[serde(deserialize_with = "number")]
-    pub interrupt_ns: u64,
-    /// Frames that one poll takes at most.
-    #[serde(deserialize_with = "number")]
-    pub poll_budget_frames: u64,
-    /// Ending a poll that has used its budget and beginning the next one.
-    #[serde(deserialize_with = "number")]
-    pub repoll_ns: u64,
-    /// Frames that wait for the CPU.
-    #[serde(deserialize_with = "number")]
-    pub ring_frames: u64,
-    /// Frames that wait for the link from the CPU.
-    #[serde(deserialize_with = "number")]
-    pub transmit_frames: u64,
+section! {
+    /// The flow table.
+    pub struct LinuxTable {
+        /// Entries that it holds.
+        entries: u64,
+    }
 }
 
-/// Interruptions of forwarding.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InterferenceProfile {
-    /// Time between two timer ticks.
-    #[serde(deserialize_with = "number")]
-    pub tick_period_ns: u64,
-    /// Time that a tick takes.
-    #[serde(deserialize_with = "number")]
-    pub tick_ns: u64,
-    /// Mean time from the beginning of a stall to the beginning of the next one.
-    #[serde(deserialize_with = "number")]
-    pub stall_gap_ns: u64,
-    /// Shortest stall.
-    #[serde(deserialize_with = "number")]
-    pub stall_least_ns: u64,
-    /// Longest stall.
-    #[serde(deserialize_with = "number")]
-    pub stall_most_ns: u64,
-    /// Exponent of the stalls' distribution: the smaller, the heavier its tail.
-    #[serde(deserialize_with = "number")]
-    pub stall_shape: f64,
+section! {
+    /// CPU time of a frame, and the number of frames that wait for the CPU.
+    pub struct LinuxCpu {
+        /// Each frame: fixed part.
+        base_ps: u64,
+        /// Each frame: part that grows with its length.
+        per_byte_ps: u64,
+        /// From a frame's arrival until an idle CPU takes it.
+        interrupt_ns: u64,
+        /// Frames that one poll takes at most.
+        poll_budget_frames: u64,
+        /// Ending a poll that has used its budget and beginning the next one.
+        repoll_ns: u64,
+        /// Frames that wait for the CPU.
+        ring_frames: u64,
+        /// Frames that wait for the link from the CPU.
+        transmit_frames: u64,
+    }
 }
 
-/// Whether a value can be worked with, its key, and what would be right.
-type ProfileRule = (bool, &'static str, &'static str);
+section! {
+    /// Interruptions of forwarding.
+    pub struct InterferenceProfile {
+        /// Time between two timer ticks.
+        tick_period_ns: u64,
+        /// Time that a tick takes.
+        tick_ns: u64,
+        /// Mean time from the beginning of a stall to the beginning of the next one.
+        stall_gap_ns: u64,
+        /// Shortest stall.
+        stall_least_ns: u64,
+        /// Longest stall.
+        stall_most_ns: u64,
+        /// Exponent of the stalls' distribution: the smaller, the heavier its tail.
+        stall_shape: f64,
+    }
+}
 
 impl LinuxSwitchProfile {
     /// Reads a profile.
@@ -135,24 +122,21 @@ impl LinuxSwitchProfile {
         let profile: Self =
             toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
         let rules = [profile.rules(), profile.cpu_rules()].concat();
-        match rules.into_iter().find(|(holds, ..)| !holds) {
-            Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
-            None => Ok(profile),
-        }
+        check(
+            rules
+                .into_iter()
+                .chain(profile.tolerance.iter().flat_map(Tolerance::rules)),
+        )?;
+        Ok(profile)
     }
 
-    fn rules(&self) -> Vec<ProfileRule> {
+    fn rules(&self) -> Vec<ValueRule> {
         let (chip, rate_bps) = (&self.switch_chip, self.ports.link_rate_bps);
         vec![
             (
                 self.format == FORMAT,
                 "format",
                 "this simulator reads format 1",
-            ),
-            (
-                self.kind == "linux-switch",
-                "kind",
-                "this is the reader of \"linux-switch\"",
             ),
             (
                 (1..=MAX_PORTS).contains(&self.ports.count),
@@ -187,7 +171,7 @@ impl LinuxSwitchProfile {
         ]
     }
 
-    fn cpu_rules(&self) -> Vec<ProfileRule> {
+    fn cpu_rules(&self) -> Vec<ValueRule> {
         let (cpu, interference) = (&self.cpu, &self.interference);
         let stalls_ns = 1..=interference.stall_most_ns.min(MAX_NS);
         vec![

@@ -10,8 +10,9 @@
 //! | `settling` | entries that come while the one before them settles may be lost, and the agent may list them none the less |
 //! | `writer` | entries are written at a rate; a limited number can wait, and those deleted meanwhile may keep their room |
 
-use serde::Deserialize;
-use zodiac_firmware::number;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zodiac_firmware::{number, section, Sourced};
 
 use crate::random::Stream;
 
@@ -21,7 +22,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 const MAX_NS: u64 = 100_000_000_000;
 
 /// Meaning of the reply to a barrier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Barrier {
     /// The agent has worked on all that came before.
@@ -32,7 +33,7 @@ pub enum Barrier {
 }
 
 /// The parts of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentProfile {
     /// Meaning of the reply to a barrier.
@@ -49,49 +50,44 @@ pub struct AgentProfile {
     pub writer: Option<Writer>,
 }
 
-/// How long the agent works on a `FLOW_MOD`; what comes meanwhile waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Throttle {
-    /// Time while the table is empty.
-    #[serde(deserialize_with = "number")]
-    pub first_ns: u64,
-    /// Additional time for each entry in the table.
-    #[serde(deserialize_with = "number")]
-    pub each_ns: u64,
+section! {
+    /// How long the agent works on a `FLOW_MOD`; what comes meanwhile waits.
+    #[derive(Copy)]
+    pub struct Throttle {
+        /// Time while the table is empty.
+        first_ns: u64,
+        /// Additional time for each entry in the table.
+        each_ns: u64,
+    }
 }
 
-/// Fate of entries that come while the one before them settles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settling {
-    /// Shortest time that an entry takes to settle.
-    #[serde(deserialize_with = "number")]
-    pub least_ns: u64,
-    /// Longest time; all times in between are equally likely.
-    #[serde(deserialize_with = "number")]
-    pub most_ns: u64,
-    /// Percentage of the entries coming too early that never get to the chip.
-    #[serde(deserialize_with = "number")]
-    pub lost_percent: u64,
-    /// Percentage of these that are in the agent's table nevertheless.
-    #[serde(deserialize_with = "number")]
-    pub listed_percent: u64,
+section! {
+    /// Fate of entries that come while the one before them settles.
+    #[derive(Copy)]
+    pub struct Settling {
+        /// Shortest time that an entry takes to settle.
+        least_ns: u64,
+        /// Longest time; all times in between are equally likely.
+        most_ns: u64,
+        /// Percentage of the entries coming too early that never get to the chip.
+        lost_percent: u64,
+        /// Percentage of these that are in the agent's table nevertheless.
+        listed_percent: u64,
+    }
 }
 
-/// Entries are written to the chip one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Writer {
-    /// Time to write an entry.
-    #[serde(deserialize_with = "number")]
-    pub write_ns: u64,
-    /// How many entries can wait to be written; further ones are refused as if the table were full.
-    #[serde(deserialize_with = "number")]
-    pub waiting_entries: u64,
-    /// Whether entries that are deleted while they wait keep their room for ever.
-    #[serde(default)]
-    pub keeps_deleted: bool,
+section! {
+    /// Entries are written to the chip one after another.
+    #[derive(Copy)]
+    pub struct Writer {
+        /// Time to write an entry.
+        write_ns: u64,
+        /// How many entries can wait to be written; further ones are refused as if the table were full.
+        waiting_entries: u64,
+        /// Whether entries that are deleted while they wait keep their room for ever.
+        #[serde(default)]
+        keeps_deleted: bool,
+    }
 }
 
 impl AgentProfile {

@@ -5,8 +5,9 @@
 //! table III of the predictability study (Van Bemten et al., "Empirical Predictability Study of SDN Switches").
 
 use openflow::v1_0::Match;
-use serde::Deserialize;
-use zodiac_firmware::number;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zodiac_firmware::{section, some_number, NumberSource, Sourced};
 
 /// The whole memory of a hardware table, of which each entry takes a share.
 pub(crate) const WHOLE: u64 = 1 << 40;
@@ -26,7 +27,7 @@ mod field {
 }
 
 /// Kinds of matches, by the fields that they name; the type of frame is named by all that look into IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MatchKind {
     /// The port that the frame came in on, alone.
@@ -83,7 +84,7 @@ impl MatchKind {
 }
 
 /// Kinds of actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // the standard's names
 pub enum ActionKind {
@@ -124,7 +125,7 @@ impl ActionKind {
 }
 
 /// Who forwards what an entry matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Path {
     /// The switch chip.
@@ -136,36 +137,28 @@ pub enum Path {
     Refused,
 }
 
-/// Rule for entries of some kinds.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableRule {
-    /// Kinds of matches to which the rule applies; if empty, all.
-    #[serde(default)]
-    pub matches: Vec<MatchKind>,
-    /// It applies to entries with any of these actions; if empty, to those with whatever actions.
-    #[serde(default)]
-    pub actions: Vec<ActionKind>,
-    /// Who forwards what such entries match.
-    #[serde(default)]
-    pub path: Path,
-    /// How many of them fill the hardware table; if absent, as many as if there were no rule.
-    #[serde(default)]
-    pub entries: Option<RuleEntries>,
-    /// One in this many of them that are deleted takes its room with it: from then on fewer entries of this rule fit.
-    #[serde(default)]
-    pub loses_one_in: Option<RuleEntries>,
-    #[allow(dead_code)] // for readers of the file
-    source: String,
-    #[serde(default)]
-    #[allow(dead_code)] // for readers of the file
-    note: String,
+section! {
+    /// Rule for entries of some kinds.
+    pub struct TableRule {
+        /// Kinds of matches to which the rule applies; if empty, all.
+        #[serde(default)]
+        matches: Vec<MatchKind>,
+        /// It applies to entries with any of these actions; if empty, to those with whatever actions.
+        #[serde(default)]
+        actions: Vec<ActionKind>,
+        /// Who forwards what such entries match.
+        #[serde(default)]
+        path: Path,
+        /// How many of them fill the hardware table; if absent, as many as if there were no rule.
+        entries: Option<u64>,
+        /// One in this many of them that are deleted takes its room with it: from then on fewer entries of this rule fit.
+        loses_one_in: Option<u64>,
+        /// Where the rule comes from.
+        source: NumberSource,
+        #[serde(default)]
+        note: String,
+    }
 }
-
-/// A number of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct RuleEntries(#[serde(deserialize_with = "number")] pub u64);
 
 /// The rules of a table. The first one that fits an entry counts.
 #[derive(Clone, Debug, Default)]
@@ -202,9 +195,7 @@ impl TableModel {
         let path = rule.map_or(Path::Hardware, |rule| rule.path);
         let entries = match path {
             Path::Software => self.software_entries,
-            _ => rule
-                .and_then(|rule| rule.entries)
-                .map_or(self.entries, |entries| entries.0),
+            _ => rule.and_then(|rule| rule.entries).unwrap_or(self.entries),
         };
         Placement {
             path,

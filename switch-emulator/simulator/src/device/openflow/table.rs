@@ -225,7 +225,7 @@ impl RuleTable {
     fn has_kept(&self, place: Placement) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
-            Some((rule, self.deleted[rule] / one_in.0))
+            Some((rule, self.deleted[rule] / one_in))
         });
         losing.is_none_or(|(rule, lost)| {
             let like = |entry: &&FlowEntry| entry.place.rule == Some(rule);

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from loko.switch_model.device import Housekeeping, load_profile
+from loko.switch_model.device import load_profile
+from loko.switch_model.quantity import Section
 from loko.units import NS_PER_US
 from loko_testbed.measure.bench.part import Key, NoFrameLength
 from loko_testbed.measure.bench.procedures.messages import (
@@ -93,7 +94,7 @@ def _evaluate(_figure: ControlPlane, measured: Measured) -> tuple[Outcome, pa.Ta
 
 
 def _jobs(
-    costs: Housekeeping, series: EchoSeries, spikes_ns: NDArray[np.float64], spacing_ns: float
+    costs: Section, series: EchoSeries, spikes_ns: NDArray[np.float64], spacing_ns: float
 ) -> tuple[TableResult, dict[str, float]]:
     """Compare what is observed of each job with the profile's cost; the first job causes the spikes."""
     findings = {}
