@@ -30,7 +30,7 @@ from benchmarks.one_board import (
     sequence_of,
     udp_frame,
 )
-from loko_testbed.live.programs import require_emulator
+from loko_testbed.instruments.programs import require_emulator
 
 RATES_PPS = (1_000, 5_000)
 SECONDS = 10.0

@@ -28,8 +28,14 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.control.messages import flow_mod, output_to
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.instruments.network_namespace import (
+    another_namespace,
+    inside,
+    namespace_of,
+    set_up_namespace,
+    within,
+)
 from loko_testbed.instruments.packet_tap import TappedFrame, packet_socket
-from loko_testbed.live.network_namespace import another_namespace, inside, namespace_of
 from loko_testbed.simulation.runner import RunError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,8 +73,7 @@ class Namespace:
         self._stack = ExitStack()
         self.pid = self._stack.enter_context(another_namespace())
         self.path = namespace_of(self.pid)
-        self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
-        self.run("ip", "link", "set", "lo", "up")
+        set_up_namespace("a benchmark's network", self.command())
         lines = [
             f"link add {near} type veth peer name {far}\nlink set {near} up\nlink set {far} up\n"
             for near, far in pairs
@@ -77,7 +82,7 @@ class Namespace:
 
     def command(self, *command: str) -> list[str]:
         """Return the command line that runs a command inside the namespace."""
-        return ["nsenter", f"--net={self.path}", *command]
+        return [*within(self.path), *command]
 
     def run(self, *command: str) -> None:
         """Run a command inside the namespace."""

@@ -41,7 +41,7 @@ from loko.control.messages import add_entry
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Endpoint, Lab
 from loko.topology.network import on_shortest_paths
-from loko_testbed.live.programs import require_emulator
+from loko_testbed.instruments.programs import require_emulator
 
 GOAL_BOARDS: Final = 31
 GOAL_P99_NS: Final = 20_000

@@ -20,7 +20,7 @@ from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
 from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import Case
-from loko_testbed.live.programs import require_emulator
+from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.simulation.runner import RunError
 
 GOAL_VIRTUAL_NS: Final = 1

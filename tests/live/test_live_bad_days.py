@@ -9,7 +9,7 @@ import pytest
 from disposable_root import ROOT
 from live_harness import needs_namespaces
 
-from loko_testbed.live.programs import locate
+from loko_testbed.instruments.programs import locate
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 

@@ -26,11 +26,12 @@ from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import ActionType, MatchType
 from loko.topology.lab import Lab, Switch, load_lab
 from loko_testbed.instruments import cable_probe
+from loko_testbed.instruments.network_namespace import own_network
+from loko_testbed.instruments.programs import emulator
 from loko_testbed.live import board_wiring, openvswitch
 from loko_testbed.live.boards import RunningBoards
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.openvswitch import SCHEMA, OpenVSwitch
-from loko_testbed.live.programs import emulator
 from loko_testbed.live.state import state_folder
 from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cables import UnpluggedError
@@ -46,7 +47,6 @@ from loko_testbed.measure.bench.inventory import (
 from loko_testbed.measure.bench.live import self_test as bench_self_test
 from loko_testbed.measure.bench.live.bench import SWITCH_PORTS
 from loko_testbed.measure.bench.live.open_device import open_bench, open_device
-from loko_testbed.measure.bench.live.own_network import own_network
 from loko_testbed.measure.bench.live.pacing import unlimited_realtime
 from loko_testbed.measure.bench.live.self_test import arrival, self_test
 from loko_testbed.measure.bench.live.shaped_senders import CASES, measure

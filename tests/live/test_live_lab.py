@@ -26,14 +26,14 @@ from loko.document import LABS
 from loko.topology.lab import load_lab
 from loko_testbed.cli.doctor import doctor
 from loko_testbed.cli.lab import lab_app
+from loko_testbed.instruments.network_namespace import namespace_of
+from loko_testbed.instruments.programs import emulator
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.boards import STALL_THRESHOLD_US
 from loko_testbed.live.confinement import Confinement
 from loko_testbed.live.containerlab import deployment
 from loko_testbed.live.cores import NOT_JUDGED
-from loko_testbed.live.network_namespace import namespace_of
 from loko_testbed.live.permission import NEW_TREE
-from loko_testbed.live.programs import emulator
 from loko_testbed.live.runner import LiveRunner
 from loko_testbed.live.watch import port_rows, switch_rows
 from loko_testbed.simulation.runner import RunError
@@ -465,7 +465,9 @@ def test_the_doctor_tells_one_line_for_each_finding(monkeypatch):
 VERIFY = """
 import subprocess
 from loko.topology.lab import load_lab
+from loko_testbed.instruments.network_namespace import set_up_namespace
 from loko_testbed.live.network import LiveNetwork
+set_up_namespace("the test")
 network = LiveNetwork(load_lab("two-switch"))
 subprocess.run([*network.inside("H1"), *{disturbance!r}], check=True)
 network.verify()

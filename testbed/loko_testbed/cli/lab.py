@@ -31,13 +31,13 @@ from loko.topology.requests import load_flows
 from loko_testbed.cli.choices import ColumnsOption, OpenFlowOption
 from loko_testbed.cli.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko_testbed.cli.new_lab import new_lab
+from loko_testbed.instruments.programs import locate
 from loko_testbed.live.background import BackgroundLab, ProcessLine, up
 from loko_testbed.live.building import remove
 from loko_testbed.live.containerlab.topology import topology, topology_file
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.messages import LabStatus
 from loko_testbed.live.permission import require_root
-from loko_testbed.live.programs import locate
 from loko_testbed.live.state import LABS
 from loko_testbed.live.watch import SWITCH_COLUMNS, look, switch_rows, view
 from loko_testbed.simulation.options import Builder

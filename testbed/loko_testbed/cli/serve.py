@@ -53,9 +53,9 @@ from loko_testbed.cli.choices import (
     refuse_idle_target,
 )
 from loko_testbed.cli.for_programs import print_csv, print_json, refuse_both
+from loko_testbed.instruments.network_namespace import inside, namespace_of
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.emulation.boards import check_boards
-from loko_testbed.live.network_namespace import inside, namespace_of
 from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
 from loko_testbed.reproduce.schedule_check.incremental import IncrementalCheck
 from loko_testbed.reproduce.schedule_check.verdict import check

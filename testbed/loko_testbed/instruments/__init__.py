@@ -1,5 +1,6 @@
-"""The instruments that both labs and bench use. They know neither of them.
+"""The instruments of labs, bench, slices and predictability. They know none of them.
 
+`network_namespace` and `cables` make networks on this machine, with programs that `programs` runs.
 `packet_tap` stamps what passes an interface. `controller_endpoint` is a switch's controller in real time,
 `virtual_session` one in virtual time. `cable_probe` sends frames with numbers (`numbered_frame`) to see where
 a cable leads. `numbered_table` has what flow tables for such frames share.

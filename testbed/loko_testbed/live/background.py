@@ -25,6 +25,8 @@ from loko.document import InputError
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Backend, Lab
+from loko_testbed.instruments.programs import require
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.building import start
 from loko_testbed.live.cards import hand_in
 from loko_testbed.live.confinement import Failure
@@ -32,9 +34,7 @@ from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.exclusion import claim_name
 from loko_testbed.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from loko_testbed.live.permission import require_namespaces
-from loko_testbed.live.programs import require
 from loko_testbed.live.state import LABS, remove_if_unused
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.options import Builder
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.files import write_atomically

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from loko.topology.lab import Lab, Switch
 from loko.topology.ring import Setting
+from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.daemon import Daemon, version_of
-from loko_testbed.live.programs import require_emulator
 from loko_testbed.simulation.runner import RunError, Stall
 
 STALL_THRESHOLD_US = 50

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.topology.frame import HEADERS_BYTES
+from loko_testbed.instruments.programs import require, tail, wait_for_words
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
-from loko_testbed.live.programs import require, tail, wait_for_words
 from loko_testbed.live.shaping import FCS_BYTES
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import LOST, RunError
 from loko_testbed.simulation.traffic import Sender
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loko.topology.lab import Backend, Lab
-from loko_testbed.live.interfaces import switch_off_offloads
-from loko_testbed.live.network_namespace import namespace_of
-from loko_testbed.live.programs import run, run_json
-from loko_testbed.live.timeouts import scaled_timeout
+from loko_testbed.instruments.cables import link_flags, set_up
+from loko_testbed.instruments.network_namespace import namespace_of
+from loko_testbed.instruments.programs import run
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 _NAMESPACE_S = 5.0
@@ -47,8 +47,7 @@ def prepare(lab: Lab) -> None:
     cards = _cards(lab)
     for card, where in cards.items():
         run(["ip", "address", "flush", "dev", card], what=where)
-        switch_off_offloads(card, what=where)
-        run(["ip", "link", "set", "dev", card, "up"], what=where)
+        set_up(card, what=where)
     for card in cards:
         wait_for_carrier(card)
 
@@ -57,10 +56,7 @@ def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
     """Wait until the card has a link. Raises `RunError`."""
     limit_s = scaled_timeout(_CARRIER_S)
     deadline = time.monotonic() + limit_s
-    while True:
-        [shown] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)
-        if "LOWER_UP" in shown["flags"]:
-            return
+    while "LOWER_UP" not in link_flags(card, prefix=prefix):
         if time.monotonic() > deadline:
             raise RunError(
                 f"{card}: no link within {limit_s:g} s: is the board powered, and the cable in both ends?"

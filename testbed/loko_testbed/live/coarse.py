@@ -10,10 +10,10 @@ from typing import Any
 from loko.switch_model.device import deterministic
 from loko.switch_model.scenario import Scenario
 from loko.topology.lab import Backend, Switch
+from loko_testbed.instruments.programs import run_json
 from loko_testbed.live import mininet_link, stand_in, timed_stand_in
 from loko_testbed.live.boards import BoardsReport
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry
-from loko_testbed.live.programs import run_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

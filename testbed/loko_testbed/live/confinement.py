@@ -29,10 +29,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from loko_testbed.instruments.programs import require
 from loko_testbed.live.cleanup_process import CleanupProcess
 from loko_testbed.live.exclusion import claim
 from loko_testbed.live.permission import NEW_TREE, require_namespaces
-from loko_testbed.live.programs import require
 from loko_testbed.live.realtime_limit import RealtimeLimit
 from loko_testbed.live.state import remove_if_unused
 from loko_testbed.simulation.runner import RunError

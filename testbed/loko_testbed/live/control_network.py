@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Mapping
 
 from loko.topology.lab import Backend, Endpoint, Lab
+from loko_testbed.instruments.cables import add_cable
+from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.live.cards import wait_for_carrier
-from loko_testbed.live.interfaces import switch_off_offloads
 from loko_testbed.live.network import interface, refuse_difference
-from loko_testbed.live.programs import run, run_json
 
 BRIDGE = "control"
 
@@ -63,11 +63,8 @@ class ControlNetwork:
     def _cable(self, switch: str) -> tuple[str, str]:
         board = interface(Endpoint(node=switch, port=self.lab.control_port), self.lab)
         plug = f"ctl-{switch}"
-        _ip("link", "add", "name", board, "type", "veth", "peer", "name", plug)
+        add_cable(board, plug, what="control network")
         _ip("link", "set", "dev", plug, "master", BRIDGE)
-        for name in (board, plug):
-            switch_off_offloads(name, what=f"control network: {name}")
-            _ip("link", "set", "dev", name, "up")
         return board, plug
 
 

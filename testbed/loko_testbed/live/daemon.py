@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from loko_testbed.live.programs import standstill, tail
-from loko_testbed.live.timeouts import scaled_timeout
+from loko_testbed.instruments.programs import standstill, tail
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 _POLL_S = 0.001

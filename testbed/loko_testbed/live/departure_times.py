@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from loko.units import NS_PER_S
-from loko_testbed.live.programs import run
+from loko_testbed.instruments.programs import run
 from loko_testbed.live.shaping import replace_discipline
 from loko_testbed.simulation.runner import RunError
 

@@ -15,8 +15,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from loko.topology.frame import HEADERS_BYTES
-from loko_testbed.live.network_namespace import inside
-from loko_testbed.live.programs import require, tail, wait_for_words
+from loko_testbed.instruments.network_namespace import inside
+from loko_testbed.instruments.programs import require, tail, wait_for_words
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.simulation.runner import RunError, refuse_others
 from loko_testbed.simulation.traffic import Greedy, RandomBursts, Sender, Sends, TimeTriggered

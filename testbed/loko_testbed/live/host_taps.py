@@ -26,11 +26,11 @@ from loko.switch_model.flow import Flow
 from loko.terminal import tell_error, user_errors_end
 from loko.topology.frame import HEADERS_BYTES, frame_of
 from loko.topology.lab import Lab, load_lab
+from loko_testbed.instruments.network_namespace import inside, namespace_of
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from loko_testbed.live.generator import open_sink
 from loko_testbed.live.interfaces import device_of
-from loko_testbed.live.network_namespace import inside, namespace_of
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.live.sidecars.program import report, run_sidecar
 from loko_testbed.live.sidecars.senders import ConformingSender, SendSlots

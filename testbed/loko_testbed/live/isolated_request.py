@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from loko_testbed.instruments.network_namespace import set_up_namespace
+from loko_testbed.instruments.programs import require, run
 from loko_testbed.live.confinement import SCRATCH
 from loko_testbed.live.exclusion import claim
 from loko_testbed.live.permission import NEW_TREE, require_namespaces
-from loko_testbed.live.programs import require, run
 from loko_testbed.live.realtime_limit import RealtimeLimit
 from loko_testbed.simulation.runner import RunError
 
@@ -61,6 +62,7 @@ def main() -> None:
     try:
         # A private file system for sockets and logs: it goes with the tree.
         run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
+        set_up_namespace("private network")
         reply = carry(request, SCRATCH)
     except RunError as error:
         reply = error

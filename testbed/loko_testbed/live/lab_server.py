@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from loko.document import InputError
+from loko_testbed.instruments.programs import run
 from loko_testbed.live.confinement import SCRATCH, Failure
 from loko_testbed.live.messages import BuildRequest, ServeRequest, StatusRequest, TrafficRequest
-from loko_testbed.live.programs import run
 from loko_testbed.live.session import Session
 from loko_testbed.simulation.runner import RunError
 

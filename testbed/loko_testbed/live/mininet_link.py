@@ -16,7 +16,7 @@ from mininet.node import Node
 from loko.switch_model.device import Profile
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import capacity_frames, service_curve
-from loko_testbed.live.programs import run, run_json
+from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.simulation.runner import RunError
 

@@ -19,7 +19,7 @@ from typing import Final
 from loko.control.address import Address
 from loko.program_options import OneLineParser
 from loko.terminal import user_errors_end
-from loko_testbed.live.network_namespace import inside
+from loko_testbed.instruments.network_namespace import inside
 
 _CHUNK_BYTES: Final = 1 << 16
 _AT_ONCE: Final = struct.pack("ii", 1, 0)

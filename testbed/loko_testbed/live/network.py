@@ -17,11 +17,12 @@ from mininet.net import Mininet
 from mininet.node import Node, Switch
 
 from loko.topology.lab import Endpoint, Host, Lab
+from loko_testbed.instruments.cables import OFFLOADS, set_up
+from loko_testbed.instruments.network_namespace import namespace_of, set_up_namespace
+from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.live.cards import wait_for_carrier
-from loko_testbed.live.interfaces import OFFLOADS, device_of, interface_name, switch_off_offloads
+from loko_testbed.live.interfaces import device_of, interface_name
 from loko_testbed.live.messages import PortStatus
-from loko_testbed.live.network_namespace import namespace_of
-from loko_testbed.live.programs import require, run, run_json
 from loko_testbed.live.routes import commands
 from loko_testbed.simulation.runner import RunError
 
@@ -81,11 +82,10 @@ class LiveNetwork:
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        set_up_own_network()
         self._net = LabNetwork(controller=None, build=False)
         for machine, (first, *_) in lab.machines.items():
             self._net.addHost(machine, ip=str(first.ip), mac=first.mac)
-            silence_node(machine, self.inside(machine))
+            set_up_namespace(f"{machine}: network", self.inside(machine))
         for switch in lab.switches.values():
             self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
         for end, card in self._cards.items():
@@ -178,8 +178,7 @@ class LiveNetwork:
     def _configure(self) -> None:
         for (node, port), name in self._interfaces.items():
             where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
-            switch_off_offloads(name, what=where, prefix=prefix)
-            run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
+            set_up(name, what=where, prefix=prefix)
         self.wait_for_cards()
         for host in self.lab.hosts.values():
             self._introduce_others(host)
@@ -249,21 +248,3 @@ def refuse_difference(where: str, what: str, wanted: object, actual: object) -> 
         raise RunError(
             f"{where}: {what} should be {wanted} but is {actual}: Mininet or this kernel did not obey"
         )
-
-
-def silence_node(node: str, prefix: Sequence[str]) -> None:
-    """Switch IPv6 off in the namespace of a node, so that it sends nothing of its own accord."""
-    for scope in _ipv6_scopes():
-        setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
-        run(["sysctl", "-q", "-w", setting], what=f"{node}: IPv6 off", prefix=prefix)
-
-
-def _ipv6_scopes() -> Sequence[str]:
-    return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
-
-
-def set_up_own_network() -> None:
-    """Give this network namespace its loopback, and have it send nothing of its own accord."""
-    for scope in _ipv6_scopes():
-        (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")
-    run(["ip", "link", "set", "lo", "up"], what="loopback")

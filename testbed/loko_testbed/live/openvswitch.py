@@ -15,10 +15,10 @@ from typing import Any
 
 import psutil
 
+from loko_testbed.instruments.programs import require, run
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.daemon import Daemon
 from loko_testbed.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
-from loko_testbed.live.programs import require, run
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")

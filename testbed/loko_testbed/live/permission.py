@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from typing import Final
 
-from loko_testbed.live.programs import require
+from loko_testbed.instruments.programs import require
 from loko_testbed.simulation.runner import RunError
 
 NEW_TREE: Final = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import psutil
 
 from loko.topology.lab import Switch
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.boards import BoardsReport
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 _CONNECT_S = 25.0

@@ -13,6 +13,7 @@ from loko.control.address import Address
 from loko.switch_model.flow import Flow, dump_flows
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.network import dump_paths
+from loko_testbed.instruments.network_namespace import set_up_namespace
 from loko_testbed.live.cards import prepare
 from loko_testbed.live.containerlab import topology
 from loko_testbed.live.containerlab.boards import ContainerBoards
@@ -27,7 +28,7 @@ from loko_testbed.live.messages import (
     TrafficRequest,
     controller_address,
 )
-from loko_testbed.live.network import LiveNetwork, set_up_own_network
+from loko_testbed.live.network import LiveNetwork
 from loko_testbed.live.switches import RunningSwitches, refuse
 from loko_testbed.live.transmission import records, transmit
 from loko_testbed.simulation.runner import RunError, RunRecords
@@ -58,7 +59,7 @@ class Session:
         self._folder = folder
         self._request = request
         self._is_relaxed = request.cores.relaxed
-        set_up_own_network()
+        set_up_namespace("the lab's network")
         prepare(self.lab)
         self._control = ControlNetwork(self.lab)
         self._real_boards = _examine_real_boards(self.lab)

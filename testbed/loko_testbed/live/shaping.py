@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 from loko.units import BITS_PER_BYTE, US_PER_S
-from loko_testbed.live.programs import run, run_json
+from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.traffic import RandomBursts, Sender
 

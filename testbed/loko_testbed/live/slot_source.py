@@ -19,9 +19,9 @@ import numpy as np
 from loko.schedule.sources import STALL_THRESHOLD_US, WATCH_NS, slots_file
 from loko.topology.frame import frame_of
 from loko.topology.lab import Lab
-from loko_testbed.live.programs import emulator, require
+from loko_testbed.instruments.programs import emulator, require
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.realtime_limit import RealtimeLimit
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError, SlotsKept
 from loko_testbed.simulation.traffic import Sender, TimeTriggered
 

@@ -19,8 +19,9 @@ from loko.switch_model.device import Profile
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import capacity_frames, service_curve
 from loko.units import BITS_PER_BYTE, NS_PER_S
-from loko_testbed.live.interfaces import interface_name, switch_off_offloads
-from loko_testbed.live.programs import run, run_json
+from loko_testbed.instruments.cables import switch_off_offloads
+from loko_testbed.instruments.programs import run, run_json
+from loko_testbed.live.interfaces import interface_name
 from loko_testbed.live.shaping import FCS_BYTES, TbfParameters
 from loko_testbed.simulation.runner import RunError
 

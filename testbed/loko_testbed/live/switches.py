@@ -8,10 +8,10 @@ from pathlib import Path
 from loko.admission.planning import scenario_of
 from loko.control.entries import match_of
 from loko.topology.lab import Backend, Lab, Switch
+from loko_testbed.instruments.programs import STAND_IN_PACKAGES, require, require_emulator
 from loko_testbed.live.boards import BoardsReport, RunningBoards
 from loko_testbed.live.coarse import CoarseSwitches
 from loko_testbed.live.messages import BuildRequest, controller_address
-from loko_testbed.live.programs import STAND_IN_PACKAGES, require, require_emulator
 from loko_testbed.live.real_boards import RealBoards
 from loko_testbed.simulation.runner import RunError
 

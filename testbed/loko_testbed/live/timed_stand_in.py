@@ -17,11 +17,11 @@ from loko.switch_model.device import Profile
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import processing, service_curve
 from loko.units import PS_PER_NS
+from loko_testbed.instruments.cables import switch_off_offloads
+from loko_testbed.instruments.programs import require_emulator, run
 from loko_testbed.live import stand_in
 from loko_testbed.live.boards import STALL_THRESHOLD_US, Reports
 from loko_testbed.live.daemon import Daemon
-from loko_testbed.live.interfaces import switch_off_offloads
-from loko_testbed.live.programs import require_emulator, run
 
 _SIZES: Final = (64, 1518)
 """p_CPU is linear in the length between these."""

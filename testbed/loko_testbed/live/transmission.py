@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.topology.lab import Lab
+from loko_testbed.instruments.programs import run
 from loko_testbed.live.boards import BoardsReport
 from loko_testbed.live.capture import CapturedFrames, TcpdumpTap, join, received_by, sent_by
 from loko_testbed.live.generator import Generator, open_sink, pattern_of
 from loko_testbed.live.network import LiveNetwork
-from loko_testbed.live.programs import run
 from loko_testbed.live.routes import port_rule
 from loko_testbed.live.shaping import TbfParameters, shape, unshape
 from loko_testbed.live.slot_source import SlotSource, refuse_slots, start_instant_ns

@@ -9,9 +9,9 @@ import pytest
 from live_harness import needs_namespaces
 from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
+from loko_testbed.instruments.programs import locate
 from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.live.openvswitch import SCHEMA
-from loko_testbed.live.programs import locate
 
 pytestmark = [
     pytest.mark.live,

@@ -9,12 +9,12 @@ from ipaddress import IPv4Interface
 import pytest
 
 from loko.topology.lab import load_lab
+from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.live.boards import BoardsReport, configuration
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.daemon import Daemon
 from loko_testbed.live.messages import controller_address
 from loko_testbed.live.network import interface
-from loko_testbed.live.programs import require, run, run_json
 from loko_testbed.simulation.runner import RunError, Stall
 
 LAB = load_lab("two-switch")
@@ -133,7 +133,7 @@ def test_a_program_that_is_never_ready_is_told(tmp_path):
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr("loko_testbed.live.programs.locate", lambda program: None)
+    monkeypatch.setattr("loko_testbed.instruments.programs.locate", lambda program: None)
     with pytest.raises(RunError, match=r"'mnexec' is missing: install it with 'apt-get install mininet'"):
         require("mnexec")
 

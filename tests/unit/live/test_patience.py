@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.daemon import Daemon
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from loko.topology.lab import Backend, Lab
+from loko_testbed.instruments.programs import locate
+from loko_testbed.instruments.timeouts import VARIABLE, scaled_timeout
 from loko_testbed.live.cleanup_process import CleanupProcess
 from loko_testbed.live.containerlab.containers import Containers
 from loko_testbed.live.containerlab.topology import EMULATOR_IMAGE, HOST_IMAGE, container, topology
-from loko_testbed.live.programs import locate
-from loko_testbed.live.timeouts import VARIABLE, scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 _ANSWER_TIMEOUT_S: Final = 60.0

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loko.topology.lab import Endpoint, Lab
+from loko_testbed.instruments.network_namespace import set_up_namespace, within
 from loko_testbed.live.containerlab.containers import Containers
 from loko_testbed.live.containerlab.topology import interface
-from loko_testbed.live.network import LiveNetwork, silence_node
-from loko_testbed.live.programs import require
+from loko_testbed.live.network import LiveNetwork
 
 
 class ContainerNetwork(LiveNetwork):
@@ -26,14 +26,14 @@ class ContainerNetwork(LiveNetwork):
 
     def inside(self, host: str) -> list[str]:
         """Return the words before a command that run it in a node's namespace, with our own files."""
-        return [require("nsenter"), f"--net={self.namespace(host)}", "--"]
+        return within(self.namespace(host))
 
     def _name(self, end: Endpoint) -> str:
         return interface(end, self.lab)
 
     def _build(self, lab: Lab) -> None:
         for node in (*lab.machines, *lab.switches):
-            silence_node(node, self.inside(node))
+            set_up_namespace(f"{node}: network", self.inside(node))
 
     def _prefix(self, node: str) -> Sequence[str]:
         return self.inside(node)

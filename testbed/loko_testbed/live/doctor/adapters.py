@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from loko_testbed.instruments.programs import locate, run, run_json
 from loko_testbed.live.doctor.facts import Adapter
-from loko_testbed.live.programs import locate, run, run_json
 from loko_testbed.simulation.runner import RunError
 
 _INTERFACES = Path("/sys/class/net")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 
+from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.boards import STALL_THRESHOLD_US
 from loko_testbed.live.doctor.facts import Noise
-from loko_testbed.live.programs import require_emulator
 from loko_testbed.live.realtime_limit import RealtimeLimit
 from loko_testbed.simulation.runner import RunError
 

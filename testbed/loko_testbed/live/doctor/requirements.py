@@ -6,9 +6,9 @@ import importlib.util
 import subprocess
 from collections.abc import Iterator, Sequence
 
+from loko_testbed.instruments.programs import PACKAGES, STAND_IN_PACKAGES, emulator, locate
 from loko_testbed.live.doctor.facts import Requirement
 from loko_testbed.live.permission import NEW_TREE
-from loko_testbed.live.programs import PACKAGES, STAND_IN_PACKAGES, emulator, locate
 
 WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")
 """The emulator's request to `SCHED_DEADLINE`, as options of ``chrt``."""

@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 
-from loko_testbed.live.programs import emulator, locate
+from loko_testbed.instruments.programs import emulator, locate
 
 _ASKED = {
     "iproute2": ("ip", "-V"),

@@ -15,8 +15,8 @@ from loko.slicing.lengths import Protocol as Transport
 from loko.slicing.lengths import on_wire, payload
 from loko.switch_model.device import load_device
 from loko.units import NS_PER_S
+from loko_testbed.instruments.programs import locate
 from loko_testbed.live.isolated_request import run_isolated
-from loko_testbed.live.programs import locate
 from loko_testbed.measure.slices import tcp_port
 from loko_testbed.measure.slices.document import (
     DpdkSwitch,

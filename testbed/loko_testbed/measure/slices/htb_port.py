@@ -12,10 +12,10 @@ from typing import Final
 
 from loko.slicing.document import CodelDrops, HtbPort, HtbQueue, LateDrops
 from loko.units import NS_PER_US, US_PER_S
+from loko_testbed.instruments.network_namespace import another_namespace, namespace_of, within
+from loko_testbed.instruments.programs import require, run
 from loko_testbed.live.departure_times import departures
-from loko_testbed.live.network_namespace import another_namespace, namespace_of
 from loko_testbed.live.openvswitch import OpenVSwitch
-from loko_testbed.live.programs import require, run
 from loko_testbed.live.shaping import replace_discipline, udp_to_class
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.live_port import (
@@ -66,7 +66,7 @@ def transmit(request: HtbRequest, folder: Path) -> SliceReply:
         # A frame keeps its departure time in its namespace, and there would be no other stamp on it.
         holder = stack.enter_context(another_namespace())
         run(["ip", "link", "set", DESTINATION, "netns", str(holder)], what=DESTINATION)
-        inside = [require("nsenter"), f"--net={namespace_of(holder)}", "--"]
+        inside = within(namespace_of(holder))
         run(["ip", "link", "set", DESTINATION, "up"], what=DESTINATION, prefix=inside)
         return send(request, switch, destination=namespace_of(holder))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from loko_testbed.instruments.cables import set_up
+from loko_testbed.instruments.programs import run
 from loko_testbed.live.datapaths import USER_SPACE, Datapath, kernel, kernel_has_datapath
-from loko_testbed.live.interfaces import make_plain
-from loko_testbed.live.programs import run
 
 
 class InjectionMethod(StrEnum):
@@ -57,7 +57,7 @@ def redirect(tap: str, egress: str) -> None:
     Raises `RunError`.
     """
     what = f"tap in front of {egress}"
-    make_plain(tap, what=what)
+    set_up(tap, what=what)
     for here, there in ((tap, egress), (egress, tap)):
         run(["tc", "qdisc", "replace", "dev", here, "clsact"], what=what)
         all_frames = ["protocol", "all", "u32", "match", "u32", "0", "0"]

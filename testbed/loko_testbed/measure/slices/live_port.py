@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.slicing.document import Port
+from loko_testbed.instruments.cables import add_cable
+from loko_testbed.instruments.network_namespace import inside
+from loko_testbed.instruments.programs import require, run
 from loko_testbed.live.datapaths import USER_SPACE, Datapath
-from loko_testbed.live.interfaces import make_plain
-from loko_testbed.live.network_namespace import inside
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
-from loko_testbed.live.programs import require, run
 from loko_testbed.measure.slices.injection import TAP, redirect
 from loko_testbed.measure.slices.live_sender import HostSender, Waker, calls
 from loko_testbed.measure.slices.release import PacketTimes, Release
@@ -121,7 +121,8 @@ def switch_between(
     reaches its sliced port through a tap.
     """
     ports = {IN_PORTS[host]: f"{SWITCH}-port{IN_PORTS[host]}" for host in hosts} | {OUT_PORT: EGRESS}
-    _links(dict(zip((*hosts, DESTINATION), ports.values(), strict=True)))
+    for host, interface in zip((*hosts, DESTINATION), ports.values(), strict=True):
+        add_cable(host, interface, what=f"link of {host}")
     its = ports | {OUT_PORT: TAP} if tapped else ports
     switch = OpenVSwitch(folder / "openvswitch", datapath=datapath)
     try:
@@ -140,13 +141,6 @@ def switch_between(
         for interface in ports.values():
             # The other end may already have gone with its namespace, and this one with it.
             subprocess.run([require("ip"), "link", "del", interface], capture_output=True, check=False)
-
-
-def _links(cables: Mapping[str, str]) -> None:
-    for host, port in cables.items():
-        run(["ip", "link", "add", host, "type", "veth", "peer", "name", port], what=f"link of {host}")
-        for interface in (host, port):
-            make_plain(interface, what=interface)
 
 
 class _TimestampTap:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from loko_testbed.live.network_namespace import inside
+from loko_testbed.instruments.network_namespace import inside
 from loko_testbed.measure.slices.release import PacketTimes
 from loko_testbed.simulation.runner import LOST, RunError
 

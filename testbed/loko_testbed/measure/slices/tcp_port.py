@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.slicing.document import HtbPort, HtbQueue, Port
-from loko_testbed.live.interfaces import switch_off_offloads
-from loko_testbed.live.network_namespace import another_namespace, namespace_of
+from loko_testbed.instruments.cables import switch_off_offloads
+from loko_testbed.instruments.network_namespace import another_namespace, namespace_of, within
+from loko_testbed.instruments.programs import require, run
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
-from loko_testbed.live.programs import require, run
 from loko_testbed.live.shaping import replace_discipline
-from loko_testbed.live.timeouts import scaled_timeout
 from loko_testbed.measure.slices.htb_port import sliced_switch
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.live_port import DESTINATION, SOURCE, cpu_ns
@@ -244,11 +244,6 @@ def _link(request: TransferRequest) -> list[str]:
     if isinstance(request.port, HtbPort) and request.injection is InjectionMethod.KERNEL:
         return ["netem", *rate, "limit", str(_BACKLOG_BYTES // _FULL_IP_BYTES)]
     return ["tbf", *rate, "burst", str(_BUCKET_BYTES), "limit", str(_BACKLOG_BYTES)]
-
-
-def within(namespace: Path) -> list[str]:
-    """Return the words to put before a command to run it in a network namespace."""
-    return [require("nsenter"), f"--net={namespace}", "--"]
 
 
 def _room(request: TransferRequest) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loko_testbed.live.programs import run_json
+from loko_testbed.instruments.programs import run_json
 from loko_testbed.measure.bench.cables import join_names
 from loko_testbed.simulation.runner import RunError
 

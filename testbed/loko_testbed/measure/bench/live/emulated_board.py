@@ -12,9 +12,10 @@ from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab, Switch
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.instruments.network_namespace import own_network
+from loko_testbed.instruments.programs import require_emulator, run
 from loko_testbed.live.boards import RunningBoards
 from loko_testbed.live.cores import CorePlan
-from loko_testbed.live.programs import require_emulator, run
 from loko_testbed.measure.bench.device import wire_of
 from loko_testbed.measure.bench.inventory import ControllerPort, InventoryBoard
 from loko_testbed.measure.bench.live.bench import (
@@ -29,7 +30,6 @@ from loko_testbed.measure.bench.live.bench import (
     assemble,
 )
 from loko_testbed.measure.bench.live.live_device import SwitchMode
-from loko_testbed.measure.bench.live.own_network import own_network
 from loko_testbed.simulation.runner import RunError, Stall
 
 _NATIVE_PORT: Final = 4

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import socket
-import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from loko.document import InputError
 from loko.switch_model.scenario import OpenFlow
+from loko_testbed.instruments.cables import link_flags, switch_off_offloads
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.live.cores import CorePlan
-from loko_testbed.live.interfaces import switch_off_offloads
 from loko_testbed.measure.bench.inventory import Hardware
 from loko_testbed.measure.bench.live.bench import CONNECT_S, Bench, Surroundings, assemble
 from loko_testbed.measure.bench.live.board_console import switch_openflow
 from loko_testbed.measure.bench.live.live_device import SwitchMode
 
-_IFF_UP: Final = 1
-_SIOCGIFFLAGS: Final = 0x8913
-_NAME_BYTES: Final = 16
-_REQUEST_BYTES: Final = 40
-"""Size of `struct ifreq`: a name, then the request's data."""
 _LOOPBACK: Final = "lo"
 
 
@@ -66,8 +59,5 @@ def require_interface(name: str) -> None:
     there = sorted(interface for _, interface in socket.if_nameindex())
     if name not in there:
         raise InputError(f"interface {name} does not exist; this machine has {', '.join(there)}")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
-        request = name.encode().ljust(_REQUEST_BYTES, b"\0")
-        flags = struct.unpack_from("=H", fcntl.ioctl(opened, _SIOCGIFFLAGS, request), _NAME_BYTES)[0]
-    if not flags & _IFF_UP:
+    if "UP" not in link_flags(name):
         raise InputError(f"interface {name} is down: set it up with 'ip link set {name} up'")

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.switch_model.flow import Flow
+from loko_testbed.instruments.network_namespace import own_network
+from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.live.capture import TcpdumpTap, stamps_ns
 from loko_testbed.live.generator import Generator
-from loko_testbed.live.programs import run, run_json
 from loko_testbed.live.shaping import TbfParameters, shape
-from loko_testbed.measure.bench.live.own_network import own_network
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.senders import SenderSettings
 from loko_testbed.simulation.traffic import Sender

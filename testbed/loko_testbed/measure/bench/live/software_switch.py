@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
+from loko_testbed.instruments.network_namespace import own_network
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.openvswitch import OpenVSwitch, raise_priority
 from loko_testbed.measure.bench.inventory import ControllerPort, SoftwareSwitch
@@ -20,7 +21,6 @@ from loko_testbed.measure.bench.live.bench import (
     Surroundings,
     assemble,
 )
-from loko_testbed.measure.bench.live.own_network import own_network
 from loko_testbed.simulation.runner import RunError
 
 _CONTROLLER: Final = ControllerPort(interface="lo", listen="127.0.0.1:6633")

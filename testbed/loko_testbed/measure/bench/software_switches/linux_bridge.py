@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from loko_testbed.instruments.programs import run
 from loko_testbed.live.cores import CorePlan
-from loko_testbed.live.programs import run
 from loko_testbed.measure.bench.software_switches.ports import PortInstruments, SwitchPorts, near
 from loko_testbed.measure.bench.software_switches.tc_table import TcTable
 from loko_testbed.measure.predictability.subject import (

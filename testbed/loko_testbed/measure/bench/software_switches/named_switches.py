@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from loko_testbed.instruments.network_namespace import own_network
 from loko_testbed.live.exclusion import claim
 from loko_testbed.live.permission import require_namespaces
 from loko_testbed.measure.bench.live.open_device import bench_files
-from loko_testbed.measure.bench.live.own_network import own_network
 from loko_testbed.measure.bench.live.pacing import unlimited_realtime
 from loko_testbed.measure.bench.software_switches.linux_bridge import linux_bridge
 from loko_testbed.measure.bench.software_switches.open_vswitch import (

@@ -22,7 +22,7 @@ import numpy as np
 from loko.units import NS_PER_S
 from loko_testbed.instruments.numbered_frame import FCS_BYTES, number_of
 from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
-from loko_testbed.live.programs import run
+from loko_testbed.instruments.programs import run
 from loko_testbed.measure.bench.device import MISSING
 from loko_testbed.measure.bench.live.interruptions import disturbed_mask
 from loko_testbed.measure.bench.live.pacing import STALL_NS, at_instants, realtime_core

@@ -19,7 +19,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.framing import whole_messages
-from loko_testbed.live.programs import require, run, run_json
+from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.measure.bench.software_switches.ports import queue_class
 
 _HEADER: Final = struct.Struct("!BBHI")

@@ -23,11 +23,16 @@ from loko.schedule.sources import slots_file
 from loko.topology.frame import FCS_BYTES, frame_of
 from loko.topology.lab import Lab, load_lab
 from loko.units import NS_PER_US
+from loko_testbed.instruments.network_namespace import (
+    another_namespace,
+    namespace_of,
+    set_up_namespace,
+    within,
+)
+from loko_testbed.instruments.programs import emulator, run, run_json
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.generator import Generator, open_sink
 from loko_testbed.live.isolated_request import run_isolated
-from loko_testbed.live.network_namespace import another_namespace, namespace_of
-from loko_testbed.live.programs import emulator, require, run, run_json
 from loko_testbed.live.shaping import udp_to_class
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import (
@@ -154,13 +159,11 @@ def _build(lab: Lab, holder: int) -> None:
             known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, name)} master static")
         for name in there:
             known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, _TRUNK)} master static")
-    inside = [require("nsenter"), f"--net={namespace_of(holder)}"]
+    inside = within(namespace_of(holder))
+    set_up_namespace("the destinations", inside)
+    unfiltered = [f"net.ipv4.conf.{scope}.rp_filter=0" for scope in ("all", "default")]
     for prefix in ([], inside):
-        for scope in ("all", "default"):
-            settings = [f"net.ipv4.conf.{scope}.rp_filter=0"]
-            if Path("/proc/sys/net/ipv6").exists():
-                settings.append(f"net.ipv6.conf.{scope}.disable_ipv6=1")
-            run(["sysctl", "-q", "-w", *settings], what="quiet interfaces", prefix=prefix)
+        run(["sysctl", "-q", "-w", *unfiltered], what="quiet interfaces", prefix=prefix)
     _batch("ip", links, what="hosts and bridges")
     _batch("bridge", known, what="the bridges' stations")
     ends = [

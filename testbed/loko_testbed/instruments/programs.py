@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loko_testbed.live.timeouts import scaled_timeout
+from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
 PACKAGES = {
