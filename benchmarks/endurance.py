@@ -137,8 +137,8 @@ class _EnduranceRun:
             for command in (b"\x00\x00", b"\x00\x04"):
                 self._controller.write(entry[:56] + command + entry[58:])
         self._controller.confirm()
-        self.received += len(self._receiver.seen(outgoing=False, count=1 << 30, timeout_s=0.0))
-        self._sender.seen(outgoing=False, count=1 << 30, timeout_s=0.0)
+        self.received += len(self._receiver.waiting(outgoing=False))
+        self._sender.waiting(outgoing=False)
         if second % SAMPLE_S == SAMPLE_S - 1:
             self.samples_bytes.append(resident_bytes(self._emulator.process.pid))
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import csv
 import json
 import os
-import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -35,7 +35,7 @@ from loko_testbed.instruments.network_namespace import (
     set_up_namespace,
     within,
 )
-from loko_testbed.instruments.packet_tap import TappedFrame, packet_socket
+from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
 from loko_testbed.simulation.runner import RunError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,12 +45,6 @@ BUILD = Path(sys.prefix).parent
 TIMEOUT_S = 30.0
 SEQUENCE_OFFSET = 42
 """Offset of the number in a frame of `udp_frame`: the start of the UDP payload."""
-
-_ETH_P_ALL = 3
-_SO_TIMESTAMPNS = 35
-_SO_RCVBUFFORCE = 33
-_PACKET_OUTGOING = 4
-_RECEIVE_QUEUE_BYTES = 1 << 28
 
 
 def build() -> Path:
@@ -115,20 +109,15 @@ def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = TIMEOU
 class BenchmarkTap:
     """Sends frames on an interface, and captures what it sends and receives there with kernel timestamps.
 
-    It also serves tests. So unlike the instrument `PacketTap`, it accepts a frame that the kernel has not
-    stamped because timestamps were enabled only just before. Such a frame gets the time at which it is read.
+    It also serves tests. So it accepts a frame that the kernel has not stamped because timestamps were
+    enabled only just before. Such a frame gets the time at which it is read.
     """
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
-        with namespace.entered():
-            # Two sockets, as a packet socket does not see its own frames; protocol 0 receives nothing.
-            self._sender = packet_socket(interface, 0)
-            self._receiver = packet_socket(interface, 0)
-        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_QUEUE_BYTES)
-        with namespace.entered():
-            self._receiver.bind((interface, _ETH_P_ALL))
-        self._receiver.setblocking(False)
+        # Two sockets, as a packet socket does not see its own frames.
+        self._sender = packet_socket(interface, 0, namespace=namespace.path)
+        self._tap = PacketTap(interface, needs_stamps=False, namespace=namespace.path)
+        self._unread: deque[TappedFrame] = deque()
 
     def send(self, frame: bytes) -> None:
         """Send a frame without FCS."""
@@ -139,32 +128,23 @@ class BenchmarkTap:
         frames: list[TappedFrame] = []
         deadline = time.monotonic() + timeout_s
         while len(frames) < count:
-            if not select.select([self._receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not self._unread:
+                self._unread += self._tap.drain(timeout_s=max(0.0, deadline - time.monotonic()))
+            if not self._unread:
                 break
-            frame = self._next()
+            frame = self._unread.popleft()
             if frame.outgoing == outgoing:
                 frames.append(frame)
         return frames
 
     def waiting(self, *, outgoing: bool) -> list[TappedFrame]:
         """Return the frames of one direction that have arrived already."""
-        frames: list[TappedFrame] = []
-        with suppress(BlockingIOError):
-            while True:
-                frame = self._next()
-                if frame.outgoing == outgoing:
-                    frames.append(frame)
-        return frames
-
-    def _next(self) -> TappedFrame:
-        data, control, _, address = self._receiver.recvmsg(2048, 256)
-        seconds, nanos = struct.unpack("qq", control[0][2])
-        return TappedFrame(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
+        return self.seen(outgoing=outgoing, count=sys.maxsize, timeout_s=0.0)
 
     def close(self) -> None:
         """Close the sockets."""
         self._sender.close()
-        self._receiver.close()
+        self._tap.close()
 
     def __enter__(self) -> Self:
         return self

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import select
-import socket
-import struct
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
 from typing import Self
 
 import dpkt
+from os_ken.ofproto import ofproto_parser
 
 from benchmarks.one_board import Namespace
+from loko.control.framing import whole_messages
+from loko_testbed.instruments.packet_tap import PacketTap
 
-_ETH_P_ALL = 3
-_SO_RCVBUFFORCE = 33
-_QUEUE_BYTES = 1 << 24
 _FRAME_BYTES = 1 << 16
-_PACKET_OUTGOING = 4
 
 
 class Kind(IntEnum):
@@ -69,7 +65,7 @@ class Message:
 class _Stream:
     session: int
     next_sequence: int | None = None
-    data: bytearray = field(default_factory=bytearray)
+    data: bytes = b""
 
 
 class Wiretap:
@@ -77,11 +73,9 @@ class Wiretap:
 
     def __init__(self, namespace: Namespace, port: int, interface: str = "lo") -> None:
         self._port = port
-        with namespace.entered():
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _QUEUE_BYTES)
-        with namespace.entered():
-            self._socket.bind((interface, _ETH_P_ALL))
+        self._tap = PacketTap(
+            interface, needs_stamps=False, namespace=namespace.path, kept_bytes=_FRAME_BYTES
+        )
         # Packets on the loopback interface are captured twice.
         self._loopback = interface == "lo"
         self._streams: dict[tuple[bytes, int, bytes, int], _Stream] = {}
@@ -91,11 +85,13 @@ class Wiretap:
     @property
     def messages(self) -> list[Message]:
         """All messages so far."""
-        while select.select([self._socket], [], [], 0)[0]:
-            frame, origin = self._socket.recvfrom(_FRAME_BYTES)
-            if not (self._loopback and origin[2] == _PACKET_OUTGOING):
-                self._take(frame)
+        self._read(0.0)
         return self._messages
+
+    def _read(self, timeout_s: float) -> None:
+        for seen in self._tap.drain(timeout_s=timeout_s):
+            if not (self._loopback and seen.outgoing):
+                self._take(seen.data)
 
     def kinds(self) -> Counter[tuple[bool, str]]:
         return Counter((message.from_board, message.name) for message in self.messages)
@@ -117,7 +113,7 @@ class Wiretap:
                 return messages
             left_s = deadline - time.monotonic()
             assert left_s > 0, f"{len(messages)} of {count} {kind.name} within {timeout_s} s: {self.kinds()}"
-            select.select([self._socket], [], [], left_s)
+            self._read(left_s)
 
     def _take(self, frame: bytes) -> None:
         packet = dpkt.ethernet.Ethernet(frame).data
@@ -138,13 +134,10 @@ class Wiretap:
             return
         stream.next_sequence = (segment.seq + len(segment.data)) % 2**32
         stream.data += segment.data
-        while len(stream.data) >= 8:
-            version, kind, length, xid = struct.unpack_from("!BBHI", stream.data)
-            if length < 8 or len(stream.data) < length:
-                return
-            body = bytes(stream.data[8:length])
-            del stream.data[:length]
-            self._messages.append(Message(stream.session, from_board, version, kind, xid, body))
+        messages, stream.data = whole_messages(stream.data)
+        for message in messages:
+            version, kind, _, xid = ofproto_parser.header(message)
+            self._messages.append(Message(stream.session, from_board, version, kind, xid, message[8:]))
 
     def __enter__(self) -> Self:
         return self
@@ -152,4 +145,4 @@ class Wiretap:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self._tap.close()

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.topology.frame import HEADERS_BYTES
+from loko_testbed.instruments.arrivals import arrivals
 from loko_testbed.instruments.programs import require, tail, wait_for_words
 from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
 from loko_testbed.live.shaping import FCS_BYTES
-from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.traffic import Sender
 
 SNAP_BYTES = HEADERS_BYTES + SEQUENCE_OFFSET_BYTES + 4
@@ -162,14 +163,7 @@ def join(
     if np.any(numbers[1:] == numbers[:-1]):
         raise RunError(f"flow {flow.flow} ({flow.label}): mgen used a sequence number twice in one run")
     arrived = received[received["flow"] == message_flow(flow.flow)]
-    arrivals, first = np.unique(arrived["sequence"].astype(np.int64), return_index=True)
-    place = np.searchsorted(arrivals, numbers)
-    place_inside = np.minimum(place, max(len(arrivals) - 1, 0))
-    received_ns = np.full(len(numbers), LOST, dtype=np.int64)
-    if len(arrivals):
-        are_there = arrivals[place_inside] == numbers
-        received_ns[are_there] = stamps_ns(arrived)[first][place_inside[are_there]]
-    return numbers, times, received_ns
+    return numbers, times, arrivals(numbers, arrived["sequence"].astype(np.int64), stamps_ns(arrived))
 
 
 def received_by(host: IPv4Address, frames: CapturedFrames) -> CapturedFrames:

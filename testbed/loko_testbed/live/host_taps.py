@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import socket
 import struct
 import sys
@@ -26,7 +25,8 @@ from loko.switch_model.flow import Flow
 from loko.terminal import tell_error, user_errors_end
 from loko.topology.frame import HEADERS_BYTES, frame_of
 from loko.topology.lab import Lab, load_lab
-from loko_testbed.instruments.network_namespace import inside, namespace_of
+from loko_testbed.instruments.network_namespace import namespace_of
+from loko_testbed.instruments.packet_tap import PacketTap, packet_socket
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from loko_testbed.live.generator import open_sink
@@ -46,11 +46,6 @@ _SETTLED_NS: Final = 5_000_000
 _KEPT_BYTES: Final = HEADERS_BYTES + 40
 _RECEIVE_BUFFER_BYTES: Final = 8 << 20
 _UDP: Final = 17
-_OUTGOING: Final = 4  # PACKET_OUTGOING of <linux/if_packet.h>
-_SO_TIMESTAMPNS: Final = 35  # <asm-generic/socket.h>
-_PACKET_STATISTICS: Final = 6
-_SOL_PACKET: Final = 263
-_TIMESPEC: Final = struct.Struct("@ll")
 
 FiveTuple = tuple[bytes, bytes, bytes]
 """Source address, destination address, and both ports together, as they are on the wire."""
@@ -70,40 +65,28 @@ class _Seen:
 
 @dataclass
 class _HostTap:
-    """The packet socket at a host."""
+    """The tap at a host."""
 
     host: str
-    packets: socket.socket
+    tap: PacketTap
     line_free_ns: int = 0
     pending: list[_Seen] = field(default_factory=list)
 
     @classmethod
     def at(cls, host: str, namespace: Path, interface: str) -> _HostTap:
         """Open the tap of a host. Raises `RunError`."""
-        with inside(namespace):
-            packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
-            packets.bind((interface, 0))
-        packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-        packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        packets.setblocking(False)
-        return cls(host, packets)
-
-    def missed(self) -> int:
-        """Return how many frames the socket had no room for since the last call."""
-        counts = self.packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        return int(struct.unpack("@II", counts)[1])
+        tap = PacketTap(
+            interface,
+            needs_stamps=False,
+            namespace=namespace,
+            kept_bytes=_KEPT_BYTES,
+            room_bytes=_RECEIVE_BUFFER_BYTES,
+        )
+        return cls(host, tap)
 
     def read(self) -> Iterator[_Seen]:
         """Yield the UDP frames that have come."""
-        while True:
-            try:
-                data, extra, _, source = self.packets.recvmsg(_KEPT_BYTES, 64)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno != errno.ENETDOWN:
-                    raise
-                continue  # told once when the cable is pulled; the socket sees frames again when it is back
+        for at_ns, outgoing, data in self.tap.drain():
             if (
                 len(data) < HEADERS_BYTES
                 or data[12:14] != b"\x08\x00"
@@ -111,13 +94,9 @@ class _HostTap:
                 or data[14] != 0x45
             ):
                 continue
-            stamp = next((value for _, kind, value in extra if kind == _SO_TIMESTAMPNS), None)
-            if stamp is None:
-                continue
-            seconds, nanoseconds = _TIMESPEC.unpack(stamp)
             yield _Seen(
-                at_ns=seconds * 1_000_000_000 + nanoseconds,
-                is_sent=source[2] == _OUTGOING,
+                at_ns=at_ns,
+                is_sent=outgoing,
                 host=self.host,
                 line_bytes=14 + int.from_bytes(data[16:18], "big") + FCS_BYTES + PREAMBLE_AND_GAP_BYTES,
                 key=(data[26:30], data[30:34], data[34:38]),
@@ -155,7 +134,7 @@ class HostTaps:
                 tap.pending = [sighting for sighting in tap.pending if sighting.at_ns > settled_ns]
             for sighting in sorted(seen, key=attrgetter("at_ns")):
                 self._take(sighting)
-            missed = sum(tap.missed() for tap in self._taps.values())
+            missed = sum(tap.tap.missed() for tap in self._taps.values())
             if missed:  # they must not count as lost
                 print(f"the taps missed {missed} frames: the machine is too busy", file=sys.stderr)
                 self._joined.purge()
@@ -253,9 +232,8 @@ class HostSenders:
         """Send whole frames, not datagrams: other flows, or a sink, may have the same UDP port here."""
         with contextlib.ExitStack() as open_:
             self._sink(flow.destination, flow.udp_destination)
-            with inside(self._namespaces[flow.source]):
-                here = open_.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
-                here.bind((device_of(self._lab.hosts[flow.source], self._lab), 0))
+            device = device_of(self._lab.hosts[flow.source], self._lab)
+            here = open_.enter_context(packet_socket(device, 0, namespace=self._namespaces[flow.source]))
             sender = ConformingSender(
                 flow,
                 frame_of(self._lab, flow),

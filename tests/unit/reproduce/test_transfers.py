@@ -14,13 +14,13 @@ from loko.slicing.document import HtbPort, TrtcmPort, load_slices
 from loko.topology.frame import segment_of
 from loko.topology.lab import load_lab
 from loko.topology.network import RoutedFlow, shortest_path
+from loko_testbed.instruments.segment_tap import Segments
 from loko_testbed.live import datapaths, shaping
 from loko_testbed.measure.slices import htb_port, tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod
 from loko_testbed.measure.slices.port import TransferResult, transfer_of
 from loko_testbed.measure.slices.release import PacketTimes
-from loko_testbed.measure.slices.segment_tap import Segments, join
-from loko_testbed.measure.slices.tcp_port import CpuShares, reply_of
+from loko_testbed.measure.slices.tcp_port import CpuShares, join, reply_of
 from loko_testbed.reproduce.claims import judge
 from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.transfers import beside_iperf3, real_time

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import socket
-import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 
 from loko.slicing.document import Port
 from loko_testbed.instruments.cables import add_cable
-from loko_testbed.instruments.network_namespace import inside
+from loko_testbed.instruments.packet_tap import PacketTap
 from loko_testbed.instruments.programs import require, run
 from loko_testbed.live.datapaths import USER_SPACE, Datapath
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
@@ -43,14 +41,10 @@ IN_PORTS: Final = {SOURCE: 1, OTHER: 3}
 OUT_PORT: Final = 2
 """The switch's numbers of the hosts' ports, and of the sliced one."""
 SWITCH: Final = "s1"
-_SO_RCVBUFFORCE: Final = 33
-_SO_TIMESTAMPNS: Final = 35
-_ALL_PROTOCOLS: Final = 0x0003
 _FRAME_ROOM_BYTES: Final = 2048
 """For a frame of any length that waits to be read. The kernel takes twice of it, for its own bookkeeping."""
 _LEAST_ROOM_BYTES: Final = 64 * 1024 * 1024
 _MOST_ROOM_BYTES: Final = 1024 * 1024 * 1024
-_ANCILLARY_BYTES: Final = 64
 _NUMBER_BYTES: Final = 4
 _LEAD_S: Final = 0.2
 _PRIORITY: Final = 50
@@ -147,32 +141,18 @@ class _TimestampTap:
     """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
     def __init__(self, interface: str, request: SliceRequest, namespace: Path | None = None) -> None:
-        with contextlib.nullcontext() if namespace is None else inside(namespace):
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _room_bytes(request))
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-            self._socket.bind((interface, 0))
-        self._socket.setblocking(False)
+        self._tap = PacketTap(
+            interface, needs_stamps=False, namespace=namespace, room_bytes=_room_bytes(request)
+        )
         self._marks = {_mark(frames.frame) for frames in request.frames}
         self._number = slice(request.sequence_offset, request.sequence_offset + _NUMBER_BYTES)
         self.stamps: dict[int, int] = {}
 
     def drain(self) -> None:
         """Read all frames that have arrived."""
-        for frame, stamp_ns in self._frames():
+        for at_ns, _, frame in self._tap.drain():
             if _mark(frame) in self._marks:
-                self.stamps.setdefault(int.from_bytes(frame[self._number], "big"), stamp_ns)
-
-    def _frames(self) -> Iterator[tuple[bytes, int]]:
-        while True:
-            try:
-                frame, ancillary, _, _ = self._socket.recvmsg(2048, _ANCILLARY_BYTES)
-            except BlockingIOError:
-                return
-            for _, kind, data in ancillary:
-                if kind == _SO_TIMESTAMPNS:
-                    seconds, nanoseconds = struct.unpack("ll", data[:16])
-                    yield frame, seconds * 1_000_000_000 + nanoseconds
+                self.stamps.setdefault(int.from_bytes(frame[self._number], "big"), at_ns)
 
     def array(self, numbers: range) -> NDArray[np.int64]:
         """Return the timestamps of these frames; `LOST` for missing ones."""
@@ -222,8 +202,7 @@ def send(request: SliceRequest, switch: OpenVSwitch, *, destination: Path | None
     departures = zip(order.tolist(), departures_ns[order].tolist(), of.tolist(), strict=True)
     waker = None
     if spin_ns:
-        with contextlib.nullcontext() if destination is None else inside(destination):
-            waker = Waker(DESTINATION)
+        waker = Waker(DESTINATION, destination)
     _keep_apart(switch)
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     with contextlib.suppress(PermissionError):

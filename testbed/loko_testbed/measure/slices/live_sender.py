@@ -5,18 +5,17 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
+
+from loko_testbed.instruments.packet_tap import packet_socket
 
 _IPV4: Final = 0x0800
 _EXPERIMENTAL: Final = 0x88B5
 """EtherType for local experiments (IEEE 802): no entry of a sliced switch is for what comes so."""
 _NUMBER_BYTES: Final = 4
-_SO_SNDBUFFORCE: Final = 32
-_ROOM_BYTES: Final = 64 * 1024 * 1024
-"""Of a sender's socket: frames count for it until they leave the queues of tc, if all is in the kernel."""
 _KERNELS_NS: Final = 3_000
 """More than the kernel takes to send a frame, and less than a loop in Python.
 
@@ -35,7 +34,7 @@ class HostSender:
         self, interface: str, frame: bytes, *, sequence_offset: int, slot_ns: float, spins: bool
     ) -> None:
         """`slot_ns`: transmission time of a frame. `spins`: whether to spin until it is due, or to sleep."""
-        self._socket = _sending(interface, _IPV4)
+        self._socket = packet_socket(interface, _IPV4, never_waits=True)
         self._frame = bytearray(frame)
         self._place = slice(sequence_offset, sequence_offset + _NUMBER_BYTES)
         self._slot_ns = slot_ns
@@ -96,8 +95,9 @@ class Waker:
     Otherwise the first frame of a burst wakes it, within the sender's own call, which tears the burst apart.
     """
 
-    def __init__(self, interface: str) -> None:
-        self._socket = _sending(interface, _EXPERIMENTAL)
+    def __init__(self, interface: str, namespace: Path | None = None) -> None:
+        """`namespace` is the file of the interface's network namespace, if that is another one."""
+        self._socket = packet_socket(interface, _EXPERIMENTAL, namespace=namespace, never_waits=True)
         self._frame = bytes(12) + _EXPERIMENTAL.to_bytes(2, "big") + bytes(46)
 
     def wake(self, due_ns: float) -> None:
@@ -106,14 +106,6 @@ class Waker:
             while time.monotonic_ns() < due_ns - ahead_ns:
                 pass
             self._socket.send(self._frame)
-
-
-def _sending(interface: str, ethertype: int) -> socket.socket:
-    """Return a socket that sends frames and receives none."""
-    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    raw.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _ROOM_BYTES)
-    raw.bind((interface, ethertype))
-    return raw
 
 
 class _IoVector(ctypes.Structure):

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.slicing.document import HtbPort, HtbQueue, Port
+from loko_testbed.instruments.arrivals import arrivals
 from loko_testbed.instruments.cables import switch_off_offloads
 from loko_testbed.instruments.network_namespace import another_namespace, namespace_of, within
 from loko_testbed.instruments.programs import require, run
+from loko_testbed.instruments.segment_tap import Segments, SegmentTap
 from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
 from loko_testbed.live.shaping import replace_discipline
@@ -30,7 +32,6 @@ from loko_testbed.measure.slices.injection import InjectionMethod, best_injectio
 from loko_testbed.measure.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from loko_testbed.measure.slices.policed_port import Policer, policed_switch
 from loko_testbed.measure.slices.release import PacketTimes
-from loko_testbed.measure.slices.segment_tap import SegmentTap, join
 from loko_testbed.simulation.runner import LOST, RunError
 
 _ADDRESSES: Final = {SOURCE: "10.0.0.1", DESTINATION: "10.0.0.2"}
@@ -262,6 +263,13 @@ def _segments(taps: Mapping[str, SegmentTap]) -> PacketTimes:
     begin_ns = sent.sent_ns[0]
     received_ns = np.where(sent.received_ns == LOST, LOST, sent.received_ns - begin_ns)
     return PacketTimes(sent.sent_ns - begin_ns, received_ns)
+
+
+def join(sent: Segments, received: Segments) -> PacketTimes:
+    """Match what two taps saw of a transfer. Raises `RunError` if the sender's saw nothing."""
+    if not sent.at_ns.size:
+        raise RunError("the tap at the source saw no full segment")
+    return PacketTimes(sent.at_ns, arrivals(sent.key, received.key, received.at_ns))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from loko.units import NS_PER_S
 from loko_testbed.instruments.numbered_frame import FCS_BYTES, number_of
-from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
+from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket, stamping_socket
 from loko_testbed.instruments.programs import run
 from loko_testbed.measure.bench.device import MISSING
 from loko_testbed.measure.bench.live.interruptions import disturbed_mask
@@ -38,11 +38,6 @@ _SHORTEST_BYTES: Final = 84
 _BUCKET_BYTES: Final = 1600
 """A little more than the longest frame: less would drop it, more would let a burst pass at once."""
 _NUMBER_BYTES: Final = 4
-_SO_TIMESTAMPING: Final = 37
-_SO_SNDBUFFORCE: Final = 32
-_SEND_BYTES: Final = 1 << 26
-_RX_SOFTWARE: Final = 1 << 3
-_SOFTWARE: Final = 1 << 4
 _MOST_ROUNDS: Final = 400
 _ROUND_S: Final = 0.05
 _MOST_QUIET_S: Final = 1.0
@@ -96,9 +91,7 @@ class SwitchPorts:
         self._cabled: set[int] = set()
         self._first = 0
         """Number of the next frame, by which it differs from those that earlier runs left in the switch."""
-        # The kernel begins to stamp frames a while after somebody has asked for it. This socket always does.
-        self._asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._asks.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
+        self._asks = stamping_socket()
         for port in range(1, subject.ports + 1):
             make_line(near(port), subject.link_rate_bps)
 
@@ -142,10 +135,9 @@ class SwitchPorts:
             taps = {port: stack.enter_context(PacketTap(near(port))) for port in used}
             sends: dict[int, Callable[[bytes], object]] = {}
             for port in {stream.enters for stream in streams}:
-                opened = packet_socket(far(port), 0)
-                stack.callback(opened.close)
                 # Frames that wait in the switch count as the sender's, who must not wait for them.
-                opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BYTES)
+                opened = packet_socket(far(port), 0, never_waits=True)
+                stack.callback(opened.close)
                 sends[port] = watch.before(_offering(opened))
             steps = [
                 (gap_ns, sends[int(frames.enters[at])], frames.numbered(at))

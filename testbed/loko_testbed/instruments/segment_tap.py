@@ -6,7 +6,6 @@ Nothing reads while the transfer runs, which would take its time from the switch
 from __future__ import annotations
 
 import mmap
-import socket
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -14,14 +13,12 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from loko_testbed.instruments.network_namespace import inside
-from loko_testbed.measure.slices.release import PacketTimes
-from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.instruments.packet_tap import missed_frames, packet_socket
+from loko_testbed.simulation.runner import RunError
 
-_IPV4: Final = 0x0800
 _ALL_PROTOCOLS: Final = 0x0003
 _SOL_PACKET: Final = 263
-_PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _VERSION_2 = 5, 6, 10, 1
+_PACKET_RX_RING, _PACKET_VERSION, _VERSION_2 = 5, 10, 1
 _OUTGOING: Final = 4
 _TCP: Final = 6
 _SLOT_BYTES: Final = 128
@@ -55,8 +52,7 @@ class SegmentTap:
         """Begin to note; `room` is the number of frames, in both directions. Raises `RunError`."""
         slots_of_block = _BLOCK_BYTES // _SLOT_BYTES
         blocks = -(-room // slots_of_block)
-        with inside(namespace):
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket = packet_socket(interface, 0, namespace=namespace)
         self._interface = interface
         try:
             self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _VERSION_2)
@@ -73,9 +69,7 @@ class SegmentTap:
 
         Raises `RunError` if the ring had no room for some.
         """
-        counts = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        _, missed = struct.unpack("=2I", counts)
-        if missed:
+        if missed := missed_frames(self._socket):
             raise RunError(f"tap {self._interface}: missed {missed} frames: make seconds shorter")
         slots = np.frombuffer(self._ring, _SLOT).copy()
         slots = slots[(slots["status"] != 0) & (slots["mac"] == _MAC_AT)]
@@ -94,16 +88,3 @@ class SegmentTap:
 
     def __exit__(self, *_raised: object) -> None:
         self.close()
-
-
-def join(sent: Segments, received: Segments) -> PacketTimes:
-    """Match what two taps saw of a transfer. Raises `RunError` if the sender's saw nothing."""
-    if not sent.at_ns.size:
-        raise RunError("the tap at the source saw no full segment")
-    keys, first = np.unique(received.key, return_index=True)
-    place = np.searchsorted(keys, sent.key)
-    came = place < keys.size
-    came[came] = keys[place[came]] == sent.key[came]
-    received_ns = np.full(sent.at_ns.size, LOST, dtype=np.int64)
-    received_ns[came] = received.at_ns[first[place[came]]]
-    return PacketTimes(sent.at_ns, received_ns)
