@@ -19,7 +19,7 @@ from typing import Final
 
 from loko.units import NS_PER_S
 from loko_testbed.instruments.programs import run
-from loko_testbed.live.shaping import replace_discipline
+from loko_testbed.instruments.traffic_control import replace_discipline
 from loko_testbed.simulation.runner import RunError
 
 _SYSCALLS: Final = {"x86_64": 321, "aarch64": 280}

@@ -5,7 +5,6 @@ If tc refuses something, Mininet only prints an error and leaves the link as it 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,12 +15,12 @@ from mininet.node import Node
 from loko.switch_model.device import Profile
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import capacity_frames, service_curve
+from loko.units import BPS_PER_MBPS
 from loko_testbed.instruments.programs import run, run_json
+from loko_testbed.instruments.traffic_control import shown_classes
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.simulation.runner import RunError
 
-_BITS_PER_MBIT = 1e6
-_UNITS_MBIT = {"": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3}
 _TOLERANCE = 1e-3
 """tc shows four to five digits."""
 
@@ -42,7 +41,7 @@ class LinkLimit:
         frame_bytes = service.largest_frame_bytes
         rate_bps = service.rate_bps * (frame_bytes - FCS_BYTES) / frame_bytes
         return cls(
-            bw_mbps=rate_bps / _BITS_PER_MBIT,
+            bw_mbps=rate_bps / BPS_PER_MBPS,
             max_queue_size=capacity_frames(profile, frame_bytes),
         )
 
@@ -85,6 +84,5 @@ def limit(interface: str, wanted: LinkLimit) -> LimitedLink:
 
 
 def rates_mbps(shown: str) -> list[float]:
-    """Return the rates in the output of ``tc class show``, whose JSON is broken in iproute2 of 2023."""
-    rates = re.findall(r"^class htb .* rate (\d+)([KMG]?)bit ", shown, re.MULTILINE)
-    return [int(number) * _UNITS_MBIT[unit] for number, unit in rates]
+    """Return the rates in the output of ``tc class show``."""
+    return [htb["rate"] / BPS_PER_MBPS for htb in shown_classes(shown).values()]

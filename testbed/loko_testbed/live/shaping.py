@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Self
 
 from loko.units import BITS_PER_BYTE, US_PER_S
 from loko_testbed.instruments.programs import run, run_json
+from loko_testbed.instruments.traffic_control import Htb, class_id, direct_udp, replace_discipline
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.traffic import RandomBursts, Sender
 
@@ -84,56 +85,25 @@ def shape(interface: str, buckets: Mapping[int, TbfParameters], *, host: str, pr
     Reads back whether the kernel has set them up. Raises `RunError`.
     """
     what = f"{host}: token bucket on {interface}"
-
-    def tc(*arguments: str) -> None:
-        run(["tc", *arguments], what=what, prefix=prefix)
-
     if len(buckets) == 1:
         (bucket,) = buckets.values()
-        tc("qdisc", "replace", "dev", interface, "root", *bucket.arguments())
+        root = ["dev", interface, "root", *bucket.arguments()]
+        replace_discipline("tbf", root, what=what, prefix=prefix)
     else:
         # An interface has one root: classes that never wait lead to the buckets; all else takes the first.
-        tc("qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
+        never_wait = ["rate", _NEVER_WAITS, "quantum", str(_QUANTUM_BYTES)]
+        htb = Htb(interface, default=1, what=what, prefix=prefix)
         for number, (port, bucket) in enumerate(buckets.items(), start=1):
-            which = f"1:{number:x}"
-            htb = ["classid", which, "htb", "rate", _NEVER_WAITS, "quantum", str(_QUANTUM_BYTES)]
-            tc("class", "add", "dev", interface, "parent", "1:", *htb)
-            tc("qdisc", "add", "dev", interface, "parent", which, *bucket.arguments())
-            tc("filter", "add", "dev", interface, *udp_to_class("sport", port, which))
+            htb.add(number, never_wait, leaf=bucket.arguments())
+            direct_udp(interface, "sport", port, number, what=what, prefix=prefix)
     shown = run_json(["tc", "-json", "qdisc", "show", "dev", interface], what=what, prefix=prefix)
     at_root = len(buckets) == 1
     for number, bucket in enumerate(buckets.values(), start=1):
-        mine = shown if at_root else [qdisc for qdisc in shown if qdisc.get("parent") == f"1:{number:x}"]
+        mine = shown if at_root else [qdisc for qdisc in shown if qdisc.get("parent") == class_id(number)]
         if difference := bucket.differences(mine):
             raise RunError(
                 f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"
             )
-
-
-def udp_to_class(end: Literal["sport", "dport"], port: int, to_class: str) -> list[str]:
-    """Return the tc filter that directs packets of this UDP port to a class below the root ``1:``."""
-    udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", end, str(port), "0xffff"]
-    return ["parent", "1:", "protocol", "ip", "prio", "1", "u32", *udp, "flowid", to_class]
-
-
-_UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
-"""Messages of tc if kernel or tc lacks a discipline."""
-
-
-def replace_discipline(kind: str, arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> None:
-    """Set a queueing discipline with ``tc qdisc replace``.
-
-    Raises `RunError`; if this kernel lacks the discipline `kind`, the message names the module to load.
-    """
-    try:
-        run(["tc", "qdisc", "replace", *arguments], what=what, prefix=prefix)
-    except RunError as error:
-        if any(words in str(error) for words in _UNKNOWN):
-            raise RunError(
-                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it,"
-                " or use --mode virtual"
-            ) from None
-        raise
 
 
 def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,9 +13,15 @@ from loko.slicing.document import CodelDrops, HtbPort, HtbQueue, LateDrops
 from loko.units import NS_PER_US, US_PER_S
 from loko_testbed.instruments.network_namespace import another_namespace, namespace_of, within
 from loko_testbed.instruments.programs import require, run
+from loko_testbed.instruments.traffic_control import (
+    Htb,
+    class_id,
+    direct_udp,
+    htb_rates,
+    shown_classes,
+)
 from loko_testbed.live.departure_times import departures
 from loko_testbed.live.openvswitch import OpenVSwitch
-from loko_testbed.live.shaping import replace_discipline, udp_to_class
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.live_port import (
     DESTINATION,
@@ -32,14 +37,10 @@ from loko_testbed.measure.slices.live_port import (
 )
 from loko_testbed.simulation.runner import RunError
 
+_ROOT_CLASS: Final = 1
 _FIRST_CLASS: Final = 0x10
 _LEAF = "pfifo"
 """Queueing discipline of a class that drops frames only if it has no room for them."""
-_VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
-_UNITS: Final = {
-    **{"bit": 1.0, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9},
-    **{"b": 1.0, "Kb": 2.0**10, "Mb": 2.0**20, "Gb": 2.0**30},
-}
 _SHOWN: Final = 0.01
 """Relative error due to the rounding of values that tc shows, such as 1001Kbit for 1000500."""
 
@@ -144,31 +145,21 @@ def slice_port(port: HtbPort, default: int = 0) -> None:
         raise
 
 
-def _minor(number: int) -> str:
-    """Return the minor number of a queue's class, as tc writes it."""
-    return f"{_FIRST_CLASS + number:x}"
-
-
-def _class(number: int) -> str:
-    """Return the class of a queue, as tc writes it."""
-    return f"1:{_minor(number)}"
+def _minor(number: int) -> int:
+    """Return the minor number of a queue's class."""
+    return _FIRST_CLASS + number
 
 
 def _slice(port: HtbPort, default: int) -> None:
     what = "htb on the port"
-    device = ["dev", EGRESS]
-    at_root = [*device, "root", "handle", "1:", "htb", "default", _minor(default)]
-    replace_discipline("htb", at_root, what=what)
-    root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
-    run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
+    htb = Htb(EGRESS, default=_minor(default), what=what)
+    root = htb_rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
+    htb.add(_ROOT_CLASS, root)
     for number, queue in enumerate(port.queues):
-        leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
-        leaf += ["quantum", str(queue.turn_bytes), "prio", str(queue.priority)]
-        at = _class(number)
-        run(["tc", "class", "add", *device, "parent", "1:1", "classid", at, "htb", *leaf], what=what)
-        kind, *settings = _leaf(queue)
-        replace_discipline(kind, [*device, "parent", at, kind, *settings], what=what)
-    shown = run(["tc", "class", "show", *device], what=what)
+        rates = htb_rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
+        turns = ["quantum", str(queue.turn_bytes), "prio", str(queue.priority)]
+        htb.add(_minor(number), [*rates, *turns], below=_ROOT_CLASS, leaf=_leaf(queue))
+    shown = run(["tc", "class", "show", "dev", EGRESS], what=what)
     for number, queue in enumerate(port.queues):
         if (differs := difference(number, queue, shown)) is not None:
             raise RunError(f"{what}: queue '{queue.name}': {differs}: this kernel or tc did not obey")
@@ -186,24 +177,15 @@ def _leaf(queue: HtbQueue) -> list[str]:
 
 def _classify(frames: ReleasedFrames) -> None:
     """Direct frames to their queue by a filter: Open vSwitch in user space cannot tell tc the queue."""
-    to_class = udp_to_class("dport", frames.udp_destination, _class(frames.release.queue))
-    run(["tc", "filter", "add", "dev", EGRESS, *to_class], what="htb on the port: its filters")
-
-
-def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) -> list[str]:
-    return [
-        *("rate", f"{rate_bps}bit", "ceil", f"{ceil_bps}bit"),
-        *("burst", str(burst_bytes), "cburst", str(cburst_bytes)),
-    ]
+    minor = _minor(frames.release.queue)
+    direct_udp(EGRESS, "dport", frames.udp_destination, minor, what="htb on the port: its filters")
 
 
 def difference(number: int, queue: HtbQueue, shown: str) -> str | None:
     """Describe how the output of ``tc class show`` deviates beyond rounding; None if it does not."""
-    begin = f"class htb {_class(number)} "
-    line = next((line for line in shown.splitlines() if line.startswith(begin)), None)
-    if line is None:
+    values = shown_classes(shown).get(class_id(_minor(number)))
+    if values is None:
         return "the class is not there"
-    values = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
     for name, expected, rate_bps in (
         ("burst", queue.burst_bytes, queue.rate_bps),
         ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from loko_testbed.instruments.cables import set_up
-from loko_testbed.instruments.programs import run
+from loko_testbed.instruments.traffic_control import redirect
 from loko_testbed.live.datapaths import USER_SPACE, Datapath, kernel, kernel_has_datapath
 
 
@@ -51,15 +51,12 @@ TAP: Final = "s1-tap2"
 """The tap in front of a sliced port."""
 
 
-def redirect(tap: str, egress: str) -> None:
+def join_tap(tap: str, egress: str) -> None:
     """Lead what the switch writes to its tap to an interface, and what comes in there back.
 
     Raises `RunError`.
     """
     what = f"tap in front of {egress}"
     set_up(tap, what=what)
-    for here, there in ((tap, egress), (egress, tap)):
-        run(["tc", "qdisc", "replace", "dev", here, "clsact"], what=what)
-        all_frames = ["protocol", "all", "u32", "match", "u32", "0", "0"]
-        to = ["action", "mirred", "egress", "redirect", "dev", there]
-        run(["tc", "filter", "add", "dev", here, "ingress", *all_frames, *to], what=what)
+    redirect(tap, egress, what=what)
+    redirect(egress, tap, what=what)

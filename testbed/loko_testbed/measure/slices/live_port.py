@@ -27,7 +27,7 @@ from loko_testbed.instruments.packet_tap import PacketTap
 from loko_testbed.instruments.programs import require, run
 from loko_testbed.live.datapaths import USER_SPACE, Datapath
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
-from loko_testbed.measure.slices.injection import TAP, redirect
+from loko_testbed.measure.slices.injection import TAP, join_tap
 from loko_testbed.measure.slices.live_sender import HostSender, Waker, calls
 from loko_testbed.measure.slices.release import PacketTimes, Release
 from loko_testbed.simulation.runner import LOST
@@ -123,7 +123,7 @@ def switch_between(
         taps = [TAP] if tapped else []
         switch.add_switch(SWITCH, datapath_id=1, ports=its, controller=None, taps=taps)
         if tapped:
-            redirect(TAP, EGRESS)
+            join_tap(TAP, EGRESS)
         for flow in flows:
             run(
                 ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(SWITCH), flow],

@@ -25,8 +25,8 @@ from loko_testbed.instruments.network_namespace import another_namespace, namesp
 from loko_testbed.instruments.programs import require, run
 from loko_testbed.instruments.segment_tap import Segments, SegmentTap
 from loko_testbed.instruments.timeouts import scaled_timeout
+from loko_testbed.instruments.traffic_control import replace_discipline
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry, prefer
-from loko_testbed.live.shaping import replace_discipline
 from loko_testbed.measure.slices.htb_port import sliced_switch
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.live_port import DESTINATION, SOURCE, cpu_ns

@@ -23,6 +23,7 @@ from loko.units import NS_PER_S
 from loko_testbed.instruments.numbered_frame import FCS_BYTES, number_of
 from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket, stamping_socket
 from loko_testbed.instruments.programs import run
+from loko_testbed.instruments.traffic_control import Htb, class_id, htb_rates, redirect
 from loko_testbed.measure.bench.device import MISSING
 from loko_testbed.measure.bench.live.interruptions import disturbed_mask
 from loko_testbed.measure.bench.live.pacing import STALL_NS, at_instants, realtime_core
@@ -35,6 +36,7 @@ QUEUE_FRAMES: Final = 64
 _OVERHEAD_BYTES: Final = 24
 """Preamble, gap and FCS, which the kernel does not see."""
 _SHORTEST_BYTES: Final = 84
+_LINE_CLASS: Final = 0xFF
 _BUCKET_BYTES: Final = 1600
 """A little more than the longest frame: less would drop it, more would let a burst pass at once."""
 _NUMBER_BYTES: Final = 4
@@ -115,12 +117,8 @@ class SwitchPorts:
         for port in self._cabled:
             run(["tc", "qdisc", "del", "dev", far(port), "clsact"], what="a cable")
         self._cabled = {*cables, *cables.values()}
-        for port in self._cabled:
-            run(["tc", "qdisc", "add", "dev", far(port), "clsact"], what="a cable")
         for a, b in (*cables.items(), *((b, a) for a, b in cables.items())):
-            add = ["tc", "filter", "add", "dev", far(a), "ingress", "protocol", "all", "u32"]
-            add += ["match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", far(b)]
-            run(add, what="a cable")
+            redirect(far(a), far(b), what="a cable")
         return self
 
     def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
@@ -301,22 +299,17 @@ def queue_class(queue: int) -> str:
 
     It is the one that the kernel's datapath of Open vSwitch names for the action enqueue.
     """
-    return f"1:{1 + queue:x}"
+    return class_id(1 + queue)
 
 
 def make_line(interface: str, rate_bps: int) -> None:
     """Give an interface a line with strict-priority queues. Unclassified frames wait in the first queue."""
-    what = f"the line of {interface}"
-    on = ["dev", interface]
     count = ["overhead", str(_OVERHEAD_BYTES), "mpu", str(_SHORTEST_BYTES)]
-    bucket = ["burst", str(_BUCKET_BYTES), "cburst", str(_BUCKET_BYTES)]
-    line = ["htb", "rate", f"{rate_bps}bit", "ceil", f"{rate_bps}bit", *bucket, *count]
-    run(["tc", "qdisc", "replace", *on, "root", "handle", "1:", "htb", "default", "1"], what=what)
-    run(["tc", "class", "add", *on, "parent", "1:", "classid", "1:ff", *line], what=what)
+    bucket = (_BUCKET_BYTES, _BUCKET_BYTES)
+    line = Htb(interface, default=1, what=f"the line of {interface}")
+    line.add(_LINE_CLASS, [*htb_rates(rate_bps, rate_bps, *bucket), *count])
+    # A rate of almost nothing: what a queue gets it borrows, and priorities decide who may.
+    borrowing = [*htb_rates(8, rate_bps, *bucket), *count, "quantum", "1514"]
     for queue in range(QUEUES):
-        # A rate of almost nothing: what a queue gets it borrows, and priorities decide who may.
-        htb = ["htb", "rate", "8bit", "ceil", f"{rate_bps}bit", *bucket, *count]
-        htb += ["prio", str(QUEUES - 1 - queue), "quantum", "1514"]
-        run(["tc", "class", "add", *on, "parent", "1:ff", "classid", queue_class(queue), *htb], what=what)
-        leaf = ["qdisc", "add", *on, "parent", queue_class(queue), "pfifo", "limit", str(QUEUE_FRAMES)]
-        run(["tc", *leaf], what=what)
+        settings, leaf = [*borrowing, "prio", str(QUEUES - 1 - queue)], ["pfifo", "limit", str(QUEUE_FRAMES)]
+        line.add(1 + queue, settings, below=_LINE_CLASS, leaf=leaf)

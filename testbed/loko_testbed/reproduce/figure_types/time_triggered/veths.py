@@ -30,10 +30,10 @@ from loko_testbed.instruments.network_namespace import (
     within,
 )
 from loko_testbed.instruments.programs import emulator, run, run_json
+from loko_testbed.instruments.traffic_control import Htb, direct_udp, htb_rates, replace_discipline
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.generator import Generator, open_sink
 from loko_testbed.live.isolated_request import run_isolated
-from loko_testbed.live.shaping import udp_to_class
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import (
     NEVER,
@@ -55,12 +55,11 @@ _ROUNDED_BYTES: Final = 2
 """Bytes added to a bucket: tc rounds it down, and a bucket smaller than a frame lets none pass."""
 _ROOM_FRAMES: Final = 100
 _MANY_FRAMES: Final = 10_000
-_ABOVE: Final = 10
-_BELOW: Final = 20
-"""Numbers of the two queues of a cable."""
+_CABLE, _ABOVE, _BELOW = 1, 0x10, 0x20
+"""Classes of HTB: a cable, and its two queues."""
 _AHEAD: Final = ("chrt", "--fifo", "1")
 """Real-time priority for the generators: the destination's program polls its ring, and keeps the core."""
-_NEARLY_NOTHING: Final = "1kbit"
+_NEARLY_NOTHING_BPS: Final = 1000
 """The assured rate of a queue: one frame in 12 s."""
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
@@ -183,43 +182,23 @@ def _limit(lab: Lab, figure: TimeTriggeredFigure, case: TimeTriggeredCase) -> No
     """
     assert figure.live_trunk_mbps is not None
     end = _end(next(iter(lab.switches)), _TRUNK)
-    rate = f"{round(figure.live_trunk_mbps * 1e6)}bit"
+    what = f"the cable {end}"
+    rate_bps = round(figure.live_trunk_mbps * 1e6)
     seen = figure.frame_bytes - FCS_BYTES
-    burst = str(seen + _ROUNDED_BYTES)
+    burst = seen + _ROUNDED_BYTES
     if not figure.cross_frame_bytes:
-        room = ["limit", str(_ROOM_FRAMES * seen)]
-        _tc("qdisc", "replace", "dev", end, "root", "tbf", "rate", rate, "burst", burst, *room)
+        room = ["rate", f"{rate_bps}bit", "burst", str(burst), "limit", str(_ROOM_FRAMES * seen)]
+        replace_discipline("tbf", ["dev", end, "root", "tbf", *room], what=what)
         return
-    cable = ["rate", rate, "ceil", rate]
-    borrowing = ["rate", _NEARLY_NOTHING, "ceil", rate]
-    frame = ["burst", burst, "cburst", burst, "quantum", str(seen)]
-    _tc("qdisc", "replace", "dev", end, "root", "handle", "1:", "htb", "default", f"{_BELOW}")
-    _tc("class", "add", "dev", end, "parent", "1:", "classid", "1:1", "htb", *cable, *frame)
+    htb, turns = Htb(end, default=_BELOW, what=what), ["quantum", str(seen)]
+    htb.add(_CABLE, [*htb_rates(rate_bps, rate_bps, burst, burst), *turns])
+    borrowing = [*htb_rates(_NEARLY_NOTHING_BPS, rate_bps, burst, burst), *turns]
     for place, number in enumerate((_ABOVE, _BELOW)):
-        which = f"1:{number}"
-        priority = ["prio", str(place)]
-        _tc(
-            "class",
-            "add",
-            "dev",
-            end,
-            "parent",
-            "1:1",
-            "classid",
-            which,
-            "htb",
-            *borrowing,
-            *frame,
-            *priority,
-        )
-        _tc("qdisc", "add", "dev", end, "parent", which, "pfifo", "limit", str(_MANY_FRAMES))
+        room = ["pfifo", "limit", str(_MANY_FRAMES)]
+        htb.add(number, [*borrowing, "prio", str(place)], below=_CABLE, leaf=room)
     if case.priority:
         port = flows_of(lab, case, figure.frame_bytes)[0].udp_destination
-        _tc("filter", "add", "dev", end, *udp_to_class("dport", port, f"1:{_ABOVE}"))
-
-
-def _tc(*arguments: str) -> None:
-    run(["tc", *arguments], what=f"the cable {arguments[arguments.index('dev') + 1]}")
+        direct_udp(end, "dport", port, _ABOVE, what=what)
 
 
 @contextmanager
