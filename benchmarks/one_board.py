@@ -26,6 +26,7 @@ from typing import Any, Final, Self
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
+from loko.control.framing import framed
 from loko.control.messages import flow_mod, output_to
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.instruments.network_namespace import (
@@ -157,7 +158,7 @@ class BenchmarkTap:
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
     """Encode an OpenFlow 1.0 message."""
-    return struct.pack("!BBHI", 1, kind, 8 + len(body), xid) + body
+    return framed(1, kind, xid, body)
 
 
 def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100) -> bytes:

@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import selectors
 import socket
-import struct
 import threading
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
+from loko.control.framing import framed, whole_messages
+
 HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST = 0, 2, 3, 5
-_HEADER = struct.Struct("!BBHI")
 _READ_BYTES = 1 << 16
-
-
-def message(version: int, kind: int, xid: int = 0) -> bytes:
-    """Return a message without a body."""
-    return _HEADER.pack(version, kind, _HEADER.size, xid)
 
 
 class _End:
@@ -32,7 +26,7 @@ class _End:
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection = connection
-        self._received = bytearray()
+        self._received = b""
 
     def read(self) -> list[bytes] | None:
         """Return the complete messages received; None at the end of the stream."""
@@ -40,17 +34,8 @@ class _End:
             received = self.connection.recv(_READ_BYTES)
         except OSError:
             received = b""
-        self._received += received
-        return list(self._whole()) if received else None
-
-    def _whole(self) -> Iterator[bytes]:
-        while len(self._received) >= _HEADER.size:
-            length = max(_HEADER.size, int.from_bytes(self._received[2:4], "big"))
-            if len(self._received) < length:
-                return
-            whole = bytes(self._received[:length])
-            del self._received[:length]
-            yield whole
+        messages, self._received = whole_messages(self._received + received)
+        return messages if received else None
 
     def send(self, whole: bytes) -> None:
         self.connection.sendall(whole)
@@ -94,11 +79,11 @@ class OfctlProxy:
         if is_board:
             self.ready.clear()
             self._board = end
-            end.send(message(self._version, HELLO))
+            end.send(framed(self._version, HELLO, 0))
         else:
             self._commands.append(end)
             self.most_at_once = max(self.most_at_once, len(self._commands))
-            end.send(message(self._version, HELLO))
+            end.send(framed(self._version, HELLO, 0))
 
     def _take(self, end: _End, selector: selectors.BaseSelector) -> None:
         messages = end.read()
@@ -116,7 +101,7 @@ class OfctlProxy:
     def _from_board(self, whole: bytes) -> None:
         assert self._board is not None
         if whole[1] == HELLO:
-            self._board.send(message(self._version, FEATURES_REQUEST))
+            self._board.send(framed(self._version, FEATURES_REQUEST, 0))
         elif whole[1] == ECHO_REQUEST:
             self._board.send(whole[:1] + bytes([ECHO_REPLY]) + whole[2:])
         elif not self.ready.is_set():

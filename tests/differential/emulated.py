@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-
 from open_vswitch import ECHO_REQUEST, HELLO, PORTS
 from switch_emulator import Board
+
+from loko.control.framing import framed
 
 _STEP_NS = 20_000_000
 """Longer than the board works on any message or frame."""
@@ -28,8 +28,8 @@ class EmulatedSwitch:
         self._now_ns = 0
         self._departures: list[tuple[int, bytes]] = []
         self._board.connected(0)
-        self.send(struct.pack("!BBHI", version, HELLO, 8, 1))
-        self.send(struct.pack("!BBHI", version, _FEATURES_REQUEST, 8, 2))
+        self.send(framed(version, HELLO, 1))
+        self.send(framed(version, _FEATURES_REQUEST, 2))
 
     def send(self, message: bytes) -> list[bytes]:
         """Send a message; return what came of it."""

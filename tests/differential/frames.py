@@ -6,6 +6,8 @@ import struct
 from random import Random
 from typing import Final
 
+import dpkt
+
 MACS: Final = [
     bytes.fromhex(text) for text in ("000000000001", "000000000002", "0180c2000000", "ffffffffffff")
 ]
@@ -17,14 +19,6 @@ L4: Final = (80, 4000)
 TCP, UDP, ICMP, ICMPV6, SCTP, OTHER = 6, 17, 1, 58, 132, 99
 _ECHO_REQUEST6, _SOLICITATION, _ADVERTISEMENT = 128, 135, 136
 _MORE_FRAGMENTS: Final = 0x2000
-
-
-def _checksum(data: bytes) -> int:
-    data += bytes(len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
 
 
 def _head(random: Random, *, may_be_tagged: bool = True) -> bytes:
@@ -77,7 +71,7 @@ def _transport(random: Random, protocol: int, pseudo: bytes) -> bytes:
         return payload
     if pseudo:
         pseudo += struct.pack("!II", len(payload), protocol)
-    checksum = struct.pack("!H", _checksum(pseudo + payload))
+    checksum = struct.pack("!H", dpkt.in_cksum(pseudo + payload))
     return payload[:checksum_at] + checksum + payload[checksum_at + 2 :]
 
 
@@ -94,7 +88,7 @@ def _ipv4(random: Random, protocols: tuple[int, ...], *, has_transport_fragments
     tos = random.choice((0, 0x28, 0x2A))
     ttl = random.choice((1, 2, 64))
     ip = struct.pack("!BBHHHBBH", 0x45, tos, 20 + len(payload), 1, fragment, ttl, protocol, 0)
-    checksum = struct.pack("!H", _checksum(ip + addresses))
+    checksum = struct.pack("!H", dpkt.in_cksum(ip + addresses))
     return b"\x08\x00" + ip[:10] + checksum + addresses + payload
 
 

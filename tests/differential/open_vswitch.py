@@ -10,13 +10,17 @@ import json
 import os
 import shutil
 import socket
-import struct
 import subprocess
 import time
+from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+
+import dpkt
+
+from loko.control.framing import framed, whole_messages
 
 PORTS: Final = (1, 2, 3)
 SCHEMA: Final = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -26,8 +30,6 @@ ECHO_REQUEST: Final = 2
 
 _PATIENCE_S = 20.0
 _BARRIER_XID = 0x62617272
-_PCAP_HEADER_BYTES = 24
-_RECORD_HEADER_BYTES = 16
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 """The daemons are in a folder that users other than root need not have in PATH."""
 _PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd")
@@ -49,7 +51,8 @@ class OpenVSwitch:
         self._folder = folder
         self._stack = ExitStack()
         self._stream = b""
-        self._read = dict.fromkeys(PORTS, _PCAP_HEADER_BYTES)
+        self._unread: deque[bytes] = deque()
+        self._read = dict.fromkeys(PORTS, 0)
         with ExitStack() as stack:
             self._start(stack)
             self._stack = stack.pop_all()
@@ -109,7 +112,7 @@ class OpenVSwitch:
         self._session, _ = listener.accept()
         stack.enter_context(self._session)
         self._session.settimeout(_PATIENCE_S)
-        self._session.sendall(struct.pack("!BBHI", self.version, HELLO, 8, 1))
+        self._session.sendall(framed(self.version, HELLO, 1))
         self.messages()
 
     def _run(self, stack: ExitStack, *command: str | Path) -> None:
@@ -160,15 +163,12 @@ class OpenVSwitch:
         return came + self._until_barrier()
 
     def _until_barrier(self) -> list[bytes]:
-        self._session.sendall(
-            struct.pack("!BBHI", self.version, BARRIER_REQUEST[self.version], 8, _BARRIER_XID)
-        )
+        barrier = BARRIER_REQUEST[self.version]
+        self._session.sendall(framed(self.version, barrier, _BARRIER_XID))
         came: list[bytes] = []
         while True:
             message = self._receive()
-            if message[1] == BARRIER_REQUEST[self.version] + 1 and message[4:8] == struct.pack(
-                "!I", _BARRIER_XID
-            ):
+            if message == framed(self.version, barrier + 1, _BARRIER_XID):
                 return came
             if message[1] == ECHO_REQUEST:
                 self._session.sendall(message[:1] + b"\3" + message[2:])
@@ -176,27 +176,22 @@ class OpenVSwitch:
                 came.append(message)
 
     def _receive(self) -> bytes:
-        while True:
-            if len(self._stream) >= 4 and len(self._stream) >= (
-                length := int.from_bytes(self._stream[2:4], "big")
-            ):
-                message, self._stream = self._stream[:length], self._stream[length:]
-                return message
+        while not self._unread:
             received = self._session.recv(1 << 16)
             if not received:
                 raise RuntimeError(f"ovs-vswitchd ended the session: see {self._folder / 'switch.log'}")
-            self._stream += received
+            messages, self._stream = whole_messages(self._stream + received)
+            self._unread += messages
+        return self._unread.popleft()
 
     def departures(self) -> list[tuple[int, bytes]]:
         """Return the frames that have left since the last call: port and bytes, by ports."""
         left = []
         for port in PORTS:
             with (self._folder / f"p{port}.pcap").open("rb") as file:
-                file.seek(self._read[port])
-                while len(head := file.read(_RECORD_HEADER_BYTES)) == _RECORD_HEADER_BYTES:
-                    (length,) = struct.unpack_from("=I", head, 8)
-                    left.append((port, file.read(length)))
-                self._read[port] = file.tell()
+                frames = [frame for _, frame in dpkt.pcap.Reader(file)]
+            left += [(port, frame) for frame in frames[self._read[port] :]]
+            self._read[port] = len(frames)
         return left
 
 

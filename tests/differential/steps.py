@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
+from loko.control.framing import framed
+
 NOT_DRAWN: Final = {
     "CHECK_OVERLAP for an entry that exists": "the entry overlaps with itself, so the board refuses it"
     " (4.6); Open vSwitch replaces it",
@@ -119,7 +121,7 @@ class Step:
 
 def message(version: int, kind: int, body: bytes = b"", xid: int = 7) -> bytes:
     """Return an OpenFlow message."""
-    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+    return framed(version, kind, xid, body)
 
 
 def port_mod(version: int, step: Step, address: bytes) -> bytes:

@@ -8,6 +8,8 @@ import struct
 import threading
 from collections.abc import Callable
 
+from loko.control.framing import HEADER, framed, whole_messages
+
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY, FLOW_MOD = 5, 6, 14
 STATS_REQUEST, STATS_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 16, 17, 18, 19
@@ -16,7 +18,7 @@ DELETE_STRICT = b"\0\4"
 
 
 def message(kind: int, xid: int, body: bytes = b"", version: int = 1) -> bytes:
-    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+    return framed(version, kind, xid, body)
 
 
 class ScriptedBoard:
@@ -71,13 +73,12 @@ class ScriptedBoard:
         try:
             while segment := self._socket.recv(4096):
                 self.largest_read_bytes = max(self.largest_read_bytes, len(segment))
-                while segment:
-                    _, kind, length, xid = struct.unpack_from("!BBHI", segment)
-                    self.messages.append(segment[:length])
+                for received in whole_messages(segment)[0]:
+                    self.messages.append(received)
+                    _, kind, _, xid = HEADER.unpack_from(received)
                     handler = handlers.get(kind)
-                    if handler and (reply := handler(xid, segment[8:length])) and self.answers:
+                    if handler and (reply := handler(xid, received[HEADER.size :])) and self.answers:
                         self._socket.sendall(reply)
-                    segment = segment[length:]
         except (ConnectionError, ssl.SSLError):  # it was refused, or the controller was killed
             pass
         self._socket.close()

@@ -12,6 +12,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import dpkt
 import pytest
 from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
@@ -31,6 +32,7 @@ from benchmarks.one_board import (
     udp_frame,
     wait_for,
 )
+from loko.control.framing import HEADER
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -228,14 +230,8 @@ class TestForwarding:
 
 
 def udp_checksum_holds(frame):
-    ip = frame[14:34]
     length = struct.unpack_from("!H", frame, 38)[0]
-    data = ip[12:20] + struct.pack("!HH", 17, length) + frame[34 : 34 + length]
-    words = struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
-    total = sum(words)
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total == 0xFFFF
+    return dpkt.in_cksum(frame[26:34] + struct.pack("!HH", 17, length) + frame[34 : 34 + length]) == 0
 
 
 @pytest.mark.waits
@@ -314,7 +310,7 @@ class TestControlConnection:
         controller.write(b"GET / HTTP/1.1\r\n\r\n")
         wait_for(lambda: "no OpenFlow message" in emulator.log(), "line about the garbage")
         controller.confirm()
-        controller.write(struct.pack("!BBHI", 1, 0, 200, 1))
+        controller.write(HEADER.pack(1, 0, 200, 1))
         wait_for(lambda: "stopped half-way" in emulator.log(), "line about the unfinished message")
         controller.write(message(of.OFPT_ECHO_REQUEST, 77))
         assert controller.expect(of.OFPT_ECHO_REPLY)[4:8] == struct.pack("!I", 77)

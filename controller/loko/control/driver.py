@@ -29,11 +29,11 @@ from loko.control.dialect import (
     SwitchDialect,
     refuse_version,
 )
+from loko.control.framing import SEGMENT_BYTES
 from loko.control.notices import Diagnostic, Failed, Installed, LinkChanged, Notice, Rejected, Removed
 from loko.control.port_links import PortsReply
 from loko.control.wire import (
     BARRIER_BYTES,
-    SEGMENT_BYTES,
     AddEntry,
     BarrierReply,
     BarrierRequest,

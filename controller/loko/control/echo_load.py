@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from loko.control.framing import framed
+
 FIRST_XID: Final = 0xE000_0000
 """The load's requests have transaction ids from here on; no driver waits for their replies."""
 _IDLE_S: Final = 0.02
 """How often an idle load checks whether it has got a rate."""
-_ECHO_REQUEST: Final = struct.Struct("!BBHI")
+_ECHO_REQUEST: Final = 2
 
 Send = Callable[[bytes], None]
 
@@ -96,4 +97,4 @@ class EchoLoad:
                 return
             self._outstanding.add(number)
         xid = FIRST_XID + self._turn % (0x1_0000_0000 - FIRST_XID)
-        send(_ECHO_REQUEST.pack(self._version, 2, _ECHO_REQUEST.size, xid))
+        send(framed(self._version, _ECHO_REQUEST, xid))

@@ -15,8 +15,8 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.entries import FlowEntry
+from loko.control.framing import SEGMENT_BYTES
 from loko.control.wire import (
-    SEGMENT_BYTES,
     AddEntry,
     FlowStatsRequest,
     TableStatsRequest,

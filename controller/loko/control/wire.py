@@ -13,17 +13,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from loko.control.entries import Action, Enqueue, Fields, FlowEntry, Output, PopVlan, PushVlan, SetVlan
+from loko.control.framing import HEADER, SEGMENT_BYTES, framed
 from loko.control.port_links import PORTS_10, PortsReply
 from loko.document import InputError
 
 VERSION: Final = 1
-SEGMENT_BYTES: Final = 536
-"""TCP segment size of the board (MSS option in its SYN); it reassembles nothing (quirks 10 and 11)."""
+_message: Final = partial(framed, VERSION)
 
 BARRIER_BYTES: Final = 8
 """Length of a BARRIER_REQUEST, in either version."""
@@ -56,7 +56,6 @@ _WHOLE_ADDRESS: Final = 32
 _MACS: Final = frozenset({"dl_src", "dl_dst"})
 _NO_MAC: Final = "00:00:00:00:00:00"
 
-_HEADER: Final = struct.Struct("!BBHI")
 _MATCH: Final = struct.Struct("!IH6s6sHBxHBBxxIIHH")
 _IN_MATCH: Final = (
     *("in_port", "dl_src", "dl_dst", "dl_vlan", "dl_vlan_pcp", "dl_type", "nw_tos", "nw_proto"),
@@ -91,7 +90,7 @@ class WireEntry:
     @property
     def flow_mod_bytes(self) -> int:
         """Length of the longest message about this entry: the one that adds it."""
-        return _HEADER.size + len(self.match) + _FLOW_MOD_BODY.size + len(self.actions)
+        return HEADER.size + len(self.match) + _FLOW_MOD_BODY.size + len(self.actions)
 
     def _set_fields(self) -> dict[str, tuple[int | bytes, int]]:
         """Return by name the value of each field that is not open, and how many of its last bits are."""
@@ -301,15 +300,15 @@ def none_if_malformed(decode: Callable[[bytes], WireReply | None]) -> Callable[[
 @none_if_malformed
 def decode(message: bytes) -> WireReply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
-    _, kind, _, xid = _HEADER.unpack_from(message)
+    _, kind, _, xid = HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)
     if kind == _ERROR:
         return ErrorReply(xid, *struct.unpack_from("!HH", message, 8))
     if kind == _PORT_STATUS:
-        return PORTS_10.changed(xid, message[_HEADER.size :])
+        return PORTS_10.changed(xid, message[HEADER.size :])
     if kind == _FEATURES_REPLY:
-        return PORTS_10.described(xid, message[_HEADER.size + _FEATURES.size :])
+        return PORTS_10.described(xid, message[HEADER.size + _FEATURES.size :])
     return _statistics(xid, message) if kind == _STATS_REPLY else None
 
 
@@ -336,10 +335,6 @@ def _listed(message: bytes) -> Iterable[WireEntry]:
 def _flow_mod(xid: int, entry: WireEntry, command: int, actions: bytes) -> bytes:
     body = _FLOW_MOD_BODY.pack(entry.cookie, command, 0, 0, entry.priority, _NO_BUFFER, _ANY_PORT, 0)
     return _message(_FLOW_MOD, xid, entry.match + body + actions)
-
-
-def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    return _HEADER.pack(VERSION, kind, _HEADER.size + len(body), xid) + body
 
 
 def _field_text(name: str, value: int | bytes, open_bits: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
@@ -24,6 +25,7 @@ from loko.control.entries import (
     PushVlan,
     SetVlan,
 )
+from loko.control.framing import HEADER, framed
 from loko.control.port_links import PORTS_13
 from loko.control.wire import (
     AddEntry,
@@ -44,7 +46,8 @@ from loko.control.wire import (
 )
 
 VERSION: Final = 4
-_HEADER: Final = struct.Struct("!BBHI")
+_message: Final = partial(framed, VERSION)
+
 _ERROR, _PORT_STATUS, _FLOW_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 12, 14, 20, 21
 _MULTIPART_REQUEST, _MULTIPART_REPLY = 18, 19
 _FLOW_STATS, _AGGREGATE, _PORT_DESCRIPTION, _MORE = 1, 2, 13, 1
@@ -132,7 +135,7 @@ class WireEntry13(WireEntry):
     @property
     def flow_mod_bytes(self) -> int:
         """Length of the longest message about this entry: the one that adds it."""
-        return _HEADER.size + _FLOW_MOD_BODY.size + len(_match(self.match)) + len(self.actions)
+        return HEADER.size + _FLOW_MOD_BODY.size + len(_match(self.match)) + len(self.actions)
 
     def __str__(self) -> str:
         oxms = " ".join(_oxm_text(header, value) for header, value in _oxms(self.match))
@@ -218,19 +221,19 @@ def segment(requests: Iterable[WireRequest]) -> bytes:
 @none_if_malformed
 def decode(message: bytes) -> WireReply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
-    _, kind, _, xid = _HEADER.unpack_from(message)
+    _, kind, _, xid = HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)
     if kind == _ERROR:
-        return ErrorReply(xid, *struct.unpack_from("!HH", message, _HEADER.size))
+        return ErrorReply(xid, *struct.unpack_from("!HH", message, HEADER.size))
     if kind == _PORT_STATUS:
-        return PORTS_13.changed(xid, message[_HEADER.size :])
+        return PORTS_13.changed(xid, message[HEADER.size :])
     return _multipart_reply(xid, message) if kind == _MULTIPART_REPLY else None
 
 
 def _multipart_reply(xid: int, message: bytes) -> WireReply | None:
-    subject, flags = _MULTIPART.unpack_from(message, _HEADER.size)
-    body = message[_HEADER.size + _MULTIPART.size :]
+    subject, flags = _MULTIPART.unpack_from(message, HEADER.size)
+    body = message[HEADER.size + _MULTIPART.size :]
     if subject == _AGGREGATE:
         return TableStatsReply(xid, _AGGREGATED.unpack_from(body)[2])
     if subject == _PORT_DESCRIPTION:
@@ -301,7 +304,3 @@ def _oxm_text(header: bytes, value: bytes) -> str:
         return f"{header.hex()}={value.hex()}"
     is_address = known in {"from", "to"}
     return f"{known} {IPv4Address(value) if is_address else int.from_bytes(value, 'big')}"
-
-
-def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    return _HEADER.pack(VERSION, kind, _HEADER.size + len(body), xid) + body

@@ -13,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.messages import PROTOCOL, serialized
-from loko_testbed.instruments.controller_endpoint import PACKET_IN, ControllerEndpoint
+from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.instruments.numbered_frame import frame, number_of
 from loko_testbed.instruments.packet_tap import TappedFrame, packet_socket
 from loko_testbed.simulation.runner import RunError
@@ -66,7 +66,7 @@ def _reported_port(endpoint: ControllerEndpoint) -> int | None:
     while (left_s := deadline - time.monotonic()) > 0:
         for message in endpoint.messages(left_s):
             if (
-                message[1] == PACKET_IN
+                message[1] == of.OFPT_PACKET_IN
                 and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
             ):
                 return int.from_bytes(message[_IN_PORT_AT : _IN_PORT_AT + 2], "big")

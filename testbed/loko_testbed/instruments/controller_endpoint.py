@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from os_ken.ofproto import ofproto_parser
+from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto.ofproto_common import OFP_HEADER_SIZE
 
 from loko.control.framing import segments_of, whole_messages
@@ -18,9 +19,9 @@ from loko.switch_model.scenario import OpenFlow
 from loko_testbed.instruments.dialect import DIALECTS
 from loko_testbed.simulation.runner import RunError
 
-_ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY = 1, 2, 3, 6
-PACKET_IN: Final = 10
-ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
+ASYNCHRONOUS: Final = frozenset(
+    {of.OFPT_ECHO_REQUEST, of.OFPT_PACKET_IN, of.OFPT_FLOW_REMOVED, of.OFPT_PORT_STATUS}
+)
 """Types of messages that a switch sends unasked: echo request, packet in, flow removed, port status."""
 _TABLE_FULL: Final = {1: bytes.fromhex("00030000"), 4: bytes.fromhex("00050001")}
 """Type and code of the error that a FLOW_MOD found the table full, by version on the wire."""
@@ -84,7 +85,7 @@ class ControllerEndpoint:
             # The switch may have given this connection up before it was accepted; another one follows.
             with contextlib.suppress(RunError):
                 self.write(dialect.hello)
-                return self.ask(dialect.features_request, _FEATURES_REPLY, timeout_s=_FEATURES_S)
+                return self.ask(dialect.features_request, of.OFPT_FEATURES_REPLY, timeout_s=_FEATURES_S)
         return None
 
     def accept_connection(self, timeout_s: float) -> bool:
@@ -153,7 +154,7 @@ class ControllerEndpoint:
         while True:
             while self._unread:
                 message = self._unread.popleft()
-                if message[1] == _ERROR:
+                if message[1] == of.OFPT_ERROR:
                     raise RunError(_described(message))
                 if message[1] == kind:
                     return message
@@ -194,8 +195,8 @@ class ControllerEndpoint:
             _, kind, length, _ = ofproto_parser.header(message)
             if length < OFP_HEADER_SIZE:
                 raise RunError("controller: what the switch sends is not OpenFlow")
-            if kind == _ECHO_REQUEST:
-                self.write(bytes((message[0], _ECHO_REPLY)) + message[2:])
+            if kind == of.OFPT_ECHO_REQUEST:
+                self.write(bytes((message[0], of.OFPT_ECHO_REPLY)) + message[2:])
             else:
                 self._unread.append(message)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from os_ken.ofproto import ofproto_v1_0 as of
+
 from loko.control.framing import whole_messages
 from loko.control.messages import barrier_request, features_request, hello
 from loko_testbed.simulation.runner import RunError
-
-ERROR = 1
-BARRIER_REPLY = 19
-"""Types of messages of OpenFlow 1.0."""
 
 
 class RefusedError(RunError):
@@ -44,8 +42,8 @@ def install(
     replies += network.control(switch, entries, spacing_ns=spacing_ns)
     replies += network.control(switch, [barrier_request(3)], await_reply=True, spacing_ns=settles_ns)
     messages, _ = whole_messages(b"".join(replies))
-    errors = [message for message in messages if message[1] == ERROR]
+    errors = [message for message in messages if message[1] == of.OFPT_ERROR]
     if errors:
         raise RefusedError(f"{switch}: refused an entry: error {errors[0][8:12].hex()}")
-    if not any(message[1] == BARRIER_REPLY for message in messages):
+    if not any(message[1] == of.OFPT_BARRIER_REPLY for message in messages):
         raise RunError(f"{switch}: stopped answering: its barrier has no reply")

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from typing import Final
 
 from os_ken.ofproto import ofproto_parser
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from loko.control.address import Address
 from loko.control.messages import PROTOCOL, barrier_request, description_request
@@ -18,8 +19,6 @@ from loko_testbed.instruments.packet_tap import PacketTap
 from loko_testbed.live.real_boards import connect_s, silence
 from loko_testbed.simulation.runner import RunError
 
-_STATS_REPLY: Final = 17
-_BARRIER_REPLY: Final = 19
 _DESCRIPTION_S: Final = 5.0
 _BARRIERS: Final = 8
 
@@ -66,7 +65,7 @@ def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> dict[str
     # Before its TCP has sent some segments, a board that tells of several frames at once breaks its session
     # (docs/quirks.md, 14 and 15).
     for number in range(_BARRIERS):
-        endpoint.ask(barrier_request(number), _BARRIER_REPLY)
+        endpoint.ask(barrier_request(number), of.OFPT_BARRIER_REPLY)
     described = _describe(switch, endpoint)
     for port, card in switch.cards.items():
         if port == lab.control_port:
@@ -90,7 +89,7 @@ def _describe(switch: Switch, endpoint: ControllerEndpoint) -> dict[str, str]:
     """Return a board's MAC address and, if it answers, what it says in its OpenFlow description."""
     described = {"mac": switch.datapath_id.to_bytes(6, "big").hex(":")}
     with suppress(RunError):  # another firmware may not answer; the cables are what matters
-        reply = endpoint.ask(description_request(_BARRIERS), _STATS_REPLY, timeout_s=_DESCRIPTION_S)
+        reply = endpoint.ask(description_request(_BARRIERS), of.OFPT_STATS_REPLY, timeout_s=_DESCRIPTION_S)
         message = ofproto_parser.msg(PROTOCOL, *ofproto_parser.header(reply), reply)
         if message is None:  # no such description
             return described

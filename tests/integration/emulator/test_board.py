@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from switch_emulator import Board, Output
 
 import loko
+from loko.control.framing import framed
 
 HELLO = bytes([1, 0, 0, 8, 0, 0, 0, 1])
 FEATURES_REQUEST = bytes([1, 5, 0, 8, 0, 0, 0, 2])
@@ -311,7 +312,7 @@ bytes_in = st.one_of(
         st.just(0),
         # Valid headers reach deeper code.
         st.builds(
-            lambda kind, body: struct.pack("!BBHI", 1, kind, 8 + len(body), 9) + body,
+            lambda kind, body: framed(1, kind, 9, body),
             st.integers(0, 30),
             st.binary(max_size=200),
         ),

@@ -15,10 +15,10 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
 from loko.control import wire13
 from loko.control.entries import five_tuple_entry
+from loko.control.framing import SEGMENT_BYTES, framed
 from loko.control.messages import add_entry, echo_request, session_segments
 from loko.control.messages13 import PROTOCOL
 from loko.control.wire import (
-    SEGMENT_BYTES,
     AddEntry,
     BarrierRequest,
     FlowStatsReply,
@@ -100,8 +100,7 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
     assert parser.OFPActionOutput.parser(data, of.OFP_FLOW_MOD_SIZE).port == flow.output_port
     counters = struct.pack("!IIHHH6xQQQ", 0, 0, flow.priority, 0, 0, cookie, 0, 0)
     body = struct.pack("!HH", 1, 0) + struct.pack("!HBx", 96, 0) + entry.match + counters + entry.actions
-    listing = struct.pack("!BBHI", 1, 17, 8 + len(body), xid) + body
-    assert decode(listing) == FlowStatsReply(xid, (entry,), more=False)
+    assert decode(framed(1, 17, xid, body)) == FlowStatsReply(xid, (entry,), more=False)
 
 
 @given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=5, max_size=5))
@@ -123,7 +122,7 @@ def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
         struct.pack("!HBxIIHHHH4xQQQ", 120, 0, 0, 0, flow.priority, 0, 0, 0, cookie, 0, 0),
     )
     body = struct.pack("!HH4x", 1, 0) + listed[1] + listed[0] + entry.actions
-    answer = wire13.decode(struct.pack("!BBHI", 4, 19, 8 + len(body), xid) + body)
+    answer = wire13.decode(framed(4, 19, xid, body))
     assert isinstance(answer, FlowStatsReply)
     (returned,) = answer.entries
     assert returned.fields == entry.fields

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.control.framing import segments_of, whole_messages
-from loko.control.wire import SEGMENT_BYTES
+from loko.control.framing import HEADER, SEGMENT_BYTES, framed, segments_of, whole_messages
 
 
 def message(length: int) -> bytes:
-    return struct.pack("!BBHI", 1, 2, length, 7) + bytes(length - 8)
+    return framed(1, 2, 7, bytes(length - HEADER.size))
 
 
 messages = st.lists(st.builds(message, st.integers(8, 700)), max_size=12)
@@ -40,5 +38,5 @@ def test_segments_hold_whole_messages_in_their_order(sent: list[bytes]) -> None:
 
 
 def test_a_length_below_a_headers_ends_no_reading() -> None:
-    nonsense = struct.pack("!BBHI", 1, 2, 0, 7)
+    nonsense = HEADER.pack(1, 2, 0, 7)
     assert whole_messages(nonsense + message(9)) == ([nonsense, message(9)], b"")

@@ -13,6 +13,7 @@ import pytest
 import switch_emulator
 
 from loko.control import wire, wire13
+from loko.control.framing import framed
 from loko.control.lab_access import access_list
 from loko.control.port_links import PORTS_10, PORTS_13, PortsReply
 from loko.control.relay import Listening
@@ -92,7 +93,7 @@ def port_10(number: int, *, configuration: int = 0, state: int = 0) -> bytes:
 
 def status(reason: int, description: bytes, *, version: int) -> bytes:
     body = struct.pack("!B7x", reason) + description
-    return struct.pack("!BBHI", version, 12, 8 + len(body), 0) + body
+    return framed(version, 12, 0, body)
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ from loko.control.entries import (
     PushVlan,
     SetVlan,
 )
+from loko.control.framing import SEGMENT_BYTES
 from loko.control.unsafe_entries import refuse_unsafe_entries
 from loko.control.versions import CODECS
-from loko.control.wire import SEGMENT_BYTES
 from loko.document import InputError
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Backend, load_lab

@@ -12,7 +12,7 @@ import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
-from loko.control.framing import whole_messages
+from loko.control.framing import framed, whole_messages
 from loko.control.messages import barrier_request, echo_request
 from loko.switch_model.scenario import ActionType, MatchType, OpenFlow
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
@@ -138,7 +138,7 @@ class Switch(threading.Thread):
 
 
 def message(kind, body=b""):
-    return struct.pack("!BBHI", 1, kind, 8 + len(body), 9) + body
+    return framed(1, kind, 9, body)
 
 
 FEATURES = message(of.OFPT_FEATURES_REPLY, (0x2A).to_bytes(8, "big") + bytes(16))

@@ -19,8 +19,7 @@ from typing import Final, Protocol
 
 import switch_emulator
 
-from loko.control.framing import segments_of, whole_messages
-from loko.control.wire import SEGMENT_BYTES
+from loko.control.framing import SEGMENT_BYTES, segments_of, whole_messages
 from loko.document import InputError
 from loko.switch_model.device import Profile, profile_text
 from loko.topology.lab import Lab, Switch

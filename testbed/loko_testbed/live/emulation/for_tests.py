@@ -14,8 +14,8 @@ from typing import Final, Protocol, Self, TypeVar
 
 import switch_emulator
 
+from loko.control.framing import SEGMENT_BYTES
 from loko.control.messages import features_request, hello
-from loko.control.wire import SEGMENT_BYTES
 from loko.topology.lab import Lab
 from loko_testbed.live.emulation.traffic import TrafficLab
 

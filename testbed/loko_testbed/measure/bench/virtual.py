@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import switch_emulator
 from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0 as of
 
-from loko.control.framing import segments_of
-from loko.control.wire import SEGMENT_BYTES
+from loko.control.framing import SEGMENT_BYTES, segments_of
 from loko.document import InputError
 from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import OpenFlow
@@ -29,7 +29,6 @@ _MIN_FRAME_BYTES: Final = 64
 _PATIENCE_NS: Final = 120_000_000
 """Longer than a board takes for anything, even reading its port counters."""
 _OUT_MASK: Final = 1 << (OUT_PORT - 1)
-_ERROR: Final = 1
 
 
 class VirtualDevice:
@@ -155,7 +154,7 @@ class VirtualDevice:
         self._board.segment(self.now_ns, segment)
         replies = [output.data for output in self._settled(self.now_ns) if output.kind == "controller"]
         for reply in replies:
-            if reply[1] == _ERROR:
+            if reply[1] == of.OFPT_ERROR:
                 raise RunError(f"{self.name}: the board answers with an error: {reply.hex()}")
         return replies
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import dpkt
 import switch_emulator
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from loko.control.framing import segments_of
 from loko_testbed.instruments.dialect import Dialect
@@ -32,7 +33,6 @@ _WORD: Final = 1 << 32
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_NS: Final = 120_000_000
 _CONNECT_NS: Final = 10_000_000_000
-_ERROR, _ECHO_REQUEST = 1, 2
 
 
 class ConnectedBoard:
@@ -66,7 +66,7 @@ class ConnectedBoard:
         said = []
         for segment in (*segments_of(messages), self._dialect.barrier_request):
             said = [sighting.payload[1] for sighting in self.control([0], [segment]) if sighting.from_switch]
-            if _ERROR in said:
+            if of.OFPT_ERROR in said:
                 raise RunError(f"{self._name}: the board answers an entry with an error")
         if said != [self._dialect.barrier_reply]:
             raise RunError(f"{self._name}: the board does not confirm its table: {said}")
@@ -134,7 +134,7 @@ class ConnectedBoard:
                 self._received = (self._received + len(tcp.data)) % _WORD
             self._react(heard_ns, self._segment(b"", dpkt.tcp.TH_ACK))
             self._greeted = True
-            if new and tcp.data[1] != _ECHO_REQUEST:
+            if new and tcp.data[1] != of.OFPT_ECHO_REQUEST:
                 yield ControlFrame(departed_ns + self._wire.preamble_ns, True, length, bytes(tcp.data))
 
     def _react(self, at_ns: int, frame: bytes) -> None:

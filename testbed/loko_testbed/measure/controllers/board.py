@@ -12,6 +12,7 @@ from typing import Final
 
 import dpkt
 import switch_emulator
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from loko.control.framing import segments_of, whole_messages
 from loko.topology.ring import Setting
@@ -19,10 +20,6 @@ from loko_testbed.live.emulation.boards import KEPT_SESSION
 
 _BOOTED_NS: Final = 2_500_000_000
 """Virtual time that has passed when a board is used: it needs two seconds to boot, which must not count."""
-_FEATURES_REPLY: Final = 6
-_FLOW_MOD: Final = 14
-_PACKET_OUT: Final = 13
-_PACKET_IN: Final = 10
 _KNOWN_PORT: Final = 1
 _ASKING_PORT: Final = 2
 _UNUSED_MS: Final = 50
@@ -154,9 +151,9 @@ class FleetBoard:
         self._writer.write(data)
         now_ns = time.monotonic_ns()
         for message in whole_messages(data)[0]:
-            if message[1] == _FEATURES_REPLY and self.ready_ns is None:
+            if message[1] == of.OFPT_FEATURES_REPLY and self.ready_ns is None:
                 self.ready_ns = now_ns
-            elif message[1] == _PACKET_IN and (asked := self._asked_in(message)) is not None:
+            elif message[1] == of.OFPT_PACKET_IN and (asked := self._asked_in(message)) is not None:
                 asked.reported_ns = asked.reported_ns or now_ns
 
     def _asked_in(self, message: bytes) -> UnmatchedFrame | None:
@@ -191,9 +188,9 @@ class FleetBoard:
             self.advance()
 
     def _heard(self, message: bytes, now_ns: int) -> None:
-        if message[1] == _FLOW_MOD:
+        if message[1] == of.OFPT_FLOW_MOD:
             asked = self._asked_in(message)
             if asked is not None and asked.answered_ns is None:
                 asked.answered_ns = now_ns
-        elif message[1] == _PACKET_OUT:
+        elif message[1] == of.OFPT_PACKET_OUT:
             self.is_taught = True

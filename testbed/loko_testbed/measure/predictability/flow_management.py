@@ -20,7 +20,7 @@ from loko.control.framing import whole_messages
 from loko.control.messages import barrier_request, echo_request, flow_mod, flow_stats_request
 from loko.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from loko_testbed.instruments.numbered_table import OUT_PORT
-from loko_testbed.instruments.virtual_session import BARRIER_REPLY, ERROR, install
+from loko_testbed.instruments.virtual_session import install
 from loko_testbed.measure.predictability.marks import DimensionVerdict, Mark, Thresholds, thresholds
 from loko_testbed.measure.predictability.numbered_entries import (
     FIGURE_ACTIONS,
@@ -57,8 +57,6 @@ _BATCH: Final = 64
 _APART_NS: Final = 1_000_000
 """Distance between segments that would otherwise be one."""
 _MORE_PROBES: Final = 2
-_STATS_REPLY: Final = 17
-_ECHO_REPLY: Final = 3
 _ANY_XID: Final = 0xFFFFFFF0
 _STATISTICS_AT: Final = 12
 _LENGTH: Final = struct.Struct("!H")
@@ -146,7 +144,7 @@ class Controlled:
                 echoes += 1
                 left_ns -= _APART_NS
             messages += self._messages([add_message(combination, number)], spacing_ns=left_ns)
-            echoes -= _count(messages, _ECHO_REPLY)
+            echoes -= _count(messages, of.OFPT_ECHO_REPLY)
             if (refused := _first_error(messages)) is not None:
                 return refused, True, False
             if echoes >= _ECHOES:
@@ -175,7 +173,7 @@ class Controlled:
             messages += self._messages(segments, spacing_ns=pause_ns, await_reply=True)
             if (refused := _first_error(messages)) is not None:
                 return refused, True, steps
-            if _count(messages, BARRIER_REPLY) < len(segments):
+            if _count(messages, of.OFPT_BARRIER_REPLY) < len(segments):
                 raise RunError(f"{self.subject.device}: stopped answering after {first} entries or more")
             steps.append((self.now_ns, numbers[-1] + 1))
         return at_most, False, steps
@@ -184,7 +182,7 @@ class Controlled:
         """Return the numbers of the entries that the switch says it has."""
         numbers: set[int] = set()
         for message in self._messages([flow_stats_request(_ANY_XID)]):
-            if message[1] == _STATS_REPLY:
+            if message[1] == of.OFPT_STATS_REPLY:
                 numbers.update(_cookies(message))
         return numbers
 
@@ -421,7 +419,7 @@ def _query_entries(
 
 def _first_error(messages: Iterable[bytes]) -> int | None:
     """Return the number of the first entry that was refused; None if all were taken."""
-    refused = (int.from_bytes(message[4:8], "big") for message in messages if message[1] == ERROR)
+    refused = (int.from_bytes(message[4:8], "big") for message in messages if message[1] == of.OFPT_ERROR)
     return min(refused, default=None)
 
 

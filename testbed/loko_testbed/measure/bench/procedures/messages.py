@@ -52,9 +52,6 @@ _REPLY_BYTES, _ENTRY_BYTES, _ACTION_BYTES = 12, 88, 8
 _SHOWN_ENTRIES: Final = 20
 _LONGEST_REPLY_BYTES: Final = 2048
 """A longer reply to a request for flow statistics hangs the Zodiac FX (quirk 28). It lists 20 entries."""
-_BARRIER_REPLY: Final = 19
-_ECHO_REPLY: Final = 3
-_STATISTICS_REPLY: Final = 17
 _ACTIVE_AT: Final = 56
 """Offset of the number of entries in table statistics of OpenFlow 1.0."""
 INTERRUPTED_NS: Final = 20_000
@@ -314,7 +311,7 @@ def echo_over_time(
             number = int.from_bytes(message[4:8], "big")
             if not frame.from_switch:
                 sent.setdefault(number, frame)
-            elif message[1] == _ECHO_REPLY:
+            elif message[1] == of.OFPT_ECHO_REPLY:
                 replied.setdefault(number, frame.at_ns)
     if len(replied) < count // 2:
         raise RunError(f"{device.name}: only {len(replied)} of {count} echo requests were answered")
@@ -338,7 +335,7 @@ def entries_added(device: BenchDevice, subject: MeasuredMessage) -> int:
     device.load(subject.table)
     seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
     for sighting in seen:
-        if sighting.from_switch and sighting.payload[1] == _STATISTICS_REPLY:
+        if sighting.from_switch and sighting.payload[1] == of.OFPT_STATS_REPLY:
             return int.from_bytes(sighting.payload[_ACTIVE_AT : _ACTIVE_AT + 4], "big") - len(subject.table)
     raise RunError(f"{device.name}: no table statistics behind '{subject.name}'")
 
@@ -350,7 +347,7 @@ def _with_barrier(
     seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
     requests = [sighting for sighting in seen if not sighting.from_switch]
     replies = [
-        sighting for sighting in seen if sighting.from_switch and sighting.payload[1] == _BARRIER_REPLY
+        sighting for sighting in seen if sighting.from_switch and sighting.payload[1] == of.OFPT_BARRIER_REPLY
     ]
     if len(replies) != 1 or len(requests) != 2:
         raise RunError(f"{device.name}: no reply to the barrier behind '{subject.name}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.messages import flow_mod
@@ -24,7 +25,6 @@ from loko_testbed.measure.bench.part import (
 _CHUNK: Final = 32
 _MOST: Final = 2048
 _SPACING_NS: Final = 2_000_000
-_ERROR: Final = 1
 _ENTRIES: Final = "entries"
 
 
@@ -46,7 +46,7 @@ def first_refused(device: BenchDevice, add: Callable[[int], bytes]) -> int | Non
         refused = [
             int.from_bytes(sighting.payload[4:8], "big")
             for sighting in seen
-            if sighting.from_switch and sighting.payload[1] == _ERROR
+            if sighting.from_switch and sighting.payload[1] == of.OFPT_ERROR
         ]
         if refused:
             return min(refused) - 1

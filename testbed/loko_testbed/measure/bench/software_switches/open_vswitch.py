@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from os_ken.ofproto import ofproto_v1_0 as of
+
 from loko.switch_model.scenario import OpenFlow
 from loko.units import NS_PER_S
 from loko_testbed.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from loko_testbed.instruments.dialect import DIALECTS
-from loko_testbed.instruments.virtual_session import ERROR
 from loko_testbed.live import datapaths
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.datapaths import Datapath
@@ -34,7 +35,6 @@ from loko_testbed.simulation.runner import RunError
 
 _ADDRESS: Final = "127.0.0.1"
 _PORT: Final = 6633
-_HELLO, _FEATURES_REQUEST, _STATS_REQUEST, _STATS_REPLY = 0, 5, 16, 17
 _FLAGS_AT, _MORE = 10, 1
 """Where a part of a statistics reply says whether another follows."""
 _ANSWER_NS: Final = 10_000_000_000
@@ -86,19 +86,23 @@ class OpenVSwitchUnderTest:
         """See `OpenSwitch.control`."""
         del board
         try:
-            return [message for of in segments for message in self._exchanged(of, spacing_ns, await_reply)]
+            return [
+                message
+                for segment in segments
+                for message in self._exchanged(segment, spacing_ns, await_reply)
+            ]
         except RunError as error:
             raise self._stopped(error) from None
 
     def _exchanged(self, segment: bytes, spacing_ns: int, await_reply: bool) -> list[bytes]:
         """Send a segment, and return what comes until its reply and for the spacing after it."""
         kind = segment[1] if segment else None
-        if kind in (_HELLO, _FEATURES_REQUEST):
+        if kind in (of.OFPT_HELLO, of.OFPT_FEATURES_REQUEST):
             return []  # the session is open already
         if segment:
             self._endpoint.write(segment)
         messages: list[bytes] = []
-        if await_reply or kind == _STATS_REQUEST:
+        if await_reply or kind == of.OFPT_STATS_REQUEST:
             until_ns = time.monotonic_ns() + _ANSWER_NS
             while not any(map(_is_reply, messages)) and (left_ns := until_ns - time.monotonic_ns()) > 0:
                 messages += self._endpoint.messages(left_ns / NS_PER_S)
@@ -239,6 +243,6 @@ class _Scheduling:
 
 def _is_reply(message: bytes) -> bool:
     """Whether a message answers a request, and is the last of its parts."""
-    if message[1] == _STATS_REPLY:
+    if message[1] == of.OFPT_STATS_REPLY:
         return not message[_FLAGS_AT + 1] & _MORE
-    return message[1] not in ASYNCHRONOUS and message[1] != ERROR
+    return message[1] not in ASYNCHRONOUS and message[1] != of.OFPT_ERROR

@@ -18,11 +18,10 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.framing import whole_messages
+from loko.control.framing import HEADER, framed, whole_messages
 from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.measure.bench.software_switches.ports import queue_class
 
-_HEADER: Final = struct.Struct("!BBHI")
 _COOKIE_AT, _COMMAND_AT, _PRIORITY_AT, _OUT_PORT_AT, _ACTIONS_AT = 48, 56, 62, 68, 72
 _ENTRY_BYTES, _ENTRY_COOKIE_AT = 88, 64
 _MOST_LISTED: Final = 600
@@ -179,7 +178,7 @@ class TcTable:
         return replies + self._added(adds)
 
     def _answered(self, message: bytes) -> Iterator[bytes]:
-        _, kind, _, xid = _HEADER.unpack_from(message)
+        _, kind, _, xid = HEADER.unpack_from(message)
         if kind == of.OFPT_FLOW_MOD:
             if not deletes_all(message):
                 yield _error(message, _REFUSED_COMMAND)
@@ -188,7 +187,7 @@ class TcTable:
         elif kind == of.OFPT_BARRIER_REQUEST:
             yield _message(of.OFPT_BARRIER_REPLY, xid)
         elif kind == of.OFPT_ECHO_REQUEST:
-            yield _message(of.OFPT_ECHO_REPLY, xid, message[_HEADER.size :])
+            yield _message(of.OFPT_ECHO_REPLY, xid, message[HEADER.size :])
         elif kind == of.OFPT_STATS_REQUEST:
             yield from self._listed(xid)
 
@@ -310,7 +309,7 @@ def deletes_all(message: bytes) -> bool:
 
 
 def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    return _HEADER.pack(of.OFP_VERSION, kind, _HEADER.size + len(body), xid) + body
+    return framed(of.OFP_VERSION, kind, xid, body)
 
 
 def _error(message: bytes, why: tuple[int, int]) -> bytes:
