@@ -28,6 +28,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.control.framing import framed
 from loko.control.messages import flow_mod, output_to
+from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.instruments.network_namespace import (
     another_namespace,
@@ -82,6 +83,18 @@ class Namespace:
     def run(self, *command: str) -> None:
         """Run a command inside the namespace."""
         subprocess.run(self.command(*command), check=True)
+
+    def add_cable(self, near: str, far: str) -> None:
+        """Add a pair of veths, up and without offloads."""
+        add_cable(near, far, what="a cable", prefix=self.command())
+
+    def take(self, interface: str, source: Namespace, address: str, *, mac: str | None = None) -> None:
+        """Take an interface from another namespace, and put it up with this address."""
+        source.run("ip", "link", "set", interface, "netns", str(self.pid))
+        if mac is not None:
+            self.run("ip", "link", "set", interface, "address", mac)
+        self.run("ip", "address", "add", address, "dev", interface)
+        self.run("ip", "link", "set", interface, "up")
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -58,20 +58,13 @@ class BoardNetwork:
             self.inside = self._open.enter_context(Namespace(cables))
             for host in HOSTS:
                 self.hosts[host] = self._open.enter_context(Namespace([]))
-                self._move_out(host)
+                self.hosts[host].take(f"h{host}", self.inside, f"{address(host)}/24", mac=mac(host))
             if cable is not None:
                 self._join(*cable)
             self.controller = self._controller_place() if native else self.inside
         except BaseException:
             self._open.close()
             raise
-
-    def _move_out(self, host: int) -> None:
-        outside, name = self.hosts[host], f"h{host}"
-        self.inside.run("ip", "link", "set", name, "netns", str(outside.pid))
-        outside.run("ip", "link", "set", name, "address", mac(host))
-        outside.run("ip", "address", "add", f"{address(host)}/24", "dev", name)
-        outside.run("ip", "link", "set", name, "up")
 
     @property
     def controller_address(self) -> str:
@@ -85,20 +78,15 @@ class BoardNetwork:
 
     def _controller_place(self) -> Namespace:
         place, near, far = self._open.enter_context(Namespace([])), "ctl", f"s1-eth{NATIVE_PORT}"
-        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
-        self.inside.run("ip", "link", "set", far, "up")
-        self.inside.run("ip", "link", "set", near, "netns", str(place.pid))
-        place.run("ip", "address", "add", f"{NATIVE_CONTROLLER}/24", "dev", near)
-        place.run("ip", "link", "set", near, "up")
+        self.inside.add_cable(near, far)
+        place.take(near, self.inside, f"{NATIVE_CONTROLLER}/24")
         return place
 
     def _join(self, *hosts: int) -> None:
         for host in hosts:
             self.inside.run("ip", "link", "delete", f"s1-eth{host}")
         near, far = (f"s1-eth{host}" for host in hosts)
-        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
-        for name in (near, far):
-            self.inside.run("ip", "link", "set", name, "up")
+        self.inside.add_cable(near, far)
 
     def introduce(self, *hosts: int) -> None:
         """Add hosts to each other's neighbour tables, so that they need no ARP."""

@@ -70,9 +70,7 @@ def stack(program: Path, tmp_path: Path) -> Iterator[Stack]:
         inside = open_.enter_context(Namespace([*ends, *cables]))
         hosts = {board: open_.enter_context(Namespace([])) for board in BOARDS}
         for board, host in hosts.items():
-            inside.run("ip", "link", "set", f"h{board}", "netns", str(host.pid))
-            host.run("ip", "address", "add", f"{address(board)}/24", "dev", f"h{board}")
-            host.run("ip", "link", "set", f"h{board}", "up")
+            host.take(f"h{board}", inside, f"{address(board)}/24")
         log = open_.enter_context((tmp_path / "controller.log").open("wb"))
         command = controller.command(tmp_path, "127.0.0.1", CONTROLLER_PORT)
         running = subprocess.Popen(

@@ -52,10 +52,7 @@ def test_a_ring_of_three_converges_and_all_hosts_meet(program: Path, tmp_path: P
         inside = stack.enter_context(Namespace([*ring, *((f"h{it}", f"s{it}-eth1") for it in BOARDS)]))
         hosts = {board: stack.enter_context(Namespace([])) for board in BOARDS}
         for number, host in hosts.items():
-            inside.run("ip", "link", "set", f"h{number}", "netns", str(host.pid))
-            host.run("ip", "link", "set", f"h{number}", "address", mac(number))
-            host.run("ip", "address", "add", f"{address(number)}/24", "dev", f"h{number}")
-            host.run("ip", "link", "set", f"h{number}", "up")
+            host.take(f"h{number}", inside, f"{address(number)}/24", mac=mac(number))
         controller = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL"),

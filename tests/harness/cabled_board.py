@@ -6,6 +6,7 @@ import subprocess
 from contextlib import contextmanager
 
 from benchmarks.one_board import UNHURRIED
+from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.daemon import Daemon
 
@@ -25,7 +26,8 @@ def board(folder, *, ports=None, powered=True):
     ip("netns", "add", SPACE)
     try:
         for number, card in CARDS.items():
-            ip("link", "add", card, "type", "veth", "peer", "name", f"port{number}", "netns", SPACE)
+            add_cable(card, f"port{number}", what="a card's cable")
+            ip("link", "set", f"port{number}", "netns", SPACE)
             if powered:
                 ip("-n", SPACE, "link", "set", f"port{number}", "up")
         if not powered:

@@ -26,6 +26,7 @@ from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import ActionType, MatchType
 from loko.topology.lab import Lab, Switch, load_lab
 from loko_testbed.instruments import cable_probe
+from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.network_namespace import own_network
 from loko_testbed.instruments.programs import emulator
 from loko_testbed.live import board_wiring, openvswitch
@@ -338,9 +339,7 @@ def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
     """Interfaces t1 and t2 receive copies of the traffic on the cables, like optical taps."""
     with switch_in_a_network():
         for number, cable in ((1, "s1-eth1"), (2, "b2")):
-            ip("link", "add", f"m{number}", "type", "veth", "peer", "name", f"t{number}")
-            for end in (f"m{number}", f"t{number}"):
-                ip("link", "set", end, "up")
+            add_cable(f"m{number}", f"t{number}", what="a copy")
             tc("qdisc", "add", "dev", cable, "clsact")
             tc(
                 *EVERYTHING,

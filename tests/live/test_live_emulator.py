@@ -413,7 +413,8 @@ class TestStartErrors:
 
     @pytest.mark.parametrize("case", START_ERRORS)
     def test_one_clear_line(self, program, namespace, tmp_path, case):
-        namespace.run("ip", "link", "add", "down0", "type", "veth", "peer", "name", "down1")
+        namespace.add_cable("down0", "down1")
+        namespace.run("ip", "link", "set", "down0", "down")
         text, parts = START_ERRORS[case]
         line = self.start(program, namespace, tmp_path, text)
         for part in parts:

@@ -124,9 +124,7 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
             with BenchmarkTap(namespace, "h1") as near:
                 near.send(udp_frame(0))  # has no link to leave by, which does no harm
             time.sleep(0.1)
-            namespace.run("ip", "link", "add", "h2", "type", "veth", "peer", "name", "s1-eth2")
-            namespace.run("ip", "link", "set", "s1-eth2", "up")
-            namespace.run("ip", "link", "set", "h2", "up")
+            namespace.add_cable("h2", "s1-eth2")
             assert next_status(controller) == (2, False)
             assert passes(namespace, 10 + number)
         # It also works as the receiving port.
