@@ -67,9 +67,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return replayed(tmp_path_factory.mktemp("one") / "results", *FIGURES)
 
 
-@pytest.fixture
-def computers(tmp_path: Path) -> Iterator[Cluster]:
-    with cluster(tmp_path) as started:
+@pytest.fixture(scope="module")
+def computers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
@@ -85,24 +85,26 @@ def test_the_same_bytes_on_a_cluster(tmp_path: Path, here: dict[str, bytes], com
     assert not (tmp_path / "there/.points").exists()
 
 
-def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, computers: Cluster) -> None:
-    out = tmp_path / "there"
-    killed = threading.Event()
+def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path) -> None:
+    (tmp_path / "cluster").mkdir()
+    with cluster(tmp_path / "cluster") as computers:
+        out = tmp_path / "there"
+        killed = threading.Event()
 
-    def kill() -> None:
-        until = time.monotonic() + TIMEOUT_S
-        while len(list(out.glob(".points/fig3c-*.parquet"))) < 3 and time.monotonic() < until:
-            time.sleep(0.005)
-        computers.workers[0].send_signal(signal.SIGKILL)
-        killed.set()
+        def kill() -> None:
+            until = time.monotonic() + TIMEOUT_S
+            while len(list(out.glob(".points/fig3c-*.parquet"))) < 3 and time.monotonic() < until:
+                time.sleep(0.005)
+            computers.workers[0].send_signal(signal.SIGKILL)
+            killed.set()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    result = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
-    killer.join()
-    assert killed.is_set()
-    assert computers.workers[0].wait(TIMEOUT_S) == -signal.SIGKILL
-    assert result == replayed(tmp_path / "here", "fig3c", runs=60)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        result = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
+        killer.join()
+        assert killed.is_set()
+        assert computers.workers[0].wait(TIMEOUT_S) == -signal.SIGKILL
+        assert result == replayed(tmp_path / "here", "fig3c", runs=60)
 
 
 _CLIENT = """
