@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, model_validator
 
 from loko.document import InputError
 from loko.topology.lab import Backend
@@ -152,9 +152,9 @@ MEDIAN_MS: Final = "median_ms"
 
 
 GUARANTEE_MS: Final = "guarantee_ms"
-"""Finding of a sweep: the guarantee of its observed flows."""
+"""Finding: the guarantee of all flows of a figure, where they have the same."""
 LEAST_DELAY_MS: Final = "least_delay_ms"
-"""Finding of a sweep: the delay through idle switches."""
+"""Finding: the delay through idle switches."""
 
 
 class Band(_ResultModel):
@@ -274,6 +274,30 @@ class FigureResult(_ResultModel):
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
     provenance: Provenance
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        """Leave out what is written only for other readers, and follows from `findings`."""
+        if not isinstance(values, dict):
+            return values
+        return {key: value for key, value in values.items() if key not in {"guarantee_ms", "floor_ms"}}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def guarantee_ms(self) -> float | None:
+        """The guarantee of all flows; None for figures without one, or with several."""
+        return self._rounded_ms(GUARANTEE_MS)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def floor_ms(self) -> float | None:
+        """The delay through idle switches; None for figures that have no such number."""
+        return self._rounded_ms(LEAST_DELAY_MS)
+
+    def _rounded_ms(self, finding: str) -> float | None:
+        """Return a finding in ms, rounded to nanoseconds; None if there is none."""
+        return round(self.findings[finding], 6) if finding in self.findings else None
 
     @property
     def name(self) -> str:

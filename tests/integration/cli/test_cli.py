@@ -103,7 +103,7 @@ def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
 
 def check_contract(result: dict, records: Path) -> None:
     """Check the stable format of a result, and that it agrees with its records."""
-    keys = {"figure", "paper", "mode", "seed", "x", "series", "claims"}
+    keys = {"figure", "paper", "mode", "seed", "x", "series", "guarantee_ms", "floor_ms", "claims"}
     assert keys | {"provenance"} <= set(result)
     assert set(result["x"]) == {"name", "unit"}
     assert {"commit", "profile", "host"} <= set(result["provenance"])

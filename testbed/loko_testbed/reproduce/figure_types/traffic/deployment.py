@@ -16,7 +16,7 @@ from loko_testbed.reproduce.guarantees import guarantee
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.duration import live_s, virtual_s
 from loko_testbed.reproduce.replay.point import Point
-from loko_testbed.reproduce.result import AxisLabel, NoteResult, Series, runs_of
+from loko_testbed.reproduce.result import GUARANTEE_MS, AxisLabel, NoteResult, Series, runs_of
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunRecords
 
@@ -84,6 +84,8 @@ class DeploymentReplay(TrafficReplay[Deployment]):
         for deployed in systems:
             for name, value in deployed.queues_ns.items():
                 findings[f"{deployed.system.key}_{name}_us"] = value / 1e3
+        if len(systems) == 1:
+            findings[GUARANTEE_MS] = systems[0].guarantee_ns / 1e6
         return Outcome(
             chart=Chart(
                 panels=panels(by_system),
