@@ -15,9 +15,6 @@ LOKO: Final = "loko"
 SUFFIXES: Final = (".json", ".parquet", ".svg", ".png")
 """Suffixes of a figure's files: result, records, pictures."""
 
-POINTS: Final = ".points"
-"""Subfolder for the runs of figures that are not complete yet."""
-
 
 def full_name(name: str) -> str:
     """Return ``PAPER/FIGURE`` for a name that may be an ID alone."""
@@ -42,22 +39,12 @@ def files_of(directory: Path, name: str) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def run_file(directory: Path, name: str, x: float, run: int) -> Path:
-    """Return the path of one run's records, which are kept until all of the figure are complete."""
-    return directory / POINTS / f"{_stem(name)}-{x:g}-{run}.parquet"
-
-
-def run_files(directory: Path, name: str) -> list[Path]:
-    """Return the paths of all kept runs of a figure."""
-    return sorted((directory / POINTS).glob(f"{_stem(name)}-*.parquet"))
-
-
 def result_files(directory: Path, papers: tuple[str, ...]) -> list[Path]:
     """Return the result files of all figures: those at the root, then those of the other papers."""
     folders = [directory, *(directory / paper for paper in papers if paper != LOKO)]
     return [path for folder in folders for path in sorted(folder.glob("*.json"))]
 
 
-def _stem(name: str) -> str:
-    """Return a file name unique among all papers: the slash becomes a full stop, which no name contains."""
+def campaign_of(name: str) -> str:
+    """Return the name under which a figure's tasks are kept: the slash becomes a full stop."""
     return short_name(name).replace("/", ".")

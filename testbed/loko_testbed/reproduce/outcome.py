@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart
 from loko_testbed.reproduce.figure import Figure, notes_of
-from loko_testbed.reproduce.folder import figure_file
+from loko_testbed.reproduce.folder import campaign_of, figure_file
+from loko_testbed.reproduce.replay.tasks import tasks_of
 from loko_testbed.reproduce.result import (
     AxisLabel,
     Band,
@@ -35,6 +36,7 @@ from loko_testbed.simulation.options import Options, Progress
 from loko_testbed.simulation.records import META, summary
 from loko_testbed.tasks.files import atomic_replacement
 from loko_testbed.tasks.provenance import commit, machine, versions
+from loko_testbed.tasks.store import forget
 
 _Figure = TypeVar("_Figure", bound=Figure)
 ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
@@ -95,8 +97,10 @@ class OneByOne:
         kept = kept_outcome(path, fingerprint)
         if kept is not None:
             return kept
-        outcome, rows = self.compute(figure, options, progress)
+        with tasks_of(figure.name, fingerprint):
+            outcome, rows = self.compute(figure, options, progress)
         _write(path, rows, {"fingerprint": fingerprint, "outcome": outcome.model_dump(mode="json")})
+        forget(options.out, campaign_of(figure.name))
         return outcome
 
     def _fingerprint(self, figure: Figure, options: Options) -> dict[str, Any]:

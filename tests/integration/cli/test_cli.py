@@ -23,6 +23,7 @@ from loko_testbed.cli import main as cli
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.tasks.files import lock_folder
 from loko_testbed.tasks.provenance import versions
+from loko_testbed.tasks.store import TASKS
 
 FILES = ("json", "parquet", "svg", "png")
 BESIDE = {"report.html", "runs.jsonl"}
@@ -166,12 +167,11 @@ def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Pa
     arguments = ["evaluate", "fig17a", "--runs", 2, "--seconds", 1, "--jobs", 1, "--out", tmp_path]
     ended = loko(*arguments)
     assert (ended.status, ended.err.count("\n")) == (130, 1)
-    kept = sorted(path.name for path in (tmp_path / ".points").iterdir())
-    assert kept == [f"fig17a-{run}.parquet" for run in ("1-0", "1-1", "2-0", "2-1", "3-0", "3-1", "4-0")]
+    assert len(list((tmp_path / TASKS / "fig17a").iterdir())) == 7
     again = scripted()
     assert loko(*arguments).status == 0
     assert again.runs == 15
-    assert not (tmp_path / ".points").exists()
+    assert not (tmp_path / TASKS).exists()
     assert pq.read_table(tmp_path / "fig17a.parquet").num_rows == 11 * 2 * 2 * 50
 
 
@@ -344,7 +344,6 @@ def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
         ("fig17a.json", b"{"),
         ("fig17b.json", b'{"figure": "fig17b"}'),
         ("fig17a.parquet", b"nonsense"),
-        (".points/fig17a-1-0.parquet", b""),
     ],
 )
 def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name: str, content: bytes) -> None:

@@ -17,7 +17,7 @@ from scripted_runner import records
 from loko.document import InputError
 from loko_testbed.reproduce.analysis import DelayStats, count_stalled, delays_ms
 from loko_testbed.reproduce.result import merge_counters
-from loko_testbed.simulation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
+from loko_testbed.simulation.records import SCHEMA, RecordWriter, packed, read_runs, summary, unpacked
 from loko_testbed.simulation.runner import LOST, HostReport, RunError, Stall
 
 
@@ -53,21 +53,18 @@ def test_writing_records_loads_no_pandas() -> None:
 
 
 @pytest.mark.parametrize("received_ns", [[], [100], [LOST], [100, LOST, 300] * 7])
-def test_a_kept_run_is_read_as_it_was(tmp_path: Path, received_ns: list[int]) -> None:
-    path, there = tmp_path / "r.parquet", records(received_ns)
-    path.write_bytes(kept_run(there, {"fingerprint": 1}))
-    read = records_in(path)
+def test_a_packed_run_is_read_as_it_was(received_ns: list[int]) -> None:
+    there = records(received_ns)
+    read = unpacked(packed(there))
     for name in ("flow", "sequence", "sent_ns", "received_ns", "size"):
         was, now = getattr(there, name), getattr(read, name)
         assert (now.dtype, now.tolist()) == (was.dtype, was.tolist()), name
-    assert summary(path) == {"fingerprint": 1}
 
 
-def test_a_kept_run_leaves_the_same_file_as_one_that_was_not(tmp_path: Path) -> None:
-    kept, first, second = (tmp_path / f"{name}.parquet" for name in "abc")
+def test_a_packed_run_leaves_the_same_file_as_one_that_was_not(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"{name}.parquet" for name in "ab")
     there = records([100, LOST, 300])
-    kept.write_bytes(kept_run(there, {}))
-    for path, run in ((first, there), (second, records_in(kept))):
+    for path, run in ((first, there), (second, unpacked(packed(there)))):
         with RecordWriter(path) as writer:
             writer.add(run, run=2, point=0.5)
     assert first.read_bytes() == second.read_bytes()
@@ -80,7 +77,7 @@ def test_records_of_several_row_groups_are_read_as_one(tmp_path: Path) -> None:
         for number, run in enumerate(runs):
             writer.add(run, run=number, point=1.0)
     expected = [at_ns for run in runs for at_ns in run.received_ns.tolist()]
-    assert records_in(path).received_ns.tolist() == expected
+    assert unpacked(path.read_bytes()).received_ns.tolist() == expected
 
 
 def test_an_empty_run_is_written(tmp_path: Path) -> None:

@@ -9,20 +9,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
-from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from dask_cluster import TIMEOUT_S, Cluster, Relay, cluster
 from no_rendering import no_rendering
-from scripted_runner import ScriptedRunner, records
+from scripted_runner import ScriptedRunner
 
 from loko.document import InputError
 from loko.switch_model.scenario import Scenario
@@ -34,11 +34,12 @@ from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.reproduce.evaluate import evaluate
 from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments, select
-from loko_testbed.reproduce.replay import campaign as replaying
-from loko_testbed.reproduce.replay.campaign import PointRun
-from loko_testbed.reproduce.replay.point import Point
+from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.replay.tasks import compute_tasks
+from loko_testbed.reproduce.result import AxisLabel
 from loko_testbed.simulation.options import NoProgress, Options
 from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
+from loko_testbed.tasks.store import TASKS
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
 """One figure of each of these kinds: a sweep, a deployment, paths, versions."""
@@ -82,7 +83,7 @@ def test_the_same_bytes_on_a_cluster(tmp_path: Path, here: dict[str, bytes], com
     assert re.match(r"tcp://127\.0\.0\.1:\d+", computers.address)
     there = replayed(tmp_path / "there", *FIGURES, executor=Executor.DASK, scheduler=computers.address)
     assert there == here
-    assert not (tmp_path / "there/.points").exists()
+    assert not (tmp_path / "there" / TASKS).exists()
 
 
 def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path) -> None
 
         def kill() -> None:
             until = time.monotonic() + TIMEOUT_S
-            while len(list(out.glob(".points/fig3c-*.parquet"))) < 3 and time.monotonic() < until:
+            while len(list(out.glob(f"{TASKS}/fig3c/*"))) < 3 and time.monotonic() < until:
                 time.sleep(0.005)
             computers.workers[0].send_signal(signal.SIGKILL)
             killed.set()
@@ -289,44 +290,36 @@ def test_an_interrupted_figure_goes_on_where_it_was(
     again = scripted(delays)
     figure_type_named(figure.kind).compute([figure], options, NoProgress())
     assert again.runs == 1
-    assert not (tmp_path / ".points").exists()
+    assert not (tmp_path / TASKS).exists()
 
 
-def test_records_come_in_order_while_later_runs_are_carried_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_interrupted_figure_of_tasks_goes_on_at_the_next_task(tmp_path: Path) -> None:
+    """Complete figures keep no tasks."""
+    computed: list[int] = []
+
+    def task(number: int) -> int:
+        if len(computed) == 2:
+            raise KeyboardInterrupt
+        computed.append(number)
+        return number
+
+    def compute(_figure: object, options: Options, _progress: object) -> tuple[Outcome, pa.Table]:
+        numbers = compute_tasks(task, range(4), options, lambda _: None)
+        outcome = Outcome(chart=None, findings={}, x=AxisLabel(name="", unit=""), runs=sum(numbers))
+        return outcome, pa.table({"number": numbers})
+
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    point = Point(
-        figure="loko/fig15",
-        x=0.0,
-        label="",
-        lab=load_lab("two-switch"),
-        routed=[],
-        scheme="",
-        entries=1,
-        senders=[],
-        seconds=0.1,
-        seeds=[11, 12, 13],
-        guarantees_ns={},
-    )
-    points = [point, replace(point, x=1.0)]
-    finished: list[int] = []
-
-    def carried(runs: Sequence[PointRun], _: Options) -> Iterator[tuple[int, bytes]]:
-        runner = SimpleNamespace(run=lambda *_, **__: records([600_000]))
-        for place in (2, 0, 4, 1, 3, 5):
-            finished.append(place)
-            yield place, runs[place].by(runner)
-
-    monkeypatch.setattr(replaying, "_finished_runs", carried)
-    seen = [
-        (place, number, len(finished))
-        for place, number, _ in replaying.replay_in_order(points, options, NoProgress())
-    ]
-    assert seen == [(0, 0, 2), (0, 1, 4), (0, 2, 4), (1, 0, 5), (1, 1, 5), (1, 2, 6)]
-    monkeypatch.setattr(replaying, "_finished_runs", lambda runs, _: (_ for _ in [*runs]))
-    kept = [(place, number) for place, number, _ in replaying.replay_in_order(points, options, NoProgress())]
-    assert kept == [(place, number) for place, number, _ in seen]
+    figure_type, figures = OneByOne(compute), [experiments()["loko/attack"]]
+    with pytest.raises(KeyboardInterrupt):
+        figure_type(figures, options, NoProgress())
+    computed.clear()
+    with pytest.raises(KeyboardInterrupt):  # another seed has other results
+        figure_type(figures, replace(options, seed=2), NoProgress())
+    assert computed == [0, 1]
+    computed.clear()
+    (result,) = figure_type(figures, options, NoProgress())
+    assert (computed, result.provenance.runs) == ([2, 3], 6)
+    assert not (tmp_path / TASKS).exists()
 
 
 def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from loko_testbed.reproduce.figure_types.senders.compute import (
     reach_of,
 )
 from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
-from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell, run_trials
+from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell
 from loko_testbed.reproduce.figure_types.senders.likelihood import (
     PrintedShares,
     SenderTrial,
@@ -128,27 +128,6 @@ def test_a_sender_of_half_the_load_loses_less() -> None:
     assert busy[:, 1].sum() > 0
     assert idle[:, 1].sum() < busy[:, 1].sum() / 5
     assert run_cell(trial(SenderSettings())) == busy.tolist()
-
-
-def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = Options(mode="virtual", seed=1, out=tmp_path)
-    first, second = trial(SenderSettings()), trial(SenderSettings(offered_load=0.5))
-    kept = tmp_path / "kept.jsonl"
-    before = dict(run_trials([first], options, kept))
-    done: list[SenderSettings] = []
-
-    def counted(grid_cell: GridCell) -> list[list[int]]:
-        done.append(grid_cell.senders)
-        return [[10, 1, 2], [10, 2, 3]]
-
-    monkeypatch.setattr("loko_testbed.reproduce.figure_types.senders.grid.run_cell", counted)
-    after = dict(run_trials([first, second], options, kept))
-    assert done == [second.senders]
-    assert after[0].counts.tolist() == before[0].counts.tolist()
-    assert after[1].percent.tolist() == [15, 25]
-    kept.write_text("{", encoding="utf-8")
-    with pytest.raises(InputError, match=r"kept\.jsonl: damaged records; delete the file"):
-        list(run_trials([first], options, kept))
 
 
 def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections import deque
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
 
 from loko_testbed.reproduce.analysis import DelayStats, host_of
-from loko_testbed.reproduce.folder import POINTS, run_file, run_files
+from loko_testbed.reproduce.folder import campaign_of
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.reproduce.result import Counters, HostResult, merge_counters
 from loko_testbed.simulation.options import Options, Progress
-from loko_testbed.simulation.records import kept_run, records_in, summary
-from loko_testbed.simulation.runner import HostReport, Runner, RunRecords, Stall, refuse_others
+from loko_testbed.simulation.records import packed, unpacked
+from loko_testbed.simulation.runner import HostReport, Runner, RunRecords, refuse_others
 from loko_testbed.simulation.virtual import VirtualRunner
-from loko_testbed.tasks.files import write_atomically
+from loko_testbed.tasks.executor import Workers
+from loko_testbed.tasks.store import StoredTasks, forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +30,31 @@ class PointRun:
     capacity_factor: float | None
     fingerprint: Mapping[str, Any]
 
-    def by(self, runner: Runner) -> bytes:
-        """Carry out the run with this runner; return a file of its records. Raises `RunError`."""
-        point = self.point
-        records = run_once(point, self.number, runner)
-        return kept_run(
-            records,
-            {
-                "fingerprint": self.fingerprint,
-                "boards": records.boards,
-                "host": asdict(records.host),
-                "real_boards": records.real_boards,
-            },
+    def by(self, runner: Runner) -> KeptRun:
+        """Carry out the run with this runner. Raises `RunError`."""
+        records = run_once(self.point, self.number, runner)
+        return KeptRun(
+            packets=packed(records),
+            host=records.host,
+            boards=records.boards,
+            real_boards=records.real_boards,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRun:
+    """The records of a run in the form in which they are kept."""
+
+    packets: bytes
+    """The packets' file (`loko_testbed.simulation.records.packed`)."""
+    host: HostReport
+    boards: Mapping[str, Mapping[str, int]]
+    real_boards: dict[str, dict[str, str]]
+
+    def records(self) -> RunRecords:
+        """Return the records."""
+        return replace(
+            unpacked(self.packets), host=self.host, boards=self.boards, real_boards=self.real_boards
         )
 
 
@@ -53,64 +67,23 @@ def replay_in_order(
     it have been, while later ones are still being carried out. Raises `InputError` or `RunError`; runs that
     are complete by then are kept.
     """
-    awaited = deque(
-        (place, number) for place, point in enumerate(points) for number in range(len(point.seeds))
-    )
-    there: set[tuple[int, int]] = set()
-    with closing(_kept(points, options, progress)) as kept:
-        for run in kept:
-            there.add(run)
-            while awaited and awaited[0] in there:
-                place, number = awaited.popleft()
-                yield place, number, _records(points[place], number, options)
+    by_point = [_runs(point, options) for point in points]
+    with _stored(options, lambda run: progress.advance(run.point.label)) as stored:
+        missing = [[run for run in runs if not stored.is_kept(run)] for runs in by_point]
+        progress.begin(sum(map(len, missing)), sum(not runs for runs in missing))
+        for run in chain.from_iterable(missing if options.real_time else ()):
+            _refuse_others(run.point, options)  # early, before any lab is built
+        runs = [(place, run) for place, each in enumerate(by_point) for run in each]
+        with closing(stored.in_order(run for _, run in runs)) as replayed:
+            for (place, run), kept in zip(runs, replayed, strict=True):
+                yield place, run.number, kept.records()
 
 
-def _kept(points: Sequence[Point], options: Options, progress: Progress) -> Generator[tuple[int, int]]:
-    """Carry out the runs that are missing; yield (index of the point, number of the run) as runs are kept.
-
-    Those that are kept from an earlier replay come first, in order.
-    """
-    folder = options.out / POINTS
-    for part in folder.glob(".*.part"):  # left by a replay that was killed
-        part.unlink()
-    missing = [_missing(point, options) for point in points]
-    runs = [(place, run) for place, each in enumerate(missing) for run in each]
-    progress.begin(len(runs), sum(not each for each in missing))
-    todo = {(place, run.number) for place, run in runs}
-    for place, point in enumerate(points):
-        for number in range(len(point.seeds)):
-            if (place, number) not in todo:
-                yield place, number
-    with closing(_finished_runs([run for _, run in runs], options)) as carried:
-        for at, records in carried:
-            place, run = runs[at]
-            folder.mkdir(parents=True, exist_ok=True)  # `purge_runs` deletes it when it is empty
-            write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
-            progress.advance(run.point.label)
-            yield place, run.number
-
-
-def _records(point: Point, number: int, options: Options) -> RunRecords:
-    """Return the records of a run that is kept."""
-    path = run_file(options.out, point.figure, point.x, number)
-    told = summary(path)
-    host = told["host"]
-    return replace(
-        records_in(path),
-        host=HostReport(
-            stalls=tuple(Stall(**stall) for stall in host["stalls"]), lateness_ns=host["lateness_ns"]
-        ),
-        boards=told["boards"],
-        real_boards=told["real_boards"],
-    )
 
 
 def purge_runs(figure: str, options: Options) -> None:
     """Delete the kept runs of a figure, whose records must be complete."""
-    for path in run_files(options.out, figure):
-        path.unlink()
-    if (options.out / POINTS).is_dir() and not any((options.out / POINTS).iterdir()):
-        (options.out / POINTS).rmdir()
+    forget(options.out, campaign_of(figure))
 
 
 class PointAccumulator:
@@ -143,35 +116,37 @@ class PointAccumulator:
         return HostResult.worst(self._hosts)
 
 
-def _missing(point: Point, options: Options) -> list[PointRun]:
-    """Return the runs that are not kept with the same parameters. Raises `InputError` for damaged files."""
-    missing = []
-    same = json.loads(json.dumps(point.fingerprint(options)))
-    for number, seed in enumerate(point.seeds):
-        path = run_file(options.out, point.figure, point.x, number)
-        fingerprint = {**same, "seed": seed}
-        if not path.exists() or summary(path).get("fingerprint") != fingerprint:
-            missing.append(
-                PointRun(
-                    point=point,
-                    number=number,
-                    capacity_factor=options.capacity_factor,
-                    fingerprint=fingerprint,
-                )
-            )
-    return missing
+def _runs(point: Point, options: Options) -> list[PointRun]:
+    fingerprint = point.fingerprint(options)
+    carried = point if options.real_time else point.with_backend(options.backend)
+    return [
+        PointRun(
+            point=carried,
+            number=number,
+            capacity_factor=options.capacity_factor,
+            fingerprint={**fingerprint, "seed": seed},
+        )
+        for number, seed in enumerate(point.seeds)
+    ]
 
 
-def _finished_runs(runs: Sequence[PointRun], options: Options) -> Generator[tuple[int, bytes]]:
-    """Yield (index of the run, file of its records) as runs finish."""
-    if options.real_time:
-        yield from _in_real_time(runs, options)
-        return
-    here = [replace(run, point=run.point.with_backend(options.backend)) for run in runs]
-    yield from options.workers.each_done(in_virtual_time, here)
+@contextmanager
+def _stored(
+    options: Options, on_kept: Callable[[PointRun], None]
+) -> Iterator[StoredTasks[PointRun, KeptRun]]:
+    """Yield the store of all figures' runs. In real time, runs are carried out one after the other."""
+    with ExitStack() as stack:
+        yield StoredTasks(
+            folder=options.out,
+            campaign=lambda run: campaign_of(run.point.figure),
+            function=stack.enter_context(_LiveLabs(options)) if options.real_time else in_virtual_time,
+            inputs=lambda run: run.fingerprint,
+            workers=Workers() if options.real_time else options.workers,
+            on_kept=on_kept,
+        )
 
 
-def in_virtual_time(run: PointRun) -> bytes:
+def in_virtual_time(run: PointRun) -> KeptRun:
     """Carry out a run in the simulator. Raises `InputError` or `RunError`."""
     with virtual_runner(run.point, run.capacity_factor) as runner:
         return run.by(runner)
@@ -195,26 +170,41 @@ def run_once(point: Point, number: int, runner: Runner) -> RunRecords:
     )
 
 
-def _in_real_time(runs: Sequence[PointRun], options: Options) -> Generator[tuple[int, bytes]]:
-    """Carry out runs one after the other: parallel live labs would compete for processors.
-
-    A lab serves all successive runs that need the same one.
-    """
+def _refuse_others(point: Point, options: Options) -> None:
     from loko_testbed.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-    for run in runs:  # refuse early, before any lab is built
-        refuse_others(run.point.senders, LiveRunner.carries, options.mode)
-    built: object = None
-    with ExitStack() as stack:
-        for place, run in enumerate(runs):
-            point = run.point
-            needed = (point.lab.path, tuple(point.routed), point.scheme, point.entries)
-            if built != needed:
-                stack.close()
-                runner = stack.enter_context(
-                    LiveRunner.of(
-                        point.lab, point.routed, options, allocation=point.scheme, entries=point.entries
-                    )
+    refuse_others(point.senders, LiveRunner.carries, options.mode)
+
+
+class _LiveLabs:
+    """Carries out runs in real time. A lab serves all successive runs that need the same one."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lab = ExitStack()
+        self._built: object = None
+        self._runner: Runner
+
+    def __call__(self, run: PointRun) -> KeptRun:
+        from loko_testbed.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
+
+        point = run.point
+        needed = (point.lab.path, tuple(point.routed), point.scheme, point.entries)
+        if self._built != needed:
+            self._lab.close()
+            self._runner = self._lab.enter_context(
+                LiveRunner.of(
+                    point.lab, point.routed, self._options, allocation=point.scheme, entries=point.entries
                 )
-                built = needed
-            yield place, run.by(runner)
+            )
+            self._built = needed
+        return run.by(self._runner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the lab."""
+        self._lab.__exit__(kind, error, trace)

@@ -16,10 +16,11 @@ from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.senders.bands import bands
 from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
-from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_trials, source_of
+from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell, source_of
 from loko_testbed.reproduce.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances
 from loko_testbed.reproduce.figure_types.senders.predictions import FOLDER, Prediction, predict
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
+from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import LOSS_PERCENT, AxisLabel, TableResult
 from loko_testbed.simulation.options import Options, Progress
 from loko_testbed.simulation.senders import SenderSettings
@@ -54,13 +55,17 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         )
         for senders in (*grid.senders, SenderSettings())
     ]
-    kept = options.out / f".{figure.figure}.jsonl"
     progress.begin(len(trials), 0, "senders")
-    by_place: dict[int, SenderTrial] = {}
-    for place, cell in run_trials(trials, options, kept):
-        by_place[place] = cell
-        progress.advance(f"{figure.figure}: bursts of {cell.senders.burst_frames} frames")
-    *cells, default = (by_place[place] for place in range(len(trials)))
+    counts = compute_tasks(
+        run_cell,
+        trials,
+        options,
+        lambda trial: progress.advance(f"{figure.figure}: bursts of {trial.senders.burst_frames} frames"),
+    )
+    *cells, default = (
+        SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(each))
+        for trial, each in zip(trials, counts, strict=True)
+    )
     printed = PrintedShares(
         percent=tuple(
             fact(figure.paper, name).number for name in (figure.inferred_from.lost, figure.inferred_from.late)
@@ -96,7 +101,6 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         seconds=seconds,
     )
     shutil.rmtree(options.out / FOLDER, ignore_errors=True)
-    kept.unlink(missing_ok=True)
     return outcome, _rows([*cells, default], deviations)
 
 
