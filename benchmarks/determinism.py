@@ -71,9 +71,8 @@ def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[s
     return switches
 
 
-def _evaluated(title: str, path: Path, wire: LinkTiming) -> MeasuredSwitch:
-    with SampleStore(path, None) as store:
-        samples = store.samples(part.key for part in reduced_parts())
+def _evaluated(title: str, store: SampleStore, wire: LinkTiming) -> MeasuredSwitch:
+    samples = store.samples(part.key for part in reduced_parts())
     tables = [
         TableCase(entries=entries, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT)
         for entries in TABLE_1_ENTRIES

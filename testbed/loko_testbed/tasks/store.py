@@ -103,6 +103,11 @@ class StoredTasks(Generic[Task, Result]):
         """Return whether the result of a task is kept."""
         return self._file(task, self._described(task)).is_file()
 
+    def result_of(self, task: Task) -> Result | None:
+        """Return the result of a task if it is kept, else None."""
+        kept = self._kept(task)
+        return None if kept is None else kept.result
+
     def _computed(self, coming: Iterable[tuple[int, Task]]) -> Generator[tuple[int, Result]]:
         """Do the work of `each_done` from the first missing task on."""
         missing: dict[int, tuple[int, Task]] = {}

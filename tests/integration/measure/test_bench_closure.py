@@ -81,10 +81,8 @@ def measured(folder: Path, seed: int | None) -> Circle:
         Path(path).write_text(text_of(true))
     device = VirtualDevice(path, seed=SEED)
     origin = Origin(device=path, date="2026-11-21", commit="abc", samples=SAMPLES, seed=SEED)
-    with SampleStore(folder / "samples.sqlite", {}) as store:
-        fitted, profile = recover(
-            device, store, parts(samples=SAMPLES, every=EVERY), form=FORM, origin=origin
-        )
+    store = SampleStore(folder, {})
+    fitted, profile = recover(device, store, parts(samples=SAMPLES, every=EVERY), form=FORM, origin=origin)
     fitted_path = folder / "found.toml"
     fitted_path.write_text(profile.text)
     return Circle(true, path, fitted, profile, fitted_path)

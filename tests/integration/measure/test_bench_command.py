@@ -25,7 +25,6 @@ def test_the_buffer_of_the_board(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)["rows"]
     assert {row["frame_bytes"]: row["p50"] for row in rows}[64] == 25
-    assert (tmp_path / "samples.sqlite").exists()
     again = bench("buffer", "--out", tmp_path, "--json")
     assert again.stdout == done.stdout
 
@@ -53,10 +52,10 @@ from loko_testbed.measure.bench.virtual import VirtualDevice
 
 folder = Path(sys.argv[1])
 todo = [part for part in parts(samples=5, every=400) if part.key.procedure != cp_time.PROCEDURE.name]
-with SampleStore(folder / "samples.sqlite", {}) as store:
-    origin = Origin(device="zodiac-fx", date=store.begun, commit="abc", samples=5, seed=3)
-    told = lambda part: print(part.key, flush=True)
-    _, profile = recover(VirtualDevice(seed=3), store, todo, form="zodiac-fx", origin=origin, on_part=told)
+store = SampleStore(folder, {})
+origin = Origin(device="zodiac-fx", date=store.begun, commit="abc", samples=5, seed=3)
+told = lambda part: print(part.key, flush=True)
+_, profile = recover(VirtualDevice(seed=3), store, todo, form="zodiac-fx", origin=origin, on_part=told)
 (folder / "profile.toml").write_text(profile.text)
 """
 

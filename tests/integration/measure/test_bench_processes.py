@@ -53,15 +53,15 @@ def measure(
         told.append(part.key)
         on_count(len(told))
 
-    with SampleStore(path, {"seed": 1}) as store:
-        processes.run(choose("zodiac-fx"), make, store, seed=1, workers=Workers(jobs=jobs), on_part=on_part)
+    store = SampleStore(path, {"seed": 1})
+    processes.run(choose("zodiac-fx"), make, store, seed=1, workers=Workers(jobs=jobs), on_part=on_part)
     assert len(told) == len(set(told))
     return len(told)
 
 
 def samples(path: Path) -> dict[tuple[Key, int], list[int]]:
-    with SampleStore(path, None) as store:
-        return {(part, size): times.tolist() for part, size, times, _ in store.rows(campaign.every_key())}
+    store = SampleStore(path, {"seed": 1})
+    return {(part, size): times.tolist() for part, size, times, _ in store.rows(campaign.every_key())}
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_threads_of_a_worker_have_a_board_each() -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(processes._measured, tasks))
     for beside, again in zip(together, map(processes._measured, tasks), strict=True):
-        assert [(size, times.tolist()) for size, (times, _) in beside] == [
-            (size, times.tolist()) for size, (times, _) in again
+        assert [(size, times.tolist()) for size, (times, _) in beside.items()] == [
+            (size, times.tolist()) for size, (times, _) in again.items()
         ]
 
 
@@ -103,8 +103,8 @@ def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path)
     assert not alive
     before = samples(path)
     assert 3 * SIZES <= len(before) < PARTS * SIZES
-    with SampleStore(path, {"seed": 1}) as store:
-        complete = store.complete_among(part.key for part in MAKE())
+    store = SampleStore(path, {"seed": 1})
+    complete = store.complete_among(part.key for part in MAKE())
     assert measure(path, jobs=2) == PARTS
     after = samples(path)
     assert len(after) == PARTS * SIZES
@@ -117,8 +117,8 @@ def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path)
 def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no frame of part 30"):
         measure(tmp_path / "failing", jobs=2, make=failing_parts)
-    with SampleStore(tmp_path / "failing", {"seed": 1}) as store:
-        assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
+    store = SampleStore(tmp_path / "failing", {"seed": 1})
+    assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
 
 
 def failing_parts() -> list[MeasurementPart]:

@@ -249,10 +249,10 @@ def test_the_bench_measures_the_same_on_a_cluster(tmp_path: Path, computers: Clu
         ("here", Workers()),
         ("there", Workers(executor=Executor.DASK, scheduler=computers.address)),
     ):
-        with SampleStore(tmp_path / name, {"seed": 1}) as store:
-            processes.run(choose("zodiac-fx"), make, store, seed=1, workers=where, on_part=bool)
-            rows = store.rows({part.key for part in make()})
-            measured.append(sorted((str(key), size, times.tolist()) for key, size, times, _ in rows))
+        store = SampleStore(tmp_path / name, {"seed": 1})
+        processes.run(choose("zodiac-fx"), make, store, seed=1, workers=where, on_part=bool)
+        rows = store.rows({part.key for part in make()})
+        measured.append(sorted((str(key), size, times.tolist()) for key, size, times, _ in rows))
     assert measured[0] == measured[1]
     assert measured[0]
 

@@ -32,6 +32,7 @@ from loko_testbed.measure.bench.captures.analysis import Analysis, ForwardingTim
 from loko_testbed.measure.bench.live.shaped_senders import CASES, SenderMeasurement
 from loko_testbed.measure.bench.preconditions import Precondition
 from loko_testbed.measure.bench.procedures import PROCEDURES
+from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.measure.predictability.marks import Mark
 from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict
 from loko_testbed.reproduce.result import ClaimResult
@@ -196,10 +197,10 @@ def analyse(patch: Patch, flows: Path) -> None:
 CONDITION = Precondition(name="order", presumed="first in, first out", measured="kept", holds=True)
 
 
-def preconditions(patch: Patch, _: Path) -> None:
+def preconditions(patch: Patch, flows: Path) -> None:
     patch.setattr(live_bench, "load_inventory", lambda _: SimpleNamespace(name="x"))
     patch.setattr(live_bench, "output_directory", lambda path: path)
-    patch.setattr(live_bench, "measured_store", lambda *_, **__: (":memory:", None))
+    patch.setattr(live_bench, "measured_store", lambda *_, **__: (SampleStore(flows.parent, {}), None))
     patch.setattr(live_bench, "preconditions", lambda *_: [CONDITION])
     (row,) = rows_of("bench", "preconditions", "--device", "x")
     assert (row["name"], row["presumed"], row["holds"]) == ("order", "first in, first out", "True")

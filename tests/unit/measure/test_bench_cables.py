@@ -37,15 +37,15 @@ def no_link(port: int, part: Key) -> str:
 
 
 def measure(path: Path, device: BenchDevice, todo: list[MeasurementPart], on_part=lambda part: None) -> None:
-    with SampleStore(path, {"seed": 1}) as store:
-        campaign.run(device, todo, store, seed=1, on_part=on_part)
+    store = SampleStore(path, {"seed": 1})
+    campaign.run(device, todo, store, seed=1, on_part=on_part)
 
 
 def kept(path: Path, todo: list[MeasurementPart]) -> tuple[set[Key], dict[tuple[Key, int], list[int]]]:
     keys = {part.key for part in todo}
-    with SampleStore(path, None) as store:
-        samples = {(part, size): times.tolist() for part, size, times, _ in store.rows(keys)}
-        return store.complete_among(keys), samples
+    store = SampleStore(path, {"seed": 1})
+    samples = {(part, size): times.tolist() for part, size, times, _ in store.rows(keys)}
+    return store.complete_among(keys), samples
 
 
 @pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
@@ -99,7 +99,8 @@ def test_what_a_procedure_makes_of_lost_frames_is_not_told(tmp_path):
 def test_refusals_of_a_switch_do_not_hide_a_cable(tmp_path):
     device = VirtualDevice()
     device.cables.unplug(IN_PORT)
-    with SampleStore(tmp_path / "samples", {}) as store, pytest.raises(UnpluggedError):
+    store = SampleStore(tmp_path / "samples", {})
+    with pytest.raises(UnpluggedError):
         campaign.run(device, [FIRST], store, seed=1, on_part=print, on_refusal=print)
 
 

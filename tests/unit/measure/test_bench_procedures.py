@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import importlib
 import json
-import sqlite3
 from pathlib import Path
 
-import numpy as np
-import pytest
 import toy_procedure
 import typer
 from typer.testing import CliRunner
 
-from loko.switch_model.scenario import ActionType, MatchType
 from loko_testbed.cli.bench.procedures import add_command
 from loko_testbed.cli.bench.progress import announcement
 from loko_testbed.measure.bench import campaign, procedures
 from loko_testbed.measure.bench.cases import TableCase
-from loko_testbed.measure.bench.part import Design, NoFrameLength, Procedure
-from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is_time
+from loko_testbed.measure.bench.part import Design, Procedure
+from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE, PROCEDURES
 from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.measure.bench.virtual import VirtualDevice
 
@@ -31,10 +27,10 @@ def test_a_new_procedure_is_measured_and_resumed(tmp_path: Path) -> None:
     keys = [part.key for part in todo]
     assert announcement(todo, set(), real_time=True).startswith("2 parts to measure; about ")
     for _ in range(2):
-        with SampleStore(tmp_path / "samples", {}) as store:
-            campaign.run(VirtualDevice(seed=1), todo, store, seed=1, on_part=lambda _: None)
-            assert store.complete_among(keys) == set(keys)
-            samples = store.samples(keys)
+        store = SampleStore(tmp_path / "samples", {})
+        campaign.run(VirtualDevice(seed=1), todo, store, seed=1, on_part=lambda _: None)
+        assert store.complete_among(keys) == set(keys)
+        samples = store.samples(keys)
         todo = todo[:1]
     frames_held = {
         (table.entries, size): int(values[0])
@@ -77,31 +73,3 @@ def test_no_two_parts_have_the_same_name() -> None:
     for design in Design:
         names = [str(part.key) for part in campaign.parts(every, samples=3, design=design)]
         assert len(names) == len(set(names)) > len(every)
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "size"),
-    [
-        (
-            dp_time.PROCEDURE.key(
-                TableCase(entries=17, match=MatchType.FIVE_TUPLE, action=ActionType.OUTPUT), turn=2
-            ),
-            "dp-time/17/five-tuple/output/increasing/last/turn 2",
-            306,
-        ),
-        (is_time.ALONE, "is-time/OpenFlow switched off", NoFrameLength.CONTEXT),
-    ],
-    ids=["table", "lateness"],
-)
-def test_samples_of_earlier_versions_stay_readable(tmp_path: Path, key, name: str, size: int) -> None:
-    with SampleStore(tmp_path / "samples", {}):
-        pass
-    with sqlite3.connect(tmp_path / "samples") as base:
-        row = (name, int(size), np.array([7], dtype="<i8").tobytes(), 2)
-        base.execute("insert into sample values (?, ?, ?, ?)", row)
-        base.execute("insert into complete values (?)", (name,))
-    base.close()
-    with SampleStore(tmp_path / "samples", None) as store:
-        assert store.complete_among([key]) == {key}
-        [(part, length, values, left_out)] = store.rows([key])
-    assert (part, length, values.tolist(), left_out) == (key, size, [7], 2)

@@ -16,10 +16,10 @@ def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:
     quiet = tmp_path / "quiet.toml"
     quiet.write_text(profile_text("zodiac-fx", cost_ps=0))
     device = VirtualDevice(str(quiet), seed=1)
-    with SampleStore(tmp_path / "samples.sqlite", {}) as store:
-        todo = reduced_parts()
-        run(device, todo, store, seed=1, on_part=lambda _: None)
-        judged = preconditions(store.samples(part.key for part in todo), device.wire)
+    store = SampleStore(tmp_path, {})
+    todo = reduced_parts()
+    run(device, todo, store, seed=1, on_part=lambda _: None)
+    judged = preconditions(store.samples(part.key for part in todo), device.wire)
     assert [
         (precondition.name, precondition.holds) for precondition in judged if not precondition.holds
     ] == []

@@ -23,7 +23,7 @@ from loko_testbed.instruments.numbered_frame import frame, frames, number_of, nu
 from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cases import TableCase, flow_mods, tables
 from loko_testbed.measure.bench.equations import throughput_bps
-from loko_testbed.measure.bench.part import Key, MeasurementPart
+from loko_testbed.measure.bench.part import Key, MeasurementPart, NoFrameLength, SampleSet, counts
 from loko_testbed.measure.bench.procedures import (
     backlog,
     buffer,
@@ -143,13 +143,13 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: Vi
     def interrupt(part: MeasurementPart) -> None:
         raise StoppedError
 
-    with SampleStore(tmp_path / "samples", {"seed": 1}) as store:
-        with pytest.raises(StoppedError):
-            campaign.run(device, todo, store, seed=1, on_part=interrupt)
-        first = dict(store.samples(keys))
-        assert len(first) == 1
-        campaign.run(device, todo, store, seed=1, on_part=lambda _: None)
-        everything = store.samples(keys)
+    store = SampleStore(tmp_path / "samples", {"seed": 1})
+    with pytest.raises(StoppedError):
+        campaign.run(device, todo, store, seed=1, on_part=interrupt)
+    first = dict(store.samples(keys))
+    assert len(first) == 1
+    campaign.run(device, todo, store, seed=1, on_part=lambda _: None)
+    everything = store.samples(keys)
     assert len(everything) == len(todo) == 4
     ((name, sizes),) = first.items()
     assert {size: times.tolist() for size, times in sizes.items()} == {
@@ -183,23 +183,31 @@ def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: Virt
     )
     todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
     for bench in (silent := Silent(for_good=False)), device:
-        with SampleStore(tmp_path / bench.__class__.__name__, {}) as store:
-            campaign.run(bench, todo, store, seed=1, on_part=lambda _: None)
-            keys = {part.key for part in todo}
-            assert store.complete_among(keys) == keys
+        store = SampleStore(tmp_path / bench.__class__.__name__, {})
+        campaign.run(bench, todo, store, seed=1, on_part=lambda _: None)
+        keys = {part.key for part in todo}
+        assert store.complete_among(keys) == keys
     assert silent.revivals == 1
-    with SampleStore(tmp_path / "for good", {}) as store, pytest.raises(RunError, match="no message"):
+    store = SampleStore(tmp_path / "for good", {})
+    with pytest.raises(RunError, match="no message"):
         campaign.run(gone := Silent(for_good=True), todo, store, seed=1, on_part=lambda _: None)
     assert gone.revivals == 1
 
 
 def test_samples_of_another_campaign_are_not_mixed_in(tmp_path: Path) -> None:
-    with SampleStore(tmp_path / "samples", {"seed": 1}) as store:
-        store.keep(key := Key("a", ("b",)), 64, np.array([1, 2]), 0)
-        store.complete(key)
-    with SampleStore(tmp_path / "samples", {"seed": 2}) as store:
-        assert store.complete_among([key]) == set()
-        assert not store.samples([key])
+    key = Key("a", ("b",))
+    part = MeasurementPart(
+        key, lambda *_: {NoFrameLength.CONTEXT: counts(3), 64: SampleSet(np.array([1, 2]), 5)}
+    )
+    store = SampleStore(tmp_path, {"seed": 1})
+    campaign.run(VirtualDevice(seed=1), [part], store, seed=1, on_part=lambda _: None)
+    assert [(size, times.tolist(), left_out) for _, size, times, left_out in store.rows([key])] == [
+        (-1, [3], 0),
+        (64, [1, 2], 5),
+    ]
+    another = SampleStore(tmp_path, {"seed": 2})
+    assert another.complete_among([key]) == set()
+    assert not another.samples([key])
 
 
 def test_a_part_gives_the_same_samples_whatever_was_measured_before() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import typer
 
@@ -21,9 +21,6 @@ from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.executor import Executor, Workers
 from loko_testbed.tasks.files import lock_folder, output_directory
-from loko_testbed.tasks.provenance import commit
-
-_SAMPLES: Final = "samples.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +77,8 @@ class ChosenCampaign:
 
     def estimates(self) -> Iterator[str]:
         """Yield a line for each design that says how long it takes."""
-        with lock_folder(self.folder), self._store() as store:
+        store = self._store()
+        with lock_folder(self.folder):
             for design in Design:
                 todo = self.parts(design)
                 line = announcement(todo, _complete(store, todo), real_time=self._real_time)
@@ -93,9 +91,11 @@ class ChosenCampaign:
         """
         todo = self.parts()
         wanted = {part.key for part in todo}
-        with lock_folder(self.folder), self._store() as store:
+        store = self._store()
+        with lock_folder(self.folder):
             there = _complete(store, todo)
             if there != wanted:
+                _ = store.begun  # asked for the first time, it is today
                 with measuring(todo, there, real_time=self._real_time) as tell:
                     if isinstance(self.chosen.inventory, SoftwareSwitch):
                         self._measure_what_it_lets(todo, store, tell)
@@ -104,16 +104,15 @@ class ChosenCampaign:
                         processes.run(
                             self.chosen, make, store, seed=self.seed, workers=self.workers, on_part=tell
                         )
-                left_out = sum(count for *_, count in store.rows(wanted))
+                left_out = store.left_out(wanted)
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)
             return store.samples(part.key for design in Design for part in self.parts(design))
 
     def left_out(self) -> dict[tuple[Key, int], int]:
         """Return how many samples were left out, by part and frame length."""
-        with self._store() as store:
-            keys = [part.key for part in self.parts()]
-            return {(part, size): count for part, size, _, count in store.rows(keys)}
+        rows = self._store().rows(part.key for part in self.parts())
+        return {(part, size): count for part, size, _, count in rows}
 
     def _measure_what_it_lets(
         self, todo: list[MeasurementPart], store: SampleStore, tell: Callable[[MeasurementPart], None]
@@ -137,22 +136,14 @@ class ChosenCampaign:
 
     def begun(self) -> str:
         """Return the day on which the campaign began."""
-        with self._store() as store:
-            return store.begun
+        return self._store().begun
 
     @property
     def _real_time(self) -> bool:
         return self.chosen.inventory is not None
 
     def _store(self) -> SampleStore:
-        # The samples depend on these values. If one changes, all are measured anew.
-        parameters = {
-            **self.chosen.identity,
-            "samples": self.samples,
-            "seed": self.seed,
-            "commit": commit(),
-        }
-        return SampleStore(self.folder / _SAMPLES, parameters)
+        return SampleStore(self.folder, {**self.chosen.identity, "samples": self.samples, "seed": self.seed})
 
 
 def _complete(store: SampleStore, todo: list[MeasurementPart]) -> set[Key]:

@@ -23,13 +23,11 @@ from loko_testbed.measure.bench.live.shaped_senders import CASES, measure
 from loko_testbed.measure.bench.preconditions import SAMPLES, Precondition, preconditions, reduced_parts
 from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.tasks.files import lock_folder, output_directory
-from loko_testbed.tasks.provenance import commit
 
 DeviceOption = Annotated[str, typer.Option(help="An inventory: its name in labs/bench, or its path.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Frames of each case.")]
 
-_SAMPLES: str = "preconditions.sqlite"
 _SIGNS = {True: "[green]holds", False: "[red]fails", None: "[yellow]unknown"}
 
 
@@ -60,9 +58,8 @@ def judge(
     refuse_both(as_json=as_json, as_csv=as_csv)
     inventory = load_inventory(device)
     folder = output_directory(out if out is not None else Path("results") / "bench" / inventory.name)
-    path, wire = measured_store(inventory, folder, samples=samples)
-    with SampleStore(path, None) as store:
-        conditions = preconditions(store.samples(part.key for part in reduced_parts()), wire)
+    store, wire = measured_store(inventory, folder, samples=samples)
+    conditions = preconditions(store.samples(part.key for part in reduced_parts()), wire)
     report(conditions, as_json=as_json, as_csv=as_csv)
     if any(condition.holds is False for condition in conditions):
         raise typer.Exit(1)
@@ -112,19 +109,18 @@ def senders(
     Console().print(table)
 
 
-def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, LinkTiming]:
-    """Measure the missing parts of `reduced_parts`. Return the samples' path and the switch's links.
+def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[SampleStore, LinkTiming]:
+    """Measure the missing parts of `reduced_parts`. Return the samples, and the switch's links.
 
     Raises `InputError` or `RunError`; what is measured by then is kept.
     """
-    path = folder / _SAMPLES
-    parameters = {"device": inventory.model_dump(mode="json"), "samples": samples, "commit": commit()}
+    store = SampleStore(folder, {"preconditions": inventory.model_dump(mode="json"), "samples": samples})
     todo = reduced_parts(samples=samples)
-    with lock_folder(folder), SampleStore(path, parameters) as store, open_bench(inventory) as bench:
+    with lock_folder(folder), open_bench(inventory) as bench:
         self_test(bench, connect_s=CONNECT_S)
         with measuring(todo, store.complete_among(part.key for part in todo), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)
-        return path, bench.device.wire
+        return store, bench.device.wire
 
 
 def report(conditions: list[Precondition], *, as_json: bool, as_csv: bool) -> None:

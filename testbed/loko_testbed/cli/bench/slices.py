@@ -11,16 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
-from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.part import SampleSet
+from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
 from loko_testbed.measure.slices.devices import open_device
 from loko_testbed.measure.slices.document import load_sliced_switch
 from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict, rows
-from loko_testbed.measure.slices.measurements import parts
+from loko_testbed.measure.slices.measurements import SliceMeasurement, parts
 from loko_testbed.tasks.files import lock_folder, output_directory
 from loko_testbed.tasks.progress import ProgressBar
-from loko_testbed.tasks.provenance import commit
 
-_SAMPLES = "slices.sqlite"
 _COLOURS = {SliceVerdict.DIFFERS: "red", SliceVerdict.FOLLOWS: "yellow", SliceVerdict.AS_CONFIGURED: "green"}
 
 
@@ -70,19 +69,18 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[SliceRow]:
         "port": port.model_dump(mode="json"),
         "device": opened.parameters(),
         "seed": seed,
-        "commit": commit(),
     }
-    with lock_folder(folder), SampleStore(folder / _SAMPLES, parameters) as store, ProgressBar() as bar:
-        kept = store.complete_among(part.key for part in todo)
-        bar.begin(len(todo), len(kept), "parts")
-        for part in todo:
-            if part.key in kept:
-                continue
-            for size, numbers in part.measure(opened, seed):
-                store.keep(part.key, size, numbers, 0)
-            store.complete(part.key)
-            bar.advance(str(part.key))
-        return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
+    store = SampleStore(folder, parameters)
+
+    def measure(part: SliceMeasurement) -> PartSamples:
+        return part_samples((size, SampleSet(numbers)) for size, numbers in part.measure(opened, seed))
+
+    measured = store.parts(measure)
+    with lock_folder(folder), ProgressBar() as bar:
+        bar.begin(len(todo), len(store.complete_among(part.key for part in todo)), "parts")
+        for place, _ in measured.each_done(todo):
+            bar.advance(str(todo[place].key))
+    return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
 
 
 def _print(judged: list[SliceRow]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from loko.switch_model.scenario import Scenario
 from loko_testbed.measure.bench.cables import UnpluggedError
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.part import Design, Key, MeasurementPart, MeasurementSize, Procedure
 from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE
-from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
 from loko_testbed.simulation.runner import RunError
 
 
@@ -54,18 +56,10 @@ def run(
     once more. A part that still fails ends the campaign, unless `on_refusal` is given, which is then called.
     A cable without link always ends it, with `UnpluggedError`.
     """
-    there = store.complete_among(part.key for part in todo)
+    measured = store.parts(partial(_measured, device=device, seed=seed))
     for part in todo:
         try:
-            if part.key not in there:
-                try:
-                    _measure(device, part, store, seed)
-                except UnpluggedError:
-                    raise
-                except RunError:
-                    if not device.revive():
-                        raise
-                    _measure(device, part, store, seed)
+            deque(measured.each_done([part]), maxlen=0)
         except RunError as error:
             if on_refusal is None or isinstance(error, UnpluggedError):
                 raise
@@ -73,7 +67,12 @@ def run(
         on_part(part)
 
 
-def _measure(device: BenchDevice, part: MeasurementPart, store: SampleStore, seed: int) -> None:
-    for size, (times, left_out) in part.measured(device, seed):
-        store.keep(part.key, size, times, left_out)
-    store.complete(part.key)
+def _measured(part: MeasurementPart, *, device: BenchDevice, seed: int) -> PartSamples:
+    try:
+        return part_samples(part.measured(device, seed))
+    except UnpluggedError:
+        raise
+    except RunError:
+        if not device.revive():
+            raise
+        return part_samples(part.measured(device, seed))

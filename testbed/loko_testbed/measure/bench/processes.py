@@ -1,9 +1,7 @@
 """Measures a campaign in virtual time in independent tasks: samples do not depend on who measures a part.
 
-Nothing here replays points (`loko_testbed.reproduce.replay`): the bench has one board and no lab, and keeps
-samples by part. Parts are still tasks of `loko_testbed.tasks.executor`, which run on processes of this
-machine or on a cluster. A worker keeps its board from part to part. Only the calling process writes samples,
-each part's at once.
+Nothing here replays points (`loko_testbed.reproduce.replay`): the bench has one board and no lab, and its
+parts are the tasks (`loko_testbed.tasks.store`). A worker keeps its board from part to part.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from typing import Final, NamedTuple
 from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.device_choice import DeviceChoice, virtual_device
-from loko_testbed.measure.bench.part import Combination, Key, MeasurementPart
-from loko_testbed.measure.bench.store import SampleStore
+from loko_testbed.measure.bench.part import Key, MeasurementPart
+from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
 from loko_testbed.tasks.executor import Executor, Workers
 
 Parts = Callable[[], list[MeasurementPart]]
@@ -54,35 +52,27 @@ def run(
     `RunError`; what is complete by then is kept.
     """
     todo = make_parts()
-    there = store.complete_among(part.key for part in todo)
-    missing = [part for part in todo if part.key not in there]
-    jobs = min(workers.jobs, len(missing) // _WORTH_IT)
+    missing = len(todo) - len(store.complete_among(part.key for part in todo))
+    jobs = min(workers.jobs, missing // _WORTH_IT)
     if chosen.inventory is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
         with chosen.open(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)
         return
-    for part in todo:
-        if part.key in there:
-            on_part(part)
     campaign_parts = pickle.dumps(make_parts)
-    tasks = [_PartTask(chosen.form, seed, campaign_parts, part.key) for part in missing]
-    with closing(replace(workers, jobs=jobs).each_done(_measured, tasks)) as done:
-        for place, sample in done:
-            part = missing[place]
-            for size, (times, left_out) in sample:
-                store.keep(part.key, size, times, left_out)
-            store.complete(part.key)
-            on_part(part)
+    tasks = [_PartTask(chosen.form, seed, campaign_parts, part.key) for part in todo]
+    with closing(store.parts(_measured, workers=replace(workers, jobs=jobs)).each_done(tasks)) as done:
+        for place, _ in done:
+            on_part(todo[place])
 
 
-def _measured(task: _PartTask) -> list[Combination]:
-    """Measure a part and return all its combinations. Raises `InputError` or `RunError`."""
+def _measured(task: _PartTask) -> PartSamples:
+    """Measure a part. Raises `InputError` or `RunError`."""
     campaign_of = (task.form, task.seed, task.make_parts)
     if _bench.of != campaign_of:
         _bench.device = virtual_device(task.form, seed=task.seed)
         _bench.parts = {part.key: part for part in pickle.loads(task.make_parts)()}  # noqa: S301
         _bench.of = campaign_of
-    return list(_bench.parts[task.key].measured(_bench.device, task.seed))
+    return part_samples(_bench.parts[task.key].measured(_bench.device, task.seed))
 
 
 class _Bench(local):

@@ -1,106 +1,110 @@
-"""Samples on disk while a campaign runs. Each measured combination is written at once."""
+"""The samples of a campaign: the kept results of its parts."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loko.document import InputError
-from loko_testbed.measure.bench.part import Key, Samples
+from loko_testbed.measure.bench.part import Combination, Key, Samples, SampleSet
+from loko_testbed.tasks.executor import Workers
 from loko_testbed.tasks.provenance import today
+from loko_testbed.tasks.store import StoredTasks
 
-_SCHEMA = """
-create table if not exists campaign (parameters text not null);
-create table if not exists beginning (day text not null);
-create table if not exists sample (
-    part text not null, size integer not null, times blob not null, disturbed integer not null,
-    primary key (part, size)
-) without rowid;
-create table if not exists complete (part text primary key) without rowid;
-"""
+_CAMPAIGN: Final = "samples"
 
 
+class _HasKey(Protocol):
+    """A part, or a task that measures one."""
+
+    @property
+    def key(self) -> Key:
+        """The part's key."""
+
+
+_Part = TypeVar("_Part", bound=_HasKey)
+PartSamples = dict[int, SampleSet]
+"""Samples of a part by frame length or `NoFrameLength`, in the order of these numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptPart:
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class SampleStore:
-    """A file of samples, by part (such as a flow table) and frame length."""
+    """Samples in a folder, by part (such as a flow table) and frame length."""
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any] | None) -> None:
-        """Open or create the file. Samples taken with other parameters are dropped; None keeps all.
+    folder: Path
+    parameters: Mapping[str, Any]
+    """What all samples depend on apart from the commit: those taken with other parameters are not found."""
 
-        Raises `InputError`.
-        """
-        wanted = json.dumps(parameters, sort_keys=True)
-        try:
-            self._base = sqlite3.connect(path)
-            self._base.executescript(_SCHEMA)
-            # Survives a crash of this process. A power failure may cost the last parts, but no more.
-            self._base.execute("pragma journal_mode = wal")
-            self._base.execute("pragma synchronous = normal")
-            row = self._base.execute("select parameters from campaign").fetchone()
-            if parameters is not None and row != (wanted,):
-                with self._base:
-                    self._base.execute("delete from sample")
-                    self._base.execute("delete from complete")
-                    self._base.execute("delete from campaign")
-                    self._base.execute("delete from beginning")
-                    self._base.execute("insert into campaign values (?)", (wanted,))
-                    self._base.execute("insert into beginning values (?)", (today(),))
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{path}: not a file of samples ({error}); delete it and run again") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._base.close()
+    def parts(
+        self,
+        measure: Callable[[_Part], PartSamples],
+        *,
+        workers: Workers | None = None,
+    ) -> StoredTasks[_Part, PartSamples]:
+        """Return parts as tasks, which `measure` measures. Default for `workers`: this process."""
+        return StoredTasks(
+            folder=self.folder,
+            campaign=_CAMPAIGN,
+            function=measure,
+            inputs=lambda part: str(part.key),
+            common=self.parameters,
+            workers=workers or Workers(),
+        )
 
     @property
     def begun(self) -> str:
-        """The day on which the campaign began, even if it was interrupted since."""
-        row = self._base.execute("select day from beginning").fetchone()
-        return str(row[0]) if row else today()
+        """The day on which the campaign began, which is when this was first asked for."""
+        day: StoredTasks[str, str] = StoredTasks(
+            folder=self.folder,
+            campaign="begun",
+            function=lambda _: today(),
+            inputs=str,
+            common=self.parameters,
+        )
+        (begun,) = day.in_order(["begun"])
+        return begun
 
-    def complete_among(self, parts: Iterable[Key]) -> set[Key]:
+    def complete_among(self, keys: Iterable[Key]) -> set[Key]:
         """Return those of these parts that are complete."""
-        there = {part for (part,) in self._base.execute("select part from complete")}
-        return {part for part in parts if str(part) in there}
+        kept = self.parts(_nothing)
+        return {key for key in keys if kept.is_kept(_KeptPart(key))}
 
-    def keep(self, part: Key, size: int, times: NDArray[np.int64], left_out: int) -> None:
-        """Store the samples of one combination of a part, and how many were left out of them."""
-        row = (str(part), int(size), times.astype("<i8").tobytes(), left_out)
-        with self._base:
-            self._base.execute("insert or replace into sample values (?, ?, ?, ?)", row)
-
-    def complete(self, part: Key) -> None:
-        """Note that all combinations of a part are stored."""
-        with self._base:
-            self._base.execute("insert or replace into complete values (?)", (str(part),))
-
-    @property
-    def left_out(self) -> int:
-        """Number of samples that were left out because the bench's host lost time."""
-        return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
-
-    def rows(self, parts: Iterable[Key]) -> Iterator[tuple[Key, int, NDArray[np.int64], int]]:
+    def rows(self, keys: Iterable[Key]) -> Iterator[tuple[Key, int, NDArray[np.int64], int]]:
         """Yield part, frame length, times in nanoseconds, and samples left out, in a fixed order."""
-        wanted = {str(part): part for part in parts}
-        for name, size, times, left_out in self._base.execute(
-            "select part, size, times, disturbed from sample order by part, size"
-        ):
-            if name in wanted:
-                yield wanted[name], size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out
+        kept = self.parts(_nothing)
+        for key in sorted(set(keys), key=str):
+            by_size = kept.result_of(_KeptPart(key)) or {}
+            for size, (times, left_out) in by_size.items():
+                yield key, size, times, left_out
 
-    def samples(self, parts: Iterable[Key]) -> Samples:
-        """Return the samples of these parts, as far as they are stored."""
+    def samples(self, keys: Iterable[Key]) -> Samples:
+        """Return the samples of these parts, as far as they are complete."""
         samples: dict[Key, dict[int, NDArray[np.int64]]] = {}
-        for part, size, times, _ in self.rows(parts):
-            samples.setdefault(part, {})[size] = times
+        for key, size, times, _ in self.rows(keys):
+            samples.setdefault(key, {})[size] = times
         return samples
+
+    def left_out(self, keys: Iterable[Key]) -> int:
+        """Return how many samples of these parts were left out because the bench's host lost time."""
+        return sum(count for *_, count in self.rows(keys))
+
+
+def part_samples(combinations: Iterable[Combination]) -> PartSamples:
+    """Return all combinations of a part as they are stored."""
+    return {
+        int(size): SampleSet(values.astype(np.int64), int(left_out))
+        for size, (values, left_out) in sorted(combinations, key=lambda combination: int(combination[0]))
+    }
+
+
+def _nothing(part: _HasKey) -> PartSamples:
+    raise AssertionError(f"{part.key} is only read")

@@ -28,9 +28,7 @@ from loko_testbed.reproduce.chart import BoxGroup
 from loko_testbed.reproduce.figure_types.bench.document import BenchFigure, ControlPlane
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.simulation.options import Options, Progress
-from loko_testbed.tasks.provenance import commit
 
-_FOLDER: Final = ".samples"
 _WHISKERS: Final = (5, 95)
 WHISKERS: Final = "{} % and {} %".format(*_WHISKERS)
 """Where the whiskers of the boxes of section 3 end."""
@@ -83,25 +81,18 @@ def measure(figure: BenchFigure, options: Options, progress: Progress, make_part
 
     Raises `InputError` or `RunError`; parts that are complete by then are kept.
     """
-    chosen = figure.chosen(options)
-    with _store(chosen, options, figure.count(quick=options.quick)) as store:
-        wanted = {part.key for part in make_parts()}
-        there = store.complete_among(wanted)
-        progress.begin(len(wanted), len(there), "parts")
+    chosen, samples = figure.chosen(options), figure.count(quick=options.quick)
+    store = SampleStore(
+        options.out, {**chosen.identity, "mode": options.mode, "samples": samples, "seed": options.seed}
+    )
+    wanted = {part.key for part in make_parts()}
+    progress.begin(len(wanted), len(store.complete_among(wanted)), "parts")
 
-        def tell(part: MeasurementPart) -> None:
-            progress.advance(f"{figure.name}: {part.key.name}")
+    def tell(part: MeasurementPart) -> None:
+        progress.advance(f"{figure.name}: {part.key.name}")
 
-        run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=tell)
-        left_out = sum(count for *_, count in store.rows(wanted))
-        return Measured(chosen, store.samples(wanted), left_out, options)
-
-
-def _store(chosen: DeviceChoice, options: Options, samples: int) -> SampleStore:
-    folder = options.out / _FOLDER
-    folder.mkdir(exist_ok=True)
-    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
-    return SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters)
+    run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=tell)
+    return Measured(chosen, store.samples(wanted), store.left_out(wanted), options)
 
 
 def parts_with(keys: Collection[Key], samples: int, *procedures: Procedure) -> list[MeasurementPart]:
