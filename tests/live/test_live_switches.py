@@ -23,6 +23,7 @@ from loko_testbed.measure.predictability.numbered_entries import MatchAction
 from loko_testbed.measure.predictability.subject import FrameStream, evenly, transmit
 from loko_testbed.measure.predictability.table_iii import TimingScenario, flow_mods, frame
 from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.tasks.store import TASKS
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
@@ -203,4 +204,4 @@ def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:
 
 
 def kept(out: Path) -> list[Path]:
-    return list((out / "parts").glob("*.json"))
+    return list((out / TASKS / "parts").glob("[0-9a-f]*"))

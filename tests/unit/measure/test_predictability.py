@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from loko.document import InputError
 from loko_testbed.cli.bench.procedures import bench_app
 from loko_testbed.measure.predictability import buffers, priority_queueing, processing_time, throughput
+from loko_testbed.measure.predictability import campaign as predictability_campaign
 from loko_testbed.measure.predictability.campaign import (
     CampaignSize,
     CampaignTask,
@@ -36,6 +38,7 @@ from loko_testbed.measure.predictability.subject import (
 )
 from loko_testbed.measure.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, variations
 from loko_testbed.simulation.runner import LOST
+from loko_testbed.tasks.executor import Workers
 
 SMALL = CampaignSize(
     packets=200,
@@ -347,28 +350,31 @@ def test_a_buffer_that_never_overflows_is_not_judged() -> None:
     assert buffers.judge({(6, 8): buffer}, thresholds()).mark is Mark.NOT_JUDGED
 
 
-def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path) -> None:
-    todo = [part for part in parts("ideal-1g", SMALL, 1) if part.name.startswith("PT-match")]
+def test_an_interrupted_campaign_measures_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
     told: list[str] = []
 
-    def tell(part: CampaignTask) -> None:
-        told.append(part.name)
+    def counted(part: CampaignTask, *, live: None) -> dict[str, Any]:
+        measured.append(part.name)
+        return {"name": part.name}
 
-    first = run_campaign(todo[:3], tmp_path, jobs=1, tell=tell)
-    kept = tmp_path / "parts" / f"{todo[0].name}.json"
-    kept.write_text(json.dumps({**first[todo[0].name], "median_us": 1.5}))
-    again = run_campaign(todo, tmp_path, jobs=1, tell=tell)
-    assert again[todo[0].name]["median_us"] == 1.5
-    assert len(again) == len(todo)
-    assert len(told) == 3 + len(todo)
-    with pytest.raises(InputError, match="another profile, size, seed or version"):
-        run_campaign(parts("ideal-1g", SMALL, 2), tmp_path, jobs=1, tell=tell)
-    kept.write_text("{")
-    with pytest.raises(InputError, match="damaged: delete it"):
-        run_campaign(todo, tmp_path, jobs=1, tell=tell)
-    (tmp_path / "campaign.json").write_text("")
-    with pytest.raises(InputError, match=r"campaign\.json: damaged: delete .* or choose another --out"):
-        run_campaign(todo, tmp_path, jobs=1, tell=tell)
+    monkeypatch.setattr(predictability_campaign, "measure", counted)
+
+    def run(todo: list[CampaignTask]) -> dict[str, dict[str, Any]]:
+        return run_campaign(todo, tmp_path, workers=Workers(), tell=lambda part: told.append(part.name))
+
+    todo = parts("ideal-1g", SMALL, 1)
+    names = [part.name for part in todo]
+    run(todo[:3])
+    assert run(todo) == {name: {"name": name} for name in names}
+    assert measured == names
+    assert told == names[:3] + names
+    for another in (parts("ideal-1g", SMALL, 2), parts("dell-s3048-on", SMALL, 1)):
+        measured.clear()
+        run(another[:1])
+        assert measured == names[:1]
 
 
 def test_the_command_writes_a_verdict(tmp_path: Path) -> None:

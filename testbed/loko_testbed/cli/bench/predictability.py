@@ -31,7 +31,8 @@ from loko_testbed.measure.predictability.campaign import (
 from loko_testbed.measure.predictability.marks import WORDS, thresholds
 from loko_testbed.measure.predictability.subject import SwitchUnderTest
 from loko_testbed.reproduce.verdict_page import page
-from loko_testbed.tasks.files import write_atomically
+from loko_testbed.tasks.executor import Executor, Workers
+from loko_testbed.tasks.files import lock_folder, output_directory, write_atomically
 from loko_testbed.tasks.progress import ProgressBar
 
 REPORT: Final = "report.html"
@@ -66,6 +67,12 @@ def judge_predictability(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
+    executor: Annotated[
+        Executor, typer.Option(help="Where parts are measured in virtual time: here, or on a Dask cluster.")
+    ] = Executor.PROCESSES,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each dimension.")] = False,
@@ -81,6 +88,8 @@ def judge_predictability(
     Example: loko bench predictability --device dell-s3048-on --quick
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
+    workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
+    workers.refuse_contradiction()
     folder = out or _RESULTS / Path(device).stem
     is_live = device in software_switches.NAMES
     if is_live:
@@ -88,6 +97,8 @@ def judge_predictability(
             raise InputError(f"--also {also}: a live switch is measured as it is: leave it out")
         if jobs != 1:
             raise InputError(f"--jobs {jobs}: a live switch is measured part by part: leave it out")
+        if executor is not Executor.PROCESSES:
+            raise InputError(f"--executor {executor}: a live switch is measured part by part: leave it out")
         subject = software_switches.outline(device)
         size = software_switches.QUICK_SIZE if quick else software_switches.SIZE
         size = size if packets is None else replace(size, packets=packets)
@@ -97,10 +108,13 @@ def judge_predictability(
         size = size if packets is None or quick else replace(size, packets=packets)
     todo = parts(device, size, seed, subject=subject, also=also)
     with ExitStack() as stack:
+        stack.enter_context(lock_folder(output_directory(folder)))
         live = stack.enter_context(software_switches.open_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
         bar.begin(len(todo), 0, "parts")
-        results = run_campaign(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name), live=live)
+        results = run_campaign(
+            todo, folder, workers=workers, tell=lambda part: bar.advance(part.name), live=live
+        )
     judged = verdicts(results, thresholds(), live=subject)
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())

@@ -1,14 +1,11 @@
 """The campaign of the study: its parts, what is kept of them, and the verdict over all.
 
-Each part is an independent task. Results are kept in the campaign's folder, one file per part, so that an
-interrupted campaign continues where it was.
+Each part is an independent task, whose result is kept (`loko_testbed.tasks.store`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -41,9 +38,8 @@ from loko_testbed.measure.predictability.table_iii import (
     variations,
 )
 from loko_testbed.measure.predictability.throughput import LosslessRate
-from loko_testbed.tasks.executor import each_done
-from loko_testbed.tasks.files import write_atomically
-from loko_testbed.tasks.provenance import commit
+from loko_testbed.tasks.executor import Workers
+from loko_testbed.tasks.store import StoredTasks
 
 DIMENSIONS: Final = ("PT", "PQ", "TP", "FM", "BM")
 """The dimensions, in the order of table I."""
@@ -291,27 +287,35 @@ def run_campaign(
     todo: list[CampaignTask],
     folder: Path,
     *,
-    jobs: int,
+    workers: Workers,
     tell: Callable[[CampaignTask], None],
     live: SwitchUnderTest | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Measure the parts that the folder lacks, and return the results of all. A `live` switch has one job.
+    """Measure the parts that the folder lacks, and return the results of all.
 
-    Raises `InputError`, `RunError`.
+    A `live` switch is measured in this process alone, part by part. Raises `InputError`, `RunError`.
     """
-    _refuse_another(todo, folder, live)
-    results = dict(_kept(todo, folder))
-    left = [part for part in todo if part.name not in results]
-    for part in todo:
-        if part.name in results:
-            tell(part)
-    with closing(each_done(partial(measure, live=live), left, jobs=jobs)) as done:
+    results: dict[str, dict[str, Any]] = {}
+    with closing(_stored(todo[0], folder, workers, live).each_done(todo)) as done:
         for place, result in done:
-            part = left[place]
-            results[part.name] = result
-            write_atomically(_file(folder, part), json.dumps(result).encode())
-            tell(part)
+            results[todo[place].name] = result
+            tell(todo[place])
     return results
+
+
+def _stored(
+    part: CampaignTask, folder: Path, workers: Workers, live: SwitchUnderTest | None
+) -> StoredTasks[CampaignTask, dict[str, Any]]:
+    """Return the store of a campaign's parts, of which `part` is one."""
+    switch = profile_text(part.device) if live is None else f"live {part.device} {live.pace}"
+    return StoredTasks(
+        folder=folder,
+        campaign="parts",
+        function=partial(measure, live=live),
+        inputs=lambda task: [task.name, profile_text(task.also) if task.also else None],
+        common={"switch": switch, "size": part.size, "seed": part.seed},
+        workers=workers,
+    )
 
 
 def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, Any]:
@@ -336,44 +340,3 @@ def _pt_name(dimension: TimingDimension, value: str) -> str:
 
 def _bm_name(case: tuple[int, int], *, also: bool = False) -> str:
     return f"BM{'-also' if also else ''}-{case[0]}-ports-{case[1]}-queues"
-
-
-def _file(folder: Path, part: CampaignTask) -> Path:
-    return folder / "parts" / f"{part.name}.json"
-
-
-def _kept(todo: list[CampaignTask], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for part in todo:
-        path = _file(folder, part)
-        if path.exists():
-            yield part.name, _read(path, "delete it, and its part is measured again")
-
-
-def _read(path: Path, mended: str) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise InputError(f"{path}: damaged: {mended}") from None
-
-
-def _refuse_another(todo: list[CampaignTask], folder: Path, live: SwitchUnderTest | None) -> None:
-    """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
-    part = todo[0]
-    also = "".join(map(profile_text, sorted({part.also for part in todo if part.also})))
-    of = profile_text(part.device) + also if live is None else f"live {part.device} {live.pace}"
-    wanted = {
-        "profile": hashlib.sha256(of.encode()).hexdigest(),
-        "size": asdict(part.size),
-        "seed": part.seed,
-        "commit": commit(),
-    }
-    path = folder / "campaign.json"
-    if path.exists():
-        if _read(path, f"delete {folder}, or choose another --out") != wanted:
-            raise InputError(
-                f"{folder}: has parts of a campaign with another profile, size, seed or version: "
-                "choose another --out, or delete it"
-            )
-        return
-    (folder / "parts").mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(wanted, indent=1).encode())
