@@ -25,6 +25,7 @@ from typing import Any, Final, Generic, NamedTuple
 import numpy as np
 from pydantic import BaseModel
 
+from loko.document import InputError
 from loko_testbed.tasks.executor import Result, Task, Workers
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.kept_results import DamagedResultError, result_in, stored
@@ -154,7 +155,10 @@ class StoredTasks(Generic[Task, Result]):
     def _keep(self, task: Task, result: Result) -> None:
         described = self._described(task)
         path = self._file(task, described)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path.parent}: cannot be made: {error.strerror}") from None
         write_atomically(path, described + b"\n" + stored(result))
 
     def _described(self, task: Task) -> bytes:

@@ -20,6 +20,7 @@ from scripted_runner import ScriptedRunner
 
 from loko.document import LABS
 from loko_testbed.cli import main as cli
+from loko_testbed.measure.bench.inventory import BENCHES
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.tasks.files import lock_folder
 from loko_testbed.tasks.provenance import versions
@@ -309,6 +310,10 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
             "for --executor dask only; leave it out",
         ),
         (["evaluate", "fig17a", "--mode", "live", "--executor", "dask"], "for --mode virtual only"),
+        (
+            ["bench", "all", "--device", str(BENCHES / "openvswitch.yml"), "--jobs", "2"],
+            "--jobs 2: for a board in virtual time only",
+        ),
         (["evaluate", "--wat"], "No such option: --wat"),
         (["schedule", "two-switch", "--robust"], "No such option: --robust"),
         (["schedule", "two-switch", "--straight"], "--straight; did you mean --time-indexed?"),

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from loko.document import InputError
 from loko_testbed.simulation.runner import HostReport, Stall
 from loko_testbed.tasks import store as store_module
 from loko_testbed.tasks.executor import Workers
@@ -124,6 +125,12 @@ def test_a_damaged_result_is_computed_again(tmp_path: Path, damage: bytes) -> No
     again = Counted()
     assert list(kept_in(tmp_path, again).in_order([7])) == [49]
     assert again.computed == [7]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / TASKS).touch()
+    with pytest.raises(InputError, match=r"\.tasks/squares: cannot be made: Not a directory$"):
+        list(kept_in(tmp_path, square).each_done([7]))
 
 
 def test_only_the_forgotten_campaign_is_deleted(tmp_path: Path) -> None:

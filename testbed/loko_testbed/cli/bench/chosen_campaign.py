@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -46,11 +47,16 @@ class ChosenCampaign:
         samples: int,
         design: Design | None,
         seed: int,
-        workers: Workers,
+        jobs: int | None,
+        executor: Executor,
+        scheduler: str | None,
     ) -> Self:
         """Build a campaign from the options of a command. Raises `InputError`."""
+        workers = Workers(jobs=jobs or len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
         workers.refuse_contradiction()
         chosen = choose(device)
+        if chosen.inventory is not None and jobs is not None:
+            raise InputError(f"--jobs {jobs}: for a board in virtual time only; leave it out")
         if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
             raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -32,7 +31,7 @@ from loko_testbed.measure.bench.preconditions import preconditions
 from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE, IN_OPENFLOW_13, PROCEDURES
 from loko_testbed.measure.bench.procedures.dp_time import PAPER_SAMPLES
 from loko_testbed.simulation.runner import RunError
-from loko_testbed.tasks.executor import Executor, Workers
+from loko_testbed.tasks.executor import Executor
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.provenance import commit
 
@@ -68,6 +67,10 @@ ExecutorOption = Annotated[
 SchedulerOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, help="Parts measured at a time (virtual). Default: one per processor."),
+]
 OpenFlowOption = Annotated[
     OpenFlow,
     typer.Option(
@@ -102,6 +105,7 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         estimate: EstimateOption = False,
         seed: SeedOption = 1,
         openflow: OpenFlowOption = OpenFlow.V1_0,
+        jobs: JobsOption = None,
         executor: ExecutorOption = Executor.PROCESSES,
         scheduler: SchedulerOption = None,
         as_json: JsonOption = False,
@@ -116,7 +120,9 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
             samples=samples,
             design=design,
             seed=seed,
-            workers=_workers(executor, scheduler),
+            jobs=jobs,
+            executor=executor,
+            scheduler=scheduler,
         )
         if estimate:
             _say(chosen.estimates())
@@ -146,6 +152,7 @@ def measure_all(
     seed: SeedOption = 1,
     form: FormOption = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
+    jobs: JobsOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
@@ -169,7 +176,9 @@ def measure_all(
         samples=samples,
         design=design,
         seed=seed,
-        workers=_workers(executor, scheduler),
+        jobs=jobs,
+        executor=executor,
+        scheduler=scheduler,
     )
     if estimate:
         _say(whole.estimates())
@@ -199,11 +208,6 @@ def measure_all(
         print_csv(["number", "value", "standard_error", "samples"], rows)
         return
     _say(lines(profile, fitted, path))
-
-
-def _workers(executor: Executor, scheduler: str | None) -> Workers:
-    """Return as many local processes as there are cores, or a cluster."""
-    return Workers(jobs=len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
 
 
 SampleRow = dict[str, Any]

@@ -79,8 +79,6 @@ def replay_in_order(
                 yield place, run.number, kept.records()
 
 
-
-
 def purge_runs(figure: str, options: Options) -> None:
     """Delete the kept runs of a figure, whose records must be complete."""
     forget(options.out, campaign_of(figure))
