@@ -22,7 +22,6 @@ from benchmarks import (
     captures,
     closure,
     determinism,
-    growth,
     live_accuracy,
     overload_picture,
     page,
@@ -57,7 +56,6 @@ class Benchmark(StrEnum):
     CAPTURES = "captures"
     SERVICE = "service"
     ADMISSION = "admission"
-    GROWTH = "growth"
     SCHEDULE = "schedule"
     PORT_BOUNDS = "port-bounds"
     WHOLE_PATHS = "whole-paths"
@@ -97,7 +95,6 @@ def main(
         Benchmark.ADMISSION: lambda: _admission(repetitions),
     }
     measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
-    measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
     measures[Benchmark.PORT_BOUNDS] = lambda: port_bounds.measure(tell=console.print)
     measures[Benchmark.WHOLE_PATHS] = lambda: whole_paths.measure(quick=quick, tell=console.print)
@@ -311,17 +308,6 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
         ratio = measured.loko.cycles_per_s.median / measured.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
     return asdict(measured), rows
-
-
-def _growth(
-    out: Path, *, quick: bool, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    sizes = (31, growth.GOAL_SWITCHES) if quick else growth.SIZES
-    measured = growth.measure(sizes, tell=tell)
-    report = {"machine": describe(), "networks": [asdict(network) for network in measured]}
-    (out / "growth").mkdir(parents=True, exist_ok=True)
-    (out / "growth" / "growth.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return report, growth.rows(measured)
 
 
 def _plain(rate: Spread) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from benchmarks import closure, determinism, growth
+from benchmarks import closure, determinism
 from benchmarks.fidelity import figures
 from benchmarks.measure import ROOT, MeasuredRow
 from benchmarks.scale import GOAL_BOARD_BYTES, GOAL_BOARDS, GOAL_P99_NS
@@ -32,14 +32,13 @@ def main(
     ),
     docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = ROOT / "docs",
 ) -> None:
-    """Make the pages on fidelity, scale, closure, determinism and growth from the benchmarks' results."""
+    """Make the pages on fidelity, scale, closure and determinism from the benchmarks' results."""
     made = 0
     for name, page in (
         ("fidelity", _fidelity_page),
         ("scale", _scale_page),
         ("closure", _closure_page),
         ("determinism", _determinism_page),
-        ("growth", _growth_page),
     ):
         source = results / name / f"{name}.json"
         if not source.is_file():
@@ -244,42 +243,6 @@ def _determinism_page(results: dict[str, Any], images: Path) -> str:
         "verdicts": _table(("presumed", "", "measured"), determinism.rows(switches)),
     }
     return Template((_TEMPLATES / "determinism.md").read_text(encoding="utf-8")).substitute(values)
-
-
-def _growth_page(results: dict[str, Any], images: Path) -> str:
-    networks = growth.of_values(results["networks"])
-    for suffix, picture in growth.pictures(networks).items():
-        (images / f"growth{suffix}").write_bytes(picture)
-    values = {
-        "machine": _machine(results["machine"]),
-        "verdicts": _table(("at the size of a plant", "measured", ""), growth.rows(networks)),
-        "networks": growth_table(networks),
-    }
-    return Template((_TEMPLATES / "growth.md").read_text(encoding="utf-8")).substitute(values)
-
-
-def growth_table(networks: Sequence[growth.Growth]) -> str:
-    """Return a table of all results on the growth of admission."""
-    return _table(
-        (
-            *("network", "switches", "scheme", "lab made", "first answer", "requests/s", "asked again"),
-            *("cycles/s", "accepted", "memory"),
-        ),
-        [
-            (
-                network.kind,
-                f"{network.switches:,}",
-                network.scheme,
-                f"{network.load_ms:.0f} ms",
-                f"{network.first_ms:.1f} ms",
-                *(f"{per_s:,.0f}" for per_s in (network.requests_per_s, network.requests_again_per_s)),
-                f"{network.cycles_per_s:,.0f}",
-                f"{network.accepted:,} of {network.requests:,}",
-                f"{network.memory_bytes / _MIB:.1f} MiB",
-            )
-            for network in networks
-        ],
-    )
 
 
 def _scale_page(results: dict[str, Any], _: Path) -> str:

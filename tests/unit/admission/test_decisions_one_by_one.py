@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.growth import NetworkKind, network_of
 from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
 from loko.admission.packets import PacketAdmission
 from loko.switch_model.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
@@ -23,6 +22,7 @@ from loko.topology.lab import Lab, load_lab, ring_lab
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, shortest_path
 from loko.topology.ring import Ring
+from loko_testbed.reproduce.studies.growth import NetworkKind, network_of
 
 LABS: dict[str, Lab] = {
     "two switches": load_lab("two-switch"),

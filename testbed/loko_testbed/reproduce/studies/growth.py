@@ -1,46 +1,63 @@
-"""Measure how admission scales with the network: bidirectional rings, and random networks of 4-port boards.
+"""How admission grows with the network: bidirectional rings, and random networks of 4-port boards.
 
-Flows cross up to five switches between random hosts. ``python -m benchmarks.growth KIND SWITCHES SCHEME``
-measures one network in a process of its own and prints JSON.
+Flows cross up to five switches between random hosts. Each network is measured in a process of its own.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
+from multiprocessing import get_context
 from statistics import median
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from benchmarks.encoding import encoded
-from benchmarks.measure import MeasuredRow, run
 from loko.admission import Admission, Admitted
 from loko.admission.schemes import SchemeVariant, admission_of, variant_named
+from loko.document import StrictModel
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import EVALUATION
 from loko.topology.lab import Lab, lab_of, ring_lab, stays_loaded
 from loko.topology.ring import Ring
-from loko_testbed.reproduce.plots.canvas import EDGE, REFERENCE, SECOND, STYLE
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.studies.study import Rows, Study
 
-SIZES: Final = (31, 100, 300, 1000, 4000)
-GOAL_SWITCHES: Final = 1000
-GOALS_PER_S: Final = {"full-rate": 50_000, "packet-granular": 10_000}
-GOAL_FIRST_MS: Final = 50
+SCHEMES: Final = ("full-rate", "packet-granular")
 ON_A_PATH: Final = 5
 """Most switches that a flow crosses."""
 REQUESTS_PER_SWITCH: Final = 8
 """Requests from each host; a host of a ring has no more others within `ON_A_PATH` switches."""
 _ROUNDS: Final = 3
-_SEED: Final = 1
+_ROUNDS_UP_TO: Final = 1000
+"""Switches of the largest network that is measured several times."""
+_NETWORK_SEED: Final = 1
+_MIB: Final = 1 << 20
+
+
+class GrowthSize(StrictModel):
+    """How much is measured."""
+
+    switches: list[int]
+    """The size of each network."""
+
+
+class GrowthTask(NamedTuple):
+    """A network with a scheme."""
+
+    kind: str
+    scheme: str
+    switches: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.switches} switches, {self.scheme}"
 
 
 class NetworkKind(StrEnum):
@@ -74,16 +91,20 @@ class Growth:
     """Memory allocated after all requests, without the lab and the flows themselves."""
 
 
-def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
-    """Measure every network with every scheme, each in its own process. Raises `BenchmarkError`."""
-    growths = []
-    for kind in NetworkKind:
-        for scheme in GOALS_PER_S:
-            for switches in sizes:
-                tell(f"  {kind}, {switches} switches, {scheme}")
-                output = run([sys.executable, "-m", "benchmarks.growth", kind, switches, scheme]).output
-                growths.append(Growth(**json.loads(output.splitlines()[-1])))
-    return growths
+def tasks(size: GrowthSize, seed: int) -> list[GrowthTask]:
+    """Return every network with every scheme."""
+    return [
+        GrowthTask(kind, scheme, switches, seed)
+        for kind in NetworkKind
+        for scheme in SCHEMES
+        for switches in size.switches
+    ]
+
+
+def measure(task: GrowthTask) -> Rows:
+    """Measure a network in a new process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
+        return [asdict(pool.submit(_measured, task).result())]
 
 
 def network_of(kind: NetworkKind, switches: int) -> Lab:
@@ -99,7 +120,7 @@ def network_of(kind: NetworkKind, switches: int) -> Lab:
 
 def _random_links(switches: int) -> list[dict[str, object]]:
     """Return links: hosts at ports 1; at ports 2 to 4 a random chain of all switches, then random pairs."""
-    chance = random.Random(_SEED)
+    chance = random.Random(_NETWORK_SEED)
     free = {number: [4, 3, 2] for number in range(1, switches + 1)}
     links: list[dict[str, object]] = [{"a": f"h{number}", "b": f"s{number}:1"} for number in free]
 
@@ -117,9 +138,9 @@ def _random_links(switches: int) -> list[dict[str, object]]:
     return links
 
 
-def _flows(lab: Lab) -> list[Flow]:
+def _flows(lab: Lab, seed: int) -> list[Flow]:
     """Return flows in random order, from every host to others within `ON_A_PATH` switches."""
-    chance = random.Random(_SEED)
+    chance = random.Random(seed)
     asked = []
     for source in lab.hosts:
         near = _near(lab, source)
@@ -141,12 +162,13 @@ def _near(lab: Lab, source: str) -> list[str]:
     return [node for node in seen if node in lab.hosts and node != source]
 
 
-def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
+def _measured(task: GrowthTask) -> Growth:
+    kind, scheme, switches = NetworkKind(task.kind), task.scheme, task.switches
     network_of(kind, 31)  # warm up: imports and cached files
     begin = time.process_time()
     lab = network_of(kind, switches)
     load_ms = _ms_since(begin)
-    flows = _flows(lab)
+    flows = _flows(lab, task.seed)
     stays_loaded()  # as `loko plan` and `loko serve` do
     choice = variant_named(scheme)
     begin = time.process_time()
@@ -155,7 +177,7 @@ def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
     first_ms = _ms_since(begin)
     accepted, first_s = _requested(control, flows)
     first, again, cycles = [first_s], [], []
-    for _ in range(_ROUNDS if switches <= GOAL_SWITCHES else 1):
+    for _ in range(_ROUNDS if switches <= _ROUNDS_UP_TO else 1):
         control.release_all()
         again.append(_requested(control, flows)[1])
         control.release_all()
@@ -206,89 +228,69 @@ def _memory_bytes(lab: Lab, choice: SchemeVariant, flows: Sequence[Flow]) -> int
     return allocated_bytes
 
 
-def of_values(rows: Sequence[Mapping[str, Any]]) -> list[Growth]:
-    """Restore results from JSON values."""
-    return [Growth(**row) for row in rows]
-
-
-def rows(growths: Sequence[Growth]) -> list[MeasuredRow]:
-    """Return rows that compare the results with the goals."""
-    lines: list[MeasuredRow] = []
-    for growth in growths:
-        where = f"{growth.kind} of {growth.switches:,}, {growth.scheme}"
-        if growth.switches == GOAL_SWITCHES:
-            goal = GOALS_PER_S[growth.scheme]
-            lines += [
-                (
-                    f"{where}: requests a second",
-                    f"{growth.requests_per_s:,.0f}",
-                    f"goal {goal:,}: {_reached(growth.requests_per_s >= goal)}; asked again"
-                    f" {growth.requests_again_per_s:,.0f}, request-release cycles {growth.cycles_per_s:,.0f}",
-                ),
-                (
-                    f"{where}: first answer",
-                    f"{growth.first_ms:.1f} ms",
-                    f"goal {GOAL_FIRST_MS} ms: {_reached(growth.first_ms <= GOAL_FIRST_MS)}",
-                ),
-            ]
-        if growth.switches in (GOAL_SWITCHES, max(each.switches for each in growths)):
-            lines.append(
-                (
-                    f"{where}: memory",
-                    f"{growth.memory_bytes / 2**20:.0f} MiB",
-                    f"{growth.memory_bytes / growth.switches / 1024:.0f} KiB a switch",
-                )
-            )
-    return lines
-
-
-def _reached(reached: bool) -> str:
-    return "reached" if reached else "**missed**"
-
-
-def pictures(growths: Sequence[Growth]) -> dict[str, bytes]:
-    """Return the picture by file suffix, without date and with reproducible identifiers."""
-    with mpl.rc_context(STYLE):
-        return encoded(_draw(growths))
-
-
-def _draw(growths: Sequence[Growth]) -> Figure:
-    figure = Figure(figsize=(9.6, 3.6))
+def show(rows: Rows) -> Outcome:
+    """Show speed, first answer and memory by the number of switches."""
+    growths = [Growth(**row) for row in rows]
     panels: tuple[tuple[str, Callable[[Growth], float], str], ...] = (
-        ("requests a second", lambda growth: growth.requests_per_s, "new pairs of hosts, up to 5 switches"),
+        ("requests a second", lambda growth: growth.requests_per_s, "new pairs of hosts"),
         ("first answer [ms]", lambda growth: growth.first_ms, "from the lab to the first answer"),
-        ("memory [MiB]", lambda growth: growth.memory_bytes / 2**20, "of admission, beside the lab"),
+        ("memory [MiB]", lambda growth: growth.memory_bytes / _MIB, "of admission, beside the lab"),
     )
-    for axes, (label, value, title) in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        axes.spines["right"].set_visible(False)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for scheme, colour in zip(GOALS_PER_S, (SECOND, EDGE), strict=True):
-            for kind, style in zip(NetworkKind, ("o-", "s--"), strict=True):
-                mine = [growth for growth in growths if growth.scheme == scheme and growth.kind == kind]
-                numbers = [growth.switches for growth in mine]
-                axes.plot(
-                    numbers,
-                    [max(value(growth), 0.01) for growth in mine],
-                    style,
-                    color=colour,
-                    markersize=3.5,
-                    linewidth=1,
-                    label=f"{scheme}, {kind}",
+    return Outcome(
+        chart=Chart(
+            panels=[
+                LinePanel(
+                    title=title,
+                    x=ChartAxis(label="switches", log=True),
+                    y=ChartAxis(label=label, log=True),
+                    curves=[
+                        ChartCurve(
+                            label=f"{scheme}, {kind}",
+                            x=[growth.switches for growth in own],
+                            y=[max(value(growth), 0.01) for growth in own],
+                            dashed=kind is NetworkKind.RANDOM,
+                        )
+                        for kind in NetworkKind
+                        for scheme in SCHEMES
+                        if (own := [each for each in growths if (each.kind, each.scheme) == (kind, scheme)])
+                    ],
                 )
-        axes.set_xlabel("switches")
-        axes.set_ylabel(label)
-        axes.set_title(title, loc="left", fontsize=9)
-    speed, first, _ = figure.axes
-    for goal in GOALS_PER_S.values():
-        speed.plot([GOAL_SWITCHES], [goal], "_", color=REFERENCE, markersize=14)
-    first.plot([GOAL_SWITCHES], [GOAL_FIRST_MS], "_", color=REFERENCE, markersize=14, label="goal")
-    speed.set_ylim(bottom=1e3)
-    handles, labels = first.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=5, frameon=False, fontsize=7.5)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    return figure
+                for label, value, title in panels
+            ],
+            columns=2,
+            caption="CPU time of one process",
+        ),
+        findings={name: value for growth in growths for name, value in _findings(growth)},
+        x=AxisLabel(name="switches", unit=""),
+        table=TableResult(
+            columns=[
+                *("network", "switches", "scheme", "lab made", "first answer", "requests/s", "asked again"),
+                *("cycles/s", "accepted", "memory"),
+            ],
+            rows=[_table_row(growth) for growth in growths],
+        ),
+    )
 
 
-if __name__ == "__main__":
-    print(json.dumps(asdict(_measured(NetworkKind(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))))
+def _findings(growth: Growth) -> Iterator[tuple[str, float]]:
+    name = f"{growth.kind}_{growth.switches}_{growth.scheme.replace('-', '_')}"
+    yield f"{name}_requests_per_second", growth.requests_per_s
+    yield f"{name}_first_answer_ms", growth.first_ms
+    yield f"{name}_memory_bytes", growth.memory_bytes
+
+
+def _table_row(growth: Growth) -> list[str | float]:
+    rates = (growth.requests_per_s, growth.requests_again_per_s, growth.cycles_per_s)
+    return [
+        growth.kind,
+        f"{growth.switches:,}",
+        growth.scheme,
+        f"{growth.load_ms:.0f} ms",
+        f"{growth.first_ms:.1f} ms",
+        *(f"{per_s:,.0f}" for per_s in rates),
+        f"{growth.accepted:,} of {growth.requests:,}",
+        f"{growth.memory_bytes / _MIB:.1f} MiB",
+    ]
+
+
+STUDY: Final = Study(size=GrowthSize, tasks=tasks, measure=measure, show=show, estimate_s={"live": 600.0})

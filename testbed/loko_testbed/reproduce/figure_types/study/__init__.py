@@ -1,0 +1,1 @@
+"""Studies of this project itself, such as how admission grows with the network."""

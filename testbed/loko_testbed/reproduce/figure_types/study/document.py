@@ -1,0 +1,41 @@
+"""The document of a study: how much it measures, at full size and with ``--quick``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from loko.document import StrictModel
+from loko_testbed.reproduce.finding_checks import FindingFigure
+from loko_testbed.reproduce.studies.study import Study, study_named
+
+
+class StudyFigure(FindingFigure):
+    """A study, which is named as its module in `loko_testbed.reproduce.studies`."""
+
+    kind: Literal["study"]
+    full: dict[str, Any]
+    """The size of the study, in the keys of `Study.size`."""
+    quick: dict[str, Any]
+    """The keys whose values differ with ``--quick``."""
+
+    @property
+    def study(self) -> Study:
+        """The code of the study."""
+        return study_named(self.figure)
+
+    @property
+    def needs_root(self) -> bool:
+        """See `Figure.needs_root`."""
+        return self.study.needs_root
+
+    def size(self, *, quick: bool) -> StrictModel:
+        """Return how much is measured."""
+        return self.study.size.model_validate({**self.full, **(self.quick if quick else {})}, strict=False)
+
+    @model_validator(mode="after")
+    def _sizes_are_valid(self) -> Self:
+        for quick in (False, True):
+            self.size(quick=quick)
+        return self

@@ -1,0 +1,110 @@
+"""``python -m loko_testbed.reproduce.studies.pages``: make the pages of the studies from their results.
+
+No number on these pages is typed by hand. A page is a template in `labs/studies/pages`; its values come from
+the results in `docs/measurements`, to which the command first copies those of a folder, if one is named.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from loko.document import LABS, InputError
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.facts import order
+from loko_testbed.reproduce.result import FigureResult, read_result
+from loko_testbed.tasks.files import write_atomically
+from loko_testbed.tasks.provenance import checkout
+
+_TEMPLATES: Final = LABS / "studies" / "pages"
+_COLUMNS: Final = 120
+_UNFILLED: Final = ("|", "#", "    ", "![")
+_HOLDS: Final = {True: "reached", False: "**missed**", None: "not tested"}
+
+
+def main(words: Sequence[str]) -> None:
+    """Make all pages, with the results of the folder that `words` name, if any."""
+    docs = checkout() / "docs"
+    try:
+        for folder in map(Path, words):
+            found = sorted((folder / "studies").glob("*.json"))
+            if not found:
+                raise InputError(
+                    f"{folder}: has no results of studies; loko evaluate studies/growth makes one"
+                )
+            for path in found:
+                shutil.copyfile(path, docs / "measurements" / path.name)
+        results = measurements(docs / "measurements")
+        for name, text in pages(results).items():
+            write_atomically(docs / f"{name}.md", text.encode())
+        for name, result in results.items():
+            drawn = pictures.draw(result)
+            write_atomically(docs / "images" / f"{name}.svg", drawn.uncaptioned_svg)
+    except InputError as error:
+        print(f"pages: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def measurements(folder: Path) -> dict[str, FigureResult]:
+    """Return the results from which pages are made, by study. Raises `InputError`."""
+    paths = (folder / f"{study}.json" for study in order("studies"))
+    return {path.stem: read_result(path) for path in paths if path.is_file()}
+
+
+def pages(results: Mapping[str, FigureResult]) -> dict[str, str]:
+    """Return the text of each page by its name. Raises `InputError` if a result is missing."""
+    values = {f"{name}_{key}": text for name, result in results.items() for key, text in _values(result)}
+    made = {}
+    for path in sorted(_TEMPLATES.glob("*.md")):
+        try:
+            text = Template(path.read_text(encoding="utf-8")).substitute(values)
+        except KeyError as missing:
+            raise InputError(f"{path}: no result in docs/measurements has {missing}") from None
+        made[path.stem] = "\n\n".join(map(_filled, text.rstrip("\n").split("\n\n"))) + "\n"
+    return made
+
+
+def _values(result: FigureResult) -> Iterable[tuple[str, str]]:
+    made = result.provenance
+    yield "machine", made.machine
+    yield "commit", made.commit
+    yield "seed", str(result.seed)
+    yield "command", result.command
+    yield (
+        "claims",
+        markdown_table(
+            ("measured", result.reference, "here", ""),
+            ((claim.claim, claim.paper, claim.here, _HOLDS[claim.holds]) for claim in result.claims),
+        ),
+    )
+    if result.table is not None:
+        yield "table", markdown_table(result.table.columns, result.table.rows)
+    yield "notes", markdown_table(("where", ""), ((note.where, note.text) for note in result.notes))
+    for name, value in result.findings.items():
+        yield name, f"{value:,.0f}" if value == int(value) else f"{value:.3f}"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    cells = ([cell if isinstance(cell, str) else f"{cell:.5g}" for cell in row] for row in rows)
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in cells)])
+
+
+def _filled(paragraph: str) -> str:
+    if paragraph.startswith(_UNFILLED):
+        return paragraph
+    fill = textwrap.TextWrapper(_COLUMNS, break_long_words=False, break_on_hyphens=False)
+    if paragraph.startswith("- "):
+        fill.subsequent_indent = "  "
+    return "\n".join(map(fill.fill, re.split(r"\n(?=- )", paragraph)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,97 @@
+"""Studies: their documents, their pages, and a small run of each in one process."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from loko.document import InputError
+from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.evaluate import evaluate
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
+from loko_testbed.reproduce.figure_types.study.document import StudyFigure
+from loko_testbed.reproduce.result import read_result
+from loko_testbed.reproduce.studies.growth import GrowthTask
+from loko_testbed.reproduce.studies.pages import main, measurements, pages
+from loko_testbed.reproduce.studies.study import study_named
+from loko_testbed.simulation.options import NoProgress, Options
+
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = measurements(ROOT / "docs" / "measurements")
+PAGES = pages(RESULTS)
+STUDIES = {name: figure for name, figure in experiments().items() if isinstance(figure, StudyFigure)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_its_template_makes_of_the_results(name: str) -> None:
+    command = "python -m loko_testbed.reproduce.studies.pages"
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == PAGES[name], command
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_picture_is_that_of_the_result(name: str) -> None:
+    assert (ROOT / "docs" / "images" / f"{name}.svg").read_bytes() == pictures.svg(
+        RESULTS[name], captioned=False
+    )
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_task_of_a_study_can_be_sent_to_another_process(name: str) -> None:
+    figure = STUDIES[name]
+    for quick in (True, False):
+        tasks = figure.study.tasks(figure.size(quick=quick), 1)
+        assert len(tasks) == len({str(task) for task in tasks}), "tasks are told apart by their texts"
+        assert pickle.loads(pickle.dumps(tasks)) == tasks
+        assert pickle.loads(pickle.dumps(figure.study.measure)) is figure.study.measure
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_study_finds_what_its_claims_are_about(name: str) -> None:
+    """A claim on a finding that nothing yields would be called untestable for ever."""
+    assert [claim.claim for claim in RESULTS[name].claims if claim.holds is None] == []
+
+
+def test_studies_are_evaluated_only_if_they_are_named() -> None:
+    named = [figure for mode in ("virtual", "live") for figure in select([], experiments(), mode)]
+    assert not [figure for figure in named if isinstance(figure, StudyFigure)]
+
+
+def test_a_size_that_the_study_does_not_know_is_refused(tmp_path: Path) -> None:
+    text = (ROOT / "labs/studies/experiments/growth.yml").read_text(encoding="utf-8")
+    wrong = tmp_path / "growth.yml"
+    wrong.write_text(text.replace("quick: {switches:", "quick: {boards:"))
+    with pytest.raises(InputError, match=r"growth\.yml:2: unknown key 'boards'"):
+        load_experiment(wrong)
+    wrong = tmp_path / "nothing.yml"
+    wrong.write_text(text.replace("figure: growth", "figure: nothing"))
+    with pytest.raises(InputError, match=r"no module loko_testbed\.reproduce\.studies\.nothing"):
+        load_experiment(wrong)
+
+
+def test_a_study_is_a_figure_with_rows_claims_and_a_picture(tmp_path: Path) -> None:
+    figure = STUDIES["studies/growth"].model_copy(update={"quick": {"switches": [5]}})
+    options = Options(mode="live", seed=1, out=tmp_path, quick=True)
+    (result,) = evaluate([figure], options, NoProgress())
+    assert result == read_result(tmp_path / "studies/growth.json")
+    assert result.findings["ring_5_full_rate_requests_per_second"] > 0
+    assert result.table is not None
+    assert [row[:3] for row in result.table.rows] == [
+        [kind, "5", scheme] for kind in ("ring", "random") for scheme in ("full-rate", "packet-granular")
+    ]
+    assert {path.suffix for path in (tmp_path / "studies").iterdir()} == {".json", ".parquet", ".svg", ".png"}
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").count('id="studies-growth"') == 1
+
+
+def test_growth_accepts_the_same_flows_in_every_run() -> None:
+    task = GrowthTask("random", "full-rate", 7, 1)
+    first, again = (study_named("growth").measure(task)[0] for _ in range(2))
+    assert (first["accepted"], first["requests"]) == (again["accepted"], again["requests"])
+    assert 0 < first["accepted"] <= first["requests"]
+
+
+def test_a_folder_without_studies_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path)])
+    assert capsys.readouterr().err.count("\n") == 1
