@@ -1,7 +1,4 @@
-"""``python -m benchmarks``: measure, print a table, and write ``results/benchmarks/benchmarks.{json,md}``.
-
-``sensitivity`` writes ``overload.{svg,png}`` and ``sensitivity.md`` beside them (docs/overload.md).
-"""
+"""``python -m benchmarks``: measure, print a table, and write ``results/benchmarks/benchmarks.{json,md}``."""
 
 from __future__ import annotations
 
@@ -20,20 +17,14 @@ from rich.table import Table
 from benchmarks import (
     admission,
     captures,
-    closure,
-    determinism,
     live_accuracy,
-    overload_picture,
     page,
-    port_bounds,
     replay,
     scale,
     schedule,
-    sensitivity,
     service,
     table_1,
     throughput,
-    whole_paths,
 )
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
@@ -48,17 +39,12 @@ class Benchmark(StrEnum):
     REPLAY = "replay"
     TABLE_1 = "table-1"
     LIVE = "live"
-    SENSITIVITY = "sensitivity"
     FIDELITY = "fidelity"
     SCALE = "scale"
-    CLOSURE = "closure"
-    DETERMINISM = "determinism"
     CAPTURES = "captures"
     SERVICE = "service"
     ADMISSION = "admission"
     SCHEDULE = "schedule"
-    PORT_BOUNDS = "port-bounds"
-    WHOLE_PATHS = "whole-paths"
 
 
 def main(
@@ -67,37 +53,24 @@ def main(
     ] = None,
     *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
-    quick: Annotated[
-        bool, typer.Option(help="Fidelity, scale, closure: a few corners, small rings, fewer switches.")
-    ] = False,
-    live: Annotated[bool, typer.Option("--live", help="Closure: also in real time (as root).")] = False,
-    store: Annotated[
-        Path | None, typer.Option(help="Closure: evaluate this folder of `loko bench all` instead.")
-    ] = None,
+    quick: Annotated[bool, typer.Option(help="Fidelity, scale: a few corners, small rings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
     measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[MeasuredRow]]]] = {
         Benchmark.THROUGHPUT: lambda: _throughput(repetitions),
         Benchmark.REPLAY: _replay,
         Benchmark.TABLE_1: _table_1,
         Benchmark.LIVE: _live,
-        Benchmark.SENSITIVITY: lambda: _sensitivity(out, console),
         Benchmark.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Benchmark.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
-        Benchmark.CLOSURE: lambda: _closure(
-            out / "closure", quick=quick, live=live, store=store, tell=console.print
-        ),
         Benchmark.SERVICE: lambda: _service(repetitions),
         Benchmark.ADMISSION: lambda: _admission(repetitions),
     }
-    measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
-    measures[Benchmark.PORT_BOUNDS] = lambda: port_bounds.measure(tell=console.print)
-    measures[Benchmark.WHOLE_PATHS] = lambda: whole_paths.measure(quick=quick, tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"machine": describe()}
@@ -195,16 +168,6 @@ def _table_1() -> tuple[dict[str, Any], list[MeasuredRow]]:
     return values, rows
 
 
-def _determinism(
-    out: Path, *, quick: bool, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    folder = out / "determinism"
-    measured = determinism.measure(folder, quick=quick, tell=tell)
-    report = {"machine": describe(), "switches": determinism.values(measured)}
-    (folder / "determinism.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return report, determinism.rows(measured)
-
-
 def _captures(*, quick: bool) -> tuple[dict[str, Any], list[MeasuredRow]]:
     result = captures.measure(file_bytes=captures.GIGABYTE // (10 if quick else 1))
     speed, mib = result.megabytes_per_second, 2**20
@@ -237,22 +200,6 @@ def _live() -> tuple[dict[str, Any], list[MeasuredRow]]:
     return {str(rate.rate_pps): asdict(rate) for rate in rates}, rows
 
 
-def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    sensitivities = sensitivity.measure(lambda step: console.print(f"  {step}"))
-    for suffix, picture in overload_picture.pictures(sensitivities.default.curves).items():
-        (out / f"overload{suffix}").write_bytes(picture)
-    (out / "sensitivity.md").write_text(sensitivity.table(sensitivities), encoding="utf-8")
-    rows = [
-        (
-            f"overload, {curve.entries} entries: slope beyond {curve.maximum_mbps:.2f} Mbit/s",
-            f"{curve.slope:.3f}",
-            f"R² = {curve.determination:.4f}",
-        )
-        for curve in sensitivities.default.curves
-    ]
-    return asdict(sensitivities), rows
-
-
 def _fidelity(
     folder: Path, *, quick: bool, tell: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[MeasuredRow]]:
@@ -269,15 +216,6 @@ def _scale(
     (out / "scale").mkdir(parents=True, exist_ok=True)
     (out / "scale" / "scale.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return report, page.scale_rows(report)
-
-
-def _closure(
-    folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
-    report = {"machine": describe(), "switches": switches}
-    (folder / "closure.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return report, closure.rows(switches)
 
 
 def _service(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
@@ -304,6 +242,10 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
             continue
         for what, rate in (("request-release cycles", peer.cycles_per_s), ("refusals", peer.refusals_per_s)):
             rows.append((f"{name}: {what} a second", *_plain(rate)))
+    rows += [
+        (f"bound of a whole path of {hops} ports, CPU time", f"{spread.median:.1f} ms", "")
+        for hops, spread in measured.whole_path_ms.items()
+    ]
     if measured.peer:
         ratio = measured.loko.cycles_per_s.median / measured.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))

@@ -22,6 +22,8 @@ from benchmarks.measure import ROOT, BenchmarkError, Spread, run
 from loko.admission import Admission, Admitted, LokoAdmission
 from loko.admission.packets import PacketAdmission
 from loko.switch_model.allocation import FULL_RATE
+from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
+from loko.switch_model.calculus.whole_path import whole_path_ns
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import EVALUATION
 from loko.topology.lab import load_lab
@@ -30,6 +32,7 @@ from loko.topology.lab_allocation import allocations_of
 SWITCHES: Final = 31
 ON_A_PATH: Final = 6
 """Switches that each flow crosses (links, in the peer's terms)."""
+_HOPS: Final = (3, 6, 8, 12)
 _SECONDS: Final = 2.0
 _CLOCK: Final = count(0, 1_000_000_000)
 """The clock passed to admission, in ns; a released flow no longer affects the next cycle."""
@@ -51,6 +54,8 @@ class AdmissionSpeed:
     loko: Decisions
     packets: Decisions
     peer: Decisions | None
+    whole_path_ms: dict[int, Spread]
+    """CPU time of the bound of one whole path, by its number of ports."""
 
 
 def measure(*, repetitions: int = 5) -> AdmissionSpeed:
@@ -70,6 +75,10 @@ def measure(*, repetitions: int = 5) -> AdmissionSpeed:
         loko=_decisions(measured_s["loko"]),
         packets=_decisions(measured_s["packets"]),
         peer=_decisions(measured_s["peer"]) if measured_s["peer"] else None,
+        whole_path_ms={
+            hops: Spread.of([_whole_path_ms(hops, burst) for burst in range(1, repetitions + 1)])
+            for hops in _HOPS
+        },
     )
 
 
@@ -134,3 +143,19 @@ def _build_peer(folder: Path) -> Callable[[], tuple[float, float]] | None:
 
 def _first_error(output: str) -> str:
     return next((line for line in output.splitlines() if "ERROR" in line), "no error message")
+
+
+def _whole_path_ms(hops: int, frames: int) -> float:
+    """Return the time for one path of a ring of 16 with a flow from every server. Loads seen are kept."""
+    service = RateLatency(rate_bps=1e9, latency_ns=12_336.0)
+    server = PortServer(service=service, line_rate_bps=1e9, frame_bytes=1542.0)
+    servers = {f"s{number}": server for number in range(16)}
+    network = TotalFlow(servers)
+    bucket = TokenBucket(rate_bps=1e7, burst_bytes=1542.0 * frames)
+    paths = [tuple(PathStep(f"s{(first + hop) % 16}") for hop in range(hops)) for first in range(16)]
+    for path in paths:
+        network.add(path, bucket)
+    bounds = network.settle(servers)
+    began = time.process_time()
+    whole_path_ns(network, paths[0], [(path, bucket) for path in paths], bounds)
+    return 1e3 * (time.process_time() - began)

@@ -1,6 +1,6 @@
 """``python -m benchmarks.page``: make the documentation's pages on benchmarks from their JSON.
 
-No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md`, `docs/closure.md` and so on, with
+No number on them is typed by hand: `docs/fidelity.md` and `docs/scale.md`, with
 their pictures, come from `fidelity/fidelity.json` and so on in the folder of results, which are copied to
 docs.
 """
@@ -17,7 +17,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from benchmarks import closure, determinism
 from benchmarks.fidelity import figures
 from benchmarks.measure import ROOT, MeasuredRow
 from benchmarks.scale import GOAL_BOARD_BYTES, GOAL_BOARDS, GOAL_P99_NS
@@ -32,13 +31,11 @@ def main(
     ),
     docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = ROOT / "docs",
 ) -> None:
-    """Make the pages on fidelity, scale, closure and determinism from the benchmarks' results."""
+    """Make the pages on fidelity and scale from the benchmarks' results."""
     made = 0
     for name, page in (
         ("fidelity", _fidelity_page),
         ("scale", _scale_page),
-        ("closure", _closure_page),
-        ("determinism", _determinism_page),
     ):
         source = results / name / f"{name}.json"
         if not source.is_file():
@@ -51,7 +48,7 @@ def main(
         made += 1
     if not made:
         print(
-            f"page: {results} has no results; measure first: make bench ARGS='fidelity closure'",
+            f"page: {results} has no results; measure first: make bench ARGS='fidelity scale'",
             file=sys.stderr,
         )
         raise typer.Exit(2)
@@ -221,28 +218,6 @@ def _verdicts(results: dict[str, Any]) -> str:
             )
         )
     return _table(("goal", "measured", ""), rows)
-
-
-def _closure_page(results: dict[str, Any], _: Path) -> str:
-    switches = results["switches"]
-    values = {
-        "machine": _machine(results["machine"]),
-        "verdicts": _table(("measured", "value", ""), closure.rows(switches)),
-        "numbers": closure.page_table(switches),
-        "kept": closure.kept_table(switches),
-    }
-    return Template((_TEMPLATES / "closure.md").read_text(encoding="utf-8")).substitute(values)
-
-
-def _determinism_page(results: dict[str, Any], images: Path) -> str:
-    switches = determinism.of_values(results["switches"])
-    for suffix, picture in determinism.pictures(switches).items():
-        (images / f"determinism{suffix}").write_bytes(picture)
-    values = {
-        "machine": _machine(results["machine"]),
-        "verdicts": _table(("presumed", "", "measured"), determinism.rows(switches)),
-    }
-    return Template((_TEMPLATES / "determinism.md").read_text(encoding="utf-8")).substitute(values)
 
 
 def _scale_page(results: dict[str, Any], _: Path) -> str:

@@ -115,7 +115,7 @@ def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[flo
     return values
 
 
-def box_of(values: ArrayLike, *, low: int = 1, high: int = 99, per: float = 1.0) -> BoxStatistics:
+def box_of(values: ArrayLike, *, low: float = 1, high: float = 99, per: float = 1.0) -> BoxStatistics:
     """Return the box of at least one value; whiskers end at the percentiles `low` and `high`.
 
     All values are divided by `per`.

@@ -1,13 +1,19 @@
-"""Overload through the Python module: fig. 12a, section 3.5, and the table of sensitivities."""
+"""Overload through the Python module: fig. 12a, section 3.5, and what is varied of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.overload_picture import pictures
-from benchmarks.sensitivity import PROFILE, Effect, Sensitivity, assumptions, curve, longest_burst, table
 from loko.document import InputError
 from loko.switch_model.device import load_profile, profile_text
+from loko_testbed.reproduce.studies.sensitivity import (
+    PROFILE,
+    SensitivitySize,
+    assumptions,
+    curve,
+    longest_burst,
+    tasks,
+)
 
 
 def test_the_output_equals_the_input_and_then_falls_linearly() -> None:
@@ -16,9 +22,6 @@ def test_the_output_equals_the_input_and_then_falls_linearly() -> None:
         assert (received == sent) == (sent <= overload.maximum_mbps)
     assert overload.slope < -0.05
     assert overload.determination > 0.98
-    images = pictures([overload, overload])
-    assert images[".png"].startswith(b"\x89PNG")
-    assert images[".svg"] == pictures([overload, overload])[".svg"]
 
 
 @pytest.mark.parametrize(("frame_bytes", "packets"), [(64, 25), (306, 9), (1516, 3)])
@@ -31,28 +34,10 @@ def test_every_assumption_about_overload_is_varied() -> None:
     names = {name for name, number in flow_control if number.range}
     assert names | {"buffer_bytes"} == set(assumptions())
     assert {"pause_quanta", "resume_units", "held_frames", "discard_permille"} <= names
-
-
-def test_the_table_names_what_was_varied_once() -> None:
-    def effect(parameter: str, value: int, *, is_default: bool) -> Effect:
-        return Effect(
-            parameter=parameter,
-            value=value,
-            is_default=is_default,
-            curves=(),
-            loss_of_fig17a=0.5,
-            largest_delay_of_fig17a_ms=1.0,
-            longest_burst=(25, 9, 3),
-        )
-
-    sensitivity = Sensitivity(
-        default=effect("", 0, is_default=True),
-        effects=[effect("held_frames", 0, is_default=True), effect("held_frames", 250, is_default=False)],
-    )
-    text = table(sensitivity)
-    assert text.count("`held_frames`") == 1
-    assert "250" in text
-    assert "25, 9, 3" in text
+    varied = [task for task in tasks(SensitivitySize(parameters=None), 1) if task.parameter]
+    assert {task.parameter for task in varied} == set(assumptions())
+    for task in varied:
+        assert task.value != assumptions()[task.parameter].value, "the profile's value is measured once"
 
 
 def test_a_profile_s_number_is_replaced_by_its_key() -> None:

@@ -53,6 +53,18 @@ def test_a_study_finds_what_its_claims_are_about(name: str) -> None:
     assert [claim.claim for claim in RESULTS[name].claims if claim.holds is None] == []
 
 
+def test_whole_paths_and_what_fits(tmp_path: Path) -> None:
+    size = {"networks": 2, "runs": 20, "sets": 1}
+    figure = STUDIES["studies/wholepaths"].model_copy(update={"quick": size})
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
+    (result,) = evaluate([figure], options, NoProgress())
+    assert [claim.holds for claim in result.claims] == [True] * len(result.claims)
+    found = result.findings
+    assert (found["sets"], found["broken_flows"]) == (1, 0)
+    assert found["set_packets"] > 4_000
+    assert found["fit_0_7_ms_by_path"] > found["fit_0_7_ms_by_target"] > 0
+
+
 def test_studies_are_evaluated_only_if_they_are_named() -> None:
     named = [figure for mode in ("virtual", "live") for figure in select([], experiments(), mode)]
     assert not [figure for figure in named if isinstance(figure, StudyFigure)]
@@ -64,8 +76,7 @@ def test_a_size_that_the_study_does_not_know_is_refused(tmp_path: Path) -> None:
     wrong.write_text(text.replace("quick: {switches:", "quick: {boards:"))
     with pytest.raises(InputError, match=r"growth\.yml:2: unknown key 'boards'"):
         load_experiment(wrong)
-    wrong = tmp_path / "nothing.yml"
-    wrong.write_text(text.replace("figure: growth", "figure: nothing"))
+    wrong.write_text(text.replace("measured_by: growth", "measured_by: nothing"))
     with pytest.raises(InputError, match=r"no module loko_testbed\.reproduce\.studies\.nothing"):
         load_experiment(wrong)
 

@@ -25,6 +25,7 @@ from loko_testbed.tasks.provenance import checkout
 _TEMPLATES: Final = LABS / "studies" / "pages"
 _COLUMNS: Final = 120
 _UNFILLED: Final = ("|", "#", "    ", "![")
+_ITEM: Final = r"- |\d+\. "
 _HOLDS: Final = {True: "reached", False: "**missed**", None: "not tested"}
 
 
@@ -98,12 +99,21 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]
 
 
 def _filled(paragraph: str) -> str:
+    """Return a paragraph, or the items of a list, in lines of at most `_COLUMNS` characters."""
     if paragraph.startswith(_UNFILLED):
         return paragraph
-    fill = textwrap.TextWrapper(_COLUMNS, break_long_words=False, break_on_hyphens=False)
-    if paragraph.startswith("- "):
-        fill.subsequent_indent = "  "
-    return "\n".join(map(fill.fill, re.split(r"\n(?=- )", paragraph)))
+    items = re.split(rf"\n(?={_ITEM})", paragraph)
+    marks = [re.match(_ITEM, item) for item in items]
+    return "\n".join(
+        textwrap.fill(
+            re.sub(r"\s*\n\s*", " ", item),
+            _COLUMNS,
+            subsequent_indent=" " * (mark.end() if mark else 0),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for item, mark in zip(items, marks, strict=True)
+    )
 
 
 if __name__ == "__main__":

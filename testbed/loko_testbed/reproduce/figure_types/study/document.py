@@ -12,9 +12,11 @@ from loko_testbed.reproduce.studies.study import Study, study_named
 
 
 class StudyFigure(FindingFigure):
-    """A study, which is named as its module in `loko_testbed.reproduce.studies`."""
+    """A figure that shows what a study found."""
 
     kind: Literal["study"]
+    measured_by: str
+    """The module of the study in `loko_testbed.reproduce.studies`."""
     full: dict[str, Any]
     """The size of the study, in the keys of `Study.size`."""
     quick: dict[str, Any]
@@ -23,7 +25,7 @@ class StudyFigure(FindingFigure):
     @property
     def study(self) -> Study:
         """The code of the study."""
-        return study_named(self.figure)
+        return study_named(self.measured_by)
 
     @property
     def needs_root(self) -> bool:

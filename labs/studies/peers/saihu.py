@@ -1,4 +1,4 @@
-"""Bounds by the tools behind Saihu's interface, for `benchmarks/port_bounds.py`; runs in Saihu's environment.
+"""Bounds by the tools behind Saihu's interface, for `studies/portbounds`; runs in Saihu's environment.
 
 Arguments: the folder that holds the package `saihu`, a network in Saihu's output-port format, `ON` or `OFF`
 for line shaping, then `tool/method` words. Prints one JSON object: by word the delays by flow in seconds and

@@ -1,8 +1,8 @@
-"""Compare our bounds for networks of ports with those of xTFA and panco in one run (docs/port-queues.md).
+"""Bounds of delay in networks of ports, by our methods and by others, beside what frames reach.
 
-The user provides the peers through Saihu, their common interface: `LOKO_SAIHU` names its clone, and
-`LOKO_SAIHU_PYTHON` a Python with its dependencies. Without them, only our bounds are printed. Beside the
-bounds for whole frames stands what frames reach in a simulation, which no valid bound is below.
+The user provides xTFA and panco through Saihu, their common interface (docs/port-queues.md): `LOKO_SAIHU`
+names its clone, and `LOKO_SAIHU_PYTHON` a Python with its dependencies. Without them, only our bounds are
+computed. No valid bound for whole frames is below what frames reach.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -25,14 +26,19 @@ from typing import Any, Final, NamedTuple
 
 import networkx as nx
 
-from benchmarks.measure import ROOT, BenchmarkError, MeasuredRow
+from loko.document import LABS, InputError, StrictModel
 from loko.switch_model.calculus.token_buckets import RateLatency, TokenBucket
 from loko.switch_model.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
 from loko.switch_model.calculus.whole_path import whole_path_ns
 from loko.units import NS_PER_US
+from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Panel, ScatterPanel
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.studies.study import Rows, Study
+from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.port_frames import FrameFlow, search
 
-_PEER: Final = ROOT / "benchmarks" / "saihu-peer" / "bounds.py"
+_PEER: Final = LABS / "studies" / "peers" / "saihu.py"
 _LINE_MBPS: Final = 1000
 _FRAME_BYTES: Final = 1542
 _LATENCY_US: Final = 12.336
@@ -40,8 +46,9 @@ _LATENCY_US: Final = 12.336
 _PATIENCE_S: Final = 300
 _ROUNDING_US: Final = 0.01
 """Saihu gives bounds with two digits after the microsecond."""
-RUNS: Final = 2_000
-"""Simulations that search for the longest delay of one flow."""
+_OURS: Final = "ours"
+_WHOLE_PATHS: Final = "ours, whole paths"
+_SIMULATED: Final = "frames in a simulation"
 _CORRECTED: Final = ("panco/SFA", "panco/PLP")
 """Methods that let a frame's first bits go on before its last one is there, where whole frames are meant."""
 
@@ -95,8 +102,10 @@ class Bounds:
     seconds: float | None
     worst_us: float | None
     """The largest bound of a flow; None if there is none."""
-    of_ours: tuple[float, float, float] | None = None
-    """Bounds divided by ours, over the flows: median, smallest, largest."""
+    ratio: float | None = None
+    """Bounds divided by ours, over the flows: the median, and the range."""
+    ratio_low: float | None = None
+    ratio_high: float | None = None
     exceeded: int | None = None
     """For how many flows a frame in the simulation takes longer; None if nothing was simulated."""
     error: str = ""
@@ -136,33 +145,62 @@ class BoundResult(NamedTuple):
     error: str = ""
 
 
-def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    """Return all bounds, and rows for the table."""
-    peer = _peer()
-    if peer is None:
-        tell("port-bounds: only ours: LOKO_SAIHU names no clone of Saihu (docs/port-queues.md)")
-    all_bounds: list[Bounds] = []
-    for network in networks():
-        tell(f"port-bounds: {network.name}: what frames reach")
-        found_us = {flow: longest_found_us(network, flow) for flow in network.paths}
-        for shaping in SHAPINGS:
-            tell(f"port-bounds: {network.name}, {shaping.name}")
-            answers = [*ours(network, shaping)]
-            if peer is not None:
-                answers += _theirs(peer, network, shaping)
-            if shaping.frame_bytes:
-                answers.append(BoundResult("frames in a simulation", 0.0, found_us))
-            ours_us = answers[0].delays_us
-            for answer in answers:
-                bounds = _bounds(network, shaping, answer, ours_us)
-                if shaping.frame_bytes and answer.delays_us:
-                    late = sum(
-                        found_us[flow] > bound_us + _ROUNDING_US
-                        for flow, bound_us in answer.delays_us.items()
-                    )
-                    bounds = replace(bounds, exceeded=late)
-                all_bounds.append(bounds)
-    return {"bounds": [asdict(bounds) for bounds in all_bounds]}, [_row(bounds) for bounds in all_bounds]
+class PortBoundsSize(StrictModel):
+    """How much is measured."""
+
+    runs: int
+    """Simulations that search for the longest delay of one flow."""
+    networks: int
+    """How many of the networks."""
+
+
+class PortBoundsTask(NamedTuple):
+    """A network, and the peers of it."""
+
+    network: str
+    runs: int
+    seed: int
+    saihu: str
+    """The clone of Saihu; empty if there is none."""
+    python: str
+    """The Python interpreter that has what Saihu needs."""
+
+    def __str__(self) -> str:
+        return f"{self.network}{'' if self.saihu else ', only ours, as LOKO_SAIHU names no clone of Saihu'}"
+
+
+def tasks(size: PortBoundsSize, seed: int) -> list[PortBoundsTask]:
+    """Return a task for each network. Raises `InputError` if the peers cannot be found."""
+    saihu = os.environ.get("LOKO_SAIHU", "")
+    if saihu and not Path(saihu, "src", "saihu").is_dir():
+        raise InputError(f"LOKO_SAIHU: {saihu} is no clone of Saihu: it has no src/saihu")
+    python = os.environ.get("LOKO_SAIHU_PYTHON", sys.executable) if saihu else ""
+    names = [network.name for network in networks()][: size.networks]
+    return [PortBoundsTask(name, size.runs, seed, saihu, python) for name in names]
+
+
+def measure(task: PortBoundsTask) -> Rows:
+    """Return all bounds of a network. Raises `RunError` if Saihu does not run."""
+    network = next(network for network in networks() if network.name == task.network)
+    found_us = {
+        flow: longest_found_us(network, flow, runs=task.runs, seed=task.seed) for flow in network.paths
+    }
+    rows = []
+    for shaping in SHAPINGS:
+        results = [*ours(network, shaping)]
+        if task.saihu:
+            results += _theirs(task, network, shaping)
+        if shaping.frame_bytes:
+            results.append(BoundResult(_SIMULATED, 0.0, found_us))
+        for result in results:
+            bounds = _bounds(network, shaping, result, results[0].delays_us)
+            if shaping.frame_bytes and result.delays_us:
+                late = sum(
+                    found_us[flow] > bound_us + _ROUNDING_US for flow, bound_us in result.delays_us.items()
+                )
+                bounds = replace(bounds, exceeded=late)
+            rows.append(asdict(bounds))
+    return rows
 
 
 def ours(network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
@@ -176,24 +214,24 @@ def ours(network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
     try:
         bounds_ns = flows.settle(network.servers)
     except UnsettledError as error:
-        yield BoundResult("ours", time.perf_counter() - began, {}, str(error))
+        yield BoundResult(_OURS, time.perf_counter() - began, {}, str(error))
         return
     sums_us = {flow: sum(bounds_ns[name] for name in path) / 1e3 for flow, path in network.paths.items()}
-    yield BoundResult("ours", time.perf_counter() - began, sums_us)
+    yield BoundResult(_OURS, time.perf_counter() - began, sums_us)
     if shaping.frame_bytes:
         sent = [(path, network.buckets[flow]) for flow, path in steps.items()]
         whole_us = {flow: whole_path_ns(flows, path, sent, bounds_ns) / 1e3 for flow, path in steps.items()}
-        yield BoundResult("ours, whole paths", time.perf_counter() - began, whole_us)
+        yield BoundResult(_WHOLE_PATHS, time.perf_counter() - began, whole_us)
 
 
-def longest_found_us(network: PortNetwork, flow: str) -> float:
+def longest_found_us(network: PortNetwork, flow: str, *, runs: int, seed: int) -> float:
     """Return the longest delay of a flow, in microseconds, that a search among simulations finds."""
     servers = _servers(network, SHAPINGS[-1])
     flows = {
         name: FrameFlow(path=path, frame_bytes=_FRAME_BYTES, bucket=network.buckets[name])
         for name, path in network.paths.items()
     }
-    return search(servers, flows, itemgetter(flow), runs=RUNS, seed=1) / NS_PER_US
+    return search(servers, flows, itemgetter(flow), runs=runs, seed=seed) / NS_PER_US
 
 
 def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, PortServer]:
@@ -205,22 +243,21 @@ def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, PortServer]:
     return dict.fromkeys(network.servers, server)
 
 
-def _theirs(peer: tuple[Path, Path], network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
-    python, packages = peer
+def _theirs(task: PortBoundsTask, network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
     with tempfile.TemporaryDirectory() as scratch:
         document = Path(scratch, "network.json")
         document.write_text(json.dumps(_document(network, shaping)), encoding="utf-8")
         mode = "OFF" if math.isinf(shaping.line_rate_bps) else "ON"
-        words = [str(python), str(_PEER), str(packages), str(document), mode, *shaping.methods]
+        words = [task.python, str(_PEER), f"{task.saihu}/src", str(document), mode, *shaping.methods]
         try:
             ran = subprocess.run(
                 words, cwd=scratch, capture_output=True, text=True, timeout=_PATIENCE_S, check=True
             )
         except subprocess.TimeoutExpired:
-            raise BenchmarkError(f"Saihu took more than {_PATIENCE_S} s for {network.name}") from None
+            raise RunError(f"Saihu took more than {_PATIENCE_S} s for {network.name}") from None
         except (OSError, subprocess.CalledProcessError) as error:
             said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1]
-            raise BenchmarkError(f"Saihu does not run: {said} (docs/port-queues.md says how)") from None
+            raise RunError(f"Saihu does not run: {said} (docs/port-queues.md says how)") from None
     for method, result in json.loads(ran.stdout).items():
         if "error" in result:
             yield BoundResult(method, None, {}, result["error"])
@@ -237,16 +274,6 @@ def corrected_us(network: PortNetwork, delays_us: Mapping[str, float]) -> dict[s
     return {
         flow: delay_us + frame_us * (len(network.paths[flow]) - 1) for flow, delay_us in delays_us.items()
     }
-
-
-def _peer() -> tuple[Path, Path] | None:
-    clone = os.environ.get("LOKO_SAIHU")
-    if not clone:
-        return None
-    packages = Path(clone, "src")
-    if not (packages / "saihu").is_dir():
-        raise BenchmarkError(f"LOKO_SAIHU: {clone} is no clone of Saihu: it has no src/saihu")
-    return Path(os.environ.get("LOKO_SAIHU_PYTHON", sys.executable)), packages
 
 
 def _even(name: str, paths: Mapping[str, tuple[str, ...]], *, rate_mbps: float) -> PortNetwork:
@@ -291,30 +318,86 @@ def _document(network: PortNetwork, shaping: Shaping) -> dict[str, Any]:
 
 
 def _bounds(
-    network: PortNetwork, shaping: Shaping, answer: BoundResult, ours_us: Mapping[str, float]
+    network: PortNetwork, shaping: Shaping, result: BoundResult, ours_us: Mapping[str, float]
 ) -> Bounds:
     bounds = Bounds(
         network=network.name,
         shaping=shaping.name,
-        method=answer.method,
-        seconds=answer.seconds,
-        worst_us=max(answer.delays_us.values(), default=None),
-        error=answer.error,
+        method=result.method,
+        seconds=result.seconds,
+        worst_us=max(result.delays_us.values(), default=None),
+        error=result.error,
     )
-    if ours_us and len(answer.delays_us) == len(ours_us) and answer.delays_us is not ours_us:
-        ratios = sorted(answer.delays_us[flow] / ours_us[flow] for flow in ours_us)
-        bounds = replace(bounds, of_ours=(median(ratios), ratios[0], ratios[-1]))
-    return bounds
+    if not ours_us or result.method == _OURS or len(result.delays_us) != len(ours_us):
+        return bounds
+    ratios = sorted(result.delays_us[flow] / ours_us[flow] for flow in ours_us)
+    return replace(bounds, ratio=median(ratios), ratio_low=ratios[0], ratio_high=ratios[-1])
 
 
-def _row(bounds: Bounds) -> MeasuredRow:
-    what = f"Worst bound of {bounds.network}, {bounds.shaping}: {bounds.method}"
+def show(rows: Rows) -> Outcome:
+    """Show each method's worst bound of a network over ours."""
+    every = [Bounds(**row) for row in rows]
+    panels: list[Panel] = [
+        ScatterPanel(
+            title=shaping.name,
+            x=ChartAxis(label="our worst bound of a flow [us]", log=True),
+            y=ChartAxis(label="worst bound [us]", log=True),
+            clouds=clouds,
+            diagonal=True,
+        )
+        for shaping in SHAPINGS
+        if (clouds := _clouds([bounds for bounds in every if bounds.shaping == shaping.name]))
+    ]
+    return Outcome(
+        chart=Chart(panels=panels, columns=2),
+        findings=_findings(every),
+        x=AxisLabel(name="our worst bound", unit="us"),
+        table=TableResult(
+            columns=["network", "cables", "method", "worst bound [us]", "of ours", "time", "late flows"],
+            rows=[_table_row(bounds) for bounds in every],
+        ),
+    )
+
+
+def _clouds(every: Sequence[Bounds]) -> list[Cloud]:
+    ours_us = {bounds.network: bounds.worst_us for bounds in every if bounds.method == _OURS}
+    clouds = []
+    for method in dict.fromkeys(bounds.method for bounds in every if bounds.method != _OURS):
+        points = [
+            (mine, bounds.worst_us)
+            for bounds in every
+            if bounds.method == method and bounds.worst_us and (mine := ours_us[bounds.network])
+        ]
+        if points:
+            clouds.append(Cloud(label=method, x=[mine for mine, _ in points], y=[y for _, y in points]))
+    return clouds
+
+
+def _findings(every: Sequence[Bounds]) -> dict[str, float]:
+    """Return, by method, the flows whose frames exceed its bounds, and the range of its ratios to ours."""
+    findings: dict[str, float] = {}
+    for method in dict.fromkeys(bounds.method for bounds in every):
+        own = [bounds for bounds in every if bounds.method == method and bounds.worst_us is not None]
+        name = re.sub(r"\W+", "_", method).lower()
+        exceeded = [bounds.exceeded for bounds in own if bounds.exceeded is not None]
+        if exceeded:
+            findings[f"{name}_exceeded"] = sum(exceeded)
+        ratios = [(bounds.ratio_low, bounds.ratio_high) for bounds in own if bounds.ratio_low is not None]
+        if ratios:
+            findings[f"{name}_least_ratio"] = min(low for low, _ in ratios if low is not None)
+            findings[f"{name}_most_ratio"] = max(high for _, high in ratios if high is not None)
+    return findings
+
+
+def _table_row(bounds: Bounds) -> list[str | float]:
+    row: list[str | float] = [bounds.network, bounds.shaping, bounds.method]
     if bounds.worst_us is None or bounds.seconds is None:
-        return what, "none", bounds.error
-    remark = f"{1e3 * bounds.seconds:.1f} ms"
-    if bounds.of_ours is not None:
-        middle, low, high = bounds.of_ours
-        remark = f"{middle:.4f} of ours ({low:.4f} .. {high:.4f}); {remark}"
-    if bounds.exceeded:
-        remark += f"; frames of {bounds.exceeded} flows take longer"
-    return what, f"{bounds.worst_us:.2f} us", remark
+        return [*row, "none", bounds.error, "", ""]
+    ratio = ""
+    if bounds.ratio is not None:
+        ratio = f"{bounds.ratio:.4f} ({bounds.ratio_low:.4f} .. {bounds.ratio_high:.4f})"
+    late = "" if bounds.exceeded is None else str(bounds.exceeded)
+    return [*row, f"{bounds.worst_us:.2f}", ratio, f"{1e3 * bounds.seconds:.1f} ms", late]
+
+
+STUDY: Final = Study(size=PortBoundsSize, tasks=tasks, measure=measure, show=show, estimate_s={"live": 300.0})

@@ -1,15 +1,26 @@
-"""The benchmark of bounds for ports against other tools: its input to them, and its use of their output."""
+"""The study of bounds for ports beside other tools: its input to them, and its use of their output."""
 
 import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import port_bounds
-from benchmarks.measure import BenchmarkError
-from benchmarks.port_bounds import SHAPINGS, corrected_us, longest_found_us, networks, ours
+from loko.document import InputError
+from loko.switch_model.calculus.token_buckets import TokenBucket
+from loko_testbed.reproduce.studies.port_bounds import (
+    SHAPINGS,
+    STUDY,
+    PortBoundsSize,
+    PortNetwork,
+    corrected_us,
+    longest_found_us,
+    networks,
+    ours,
+)
+from loko_testbed.simulation.runner import RunError
 
 ANALYZER = """
 import json
@@ -36,11 +47,10 @@ class TSN_Analyzer:
 """
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, *_ = networks()
-    monkeypatch.setattr(port_bounds, "networks", lambda: iter([first]))
-    monkeypatch.setattr(port_bounds, "RUNS", 50)
+def measured() -> list[dict[str, Any]]:
+    """Return the rows of the first network, with few simulations."""
+    [task] = STUDY.tasks(PortBoundsSize(runs=50, networks=1), 1)
+    return STUDY.measure(task)
 
 
 @pytest.fixture
@@ -57,7 +67,7 @@ def saihu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
 
 
 @pytest.mark.parametrize("network", list(networks()), ids=lambda network: network.name)
-def test_every_network_has_bounds_that_shaping_lowers(network: port_bounds.PortNetwork) -> None:
+def test_every_network_has_bounds_that_shaping_lowers(network: PortNetwork) -> None:
     free, fluid, frames = (next(ours(network, shaping)).delays_us for shaping in SHAPINGS)
     assert set(free) == set(fluid) == set(frames) == set(network.paths)
     assert all(fluid[flow] <= frames[flow] <= free[flow] for flow in network.paths)
@@ -74,38 +84,39 @@ def test_a_ring_has_the_bound_of_the_closed_form() -> None:
     assert max(mine.delays_us.values()) == pytest.approx(by_hand_us, abs=0.01)
 
 
-@pytest.mark.usefixtures("small")
-def test_without_a_peer_only_ours_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_peer_only_ours_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOKO_SAIHU", raising=False)
-    told: list[str] = []
-    values, rows = port_bounds.measure(tell=told.append)
-    assert "only ours" in told[0]
+    [task] = STUDY.tasks(PortBoundsSize(runs=50, networks=1), 1)
+    assert "only ours" in str(task)
+    rows = STUDY.measure(task)
     methods = ["ours"] * len(SHAPINGS) + ["ours, whole paths", "frames in a simulation"]
-    assert [bounds["method"] for bounds in values["bounds"]] == methods
-    assert len(rows) == len(methods)
+    assert [row["method"] for row in rows] == methods
+    shown = STUDY.show(rows)
+    assert shown.findings["ours_exceeded"] == shown.findings["ours_whole_paths_exceeded"] == 0
+    assert shown.findings["ours_whole_paths_most_ratio"] <= 1
 
 
-@pytest.mark.usefixtures("small")
 def test_bounds_of_a_peer_stand_beside_ours(saihu: Callable[[str], None]) -> None:
     saihu(ANALYZER)
-    values, rows = port_bounds.measure(tell=lambda _: None)
-    bounds_of = {(bounds["shaping"], bounds["method"]): bounds for bounds in values["bounds"]}
+    rows = measured()
+    bounds_of = {(row["shaping"], row["method"]): row for row in rows}
     mine = bounds_of["whole frames", "ours"]["worst_us"]
     assert bounds_of["whole frames", "ours, whole paths"]["worst_us"] < mine
-    assert bounds_of["whole frames", "ours, whole paths"]["exceeded"] == 0
-    assert any(row[2].endswith("frames of 6 flows take longer") for row in rows)
     for method, worst_us in {"panco/TFA": 30, "panco/SFA": 60, "panco/PLP": 15}.items():
         bounds = bounds_of["whole frames", method]
         assert bounds["worst_us"] == pytest.approx(worst_us)
-        assert bounds["of_ours"][0] == pytest.approx(worst_us / mine)
+        assert bounds["ratio"] == pytest.approx(worst_us / mine)
         assert bounds["exceeded"] == 6
     assert bounds_of["whole frames", "panco/PLP, corrected"]["worst_us"] == pytest.approx(15 + 2 * 12.336)
     assert bounds_of["whole frames", "panco/SFA, corrected"]["worst_us"] == pytest.approx(60 + 2 * 12.336)
     assert ("whole frames", "panco/TFA, corrected") not in bounds_of
-    refused = bounds_of["no shaping", "xtfa/TFA"]
-    assert refused["worst_us"] is None
-    assert refused["error"] == "ValueError: no such thing"
-    assert any(row[1:] == ("none", "ValueError: no such thing") for row in rows)
+    assert bounds_of["no shaping", "xtfa/TFA"]["worst_us"] is None
+    shown = STUDY.show(rows)
+    assert shown.findings["panco_plp_exceeded"] == 6
+    assert shown.table is not None
+    assert [row[3:5] for row in shown.table.rows if row[2] == "xtfa/TFA"] == [
+        ["none", "ValueError: no such thing"]
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -118,42 +129,38 @@ def test_bounds_of_a_peer_stand_beside_ours(saihu: Callable[[str], None]) -> Non
         ("random, 12 switches, 60 flows", "SFA", "f33", 62.15),
     ],
 )
-def test_frames_exceed_bounds_of_a_fluid(
-    network: str, method: str, flow: str, bound_us: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frames_exceed_bounds_of_a_fluid(network: str, method: str, flow: str, bound_us: float) -> None:
     """The bounds are those of panco with a packetizer, as Saihu at 68955f62 (2024-04-01) prints them.
 
     A frame waits at each port until all of it is there, which the bounds leave out.
     """
-    monkeypatch.setattr(port_bounds, "RUNS", 1000)
     chosen = next(candidate for candidate in networks() if candidate.name == network)
-    seen_us = longest_found_us(chosen, flow)
+    seen_us = longest_found_us(chosen, flow, runs=1000, seed=1)
     assert seen_us > bound_us, method
     assert seen_us <= corrected_us(chosen, {flow: bound_us})[flow]
     sums, whole = ours(chosen, SHAPINGS[-1])
     assert seen_us <= whole.delays_us[flow] <= sums.delays_us[flow]
 
 
-@pytest.mark.usefixtures("small")
 def test_a_peer_that_does_not_start_is_one_line(saihu: Callable[[str], None]) -> None:
     saihu("import a_module_that_nobody_has")
-    with pytest.raises(BenchmarkError, match=r"^Saihu does not run: .*a_module_that_nobody_has.*$"):
-        port_bounds.measure(tell=lambda _: None)
+    with pytest.raises(RunError, match=r"^Saihu does not run: .*a_module_that_nobody_has.*$"):
+        measured()
 
 
 def test_a_folder_that_is_no_clone_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKO_SAIHU", str(tmp_path))
-    with pytest.raises(BenchmarkError, match="has no src/saihu"):
-        port_bounds.measure(tell=lambda _: None)
+    with pytest.raises(InputError, match="has no src/saihu"):
+        measured()
 
 
 def test_a_network_that_is_overloaded_has_no_bound() -> None:
     ring, *_ = networks()
     heavy = {
-        flow: port_bounds.TokenBucket(rate_bps=4e8, burst_bytes=bucket.burst_bytes)
+        flow: TokenBucket(rate_bps=4e8, burst_bytes=bucket.burst_bytes)
         for flow, bucket in ring.buckets.items()
     }
-    full = port_bounds.PortNetwork(name="full", paths=ring.paths, buckets=heavy)
+    full = PortNetwork(name="full", paths=ring.paths, buckets=heavy)
     (mine,) = ours(full, SHAPINGS[-1])
     assert mine.error
     assert not mine.delays_us

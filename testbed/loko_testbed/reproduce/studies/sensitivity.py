@@ -1,15 +1,15 @@
-"""Reproduce overload (fig. 12a) in virtual time, and its sensitivity to unpublished parameters."""
+"""How sensitive overload (fig. 12a) is to parameters that no paper prints."""
 
 from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import dpkt
 import numpy as np
@@ -17,11 +17,16 @@ from switch_emulator import Network
 
 from loko.control.entries import FlowEntry, five_tuple_entry
 from loko.control.messages import session_segments
+from loko.document import LABS, StrictModel
 from loko.switch_model.device import load_profile, profile_text
 from loko.switch_model.quantity import Count
-from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.figure_types.experiments import load_experiment
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.studies.study import Rows, Study
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.virtual import VirtualRunner
 
@@ -64,43 +69,54 @@ class OverloadCurve:
     """R squared of the line: 1 means that all points lie on it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """The effect of one value of one parameter; all others have their defaults."""
+class SensitivitySize(StrictModel):
+    """How much is measured."""
+
+    parameters: list[str] | None
+    """The parameters to vary; null: all `assumptions`."""
+
+
+class SensitivityTask(NamedTuple):
+    """One value of one parameter; all others have their defaults. Without a parameter: all have them."""
 
     parameter: str
     value: int
-    is_default: bool
-    curves: tuple[OverloadCurve, ...]
-    """One for each of `ENTRIES`."""
-    loss_of_fig17a: float
-    """Share of the observed packets lost at m_r = 11."""
-    largest_delay_of_fig17a_ms: float
-    longest_burst: tuple[int, ...]
-    """Longest bursts at line rate without loss at an idle switch (section 3.5), by `BUFFER_FRAME_BYTES`."""
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.parameter} = {self.value:,}" if self.parameter else "as the profile says"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity:
-    """The figure with the unchanged profile, and the effect of each assumed number."""
+def tasks(size: SensitivitySize, seed: int) -> list[SensitivityTask]:
+    """Return the unchanged profile, then every other value of every assumption."""
+    return [
+        SensitivityTask("", 0, seed),
+        *(
+            SensitivityTask(parameter, value, seed)
+            for parameter, quantity in assumptions().items()
+            if size.parameters is None or parameter in size.parameters
+            for value in _steps(quantity)
+            if value != quantity.value
+        ),
+    ]
 
-    default: Effect
-    effects: list[Effect]
 
-
-def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
-    """Sweep the input of fig. 12a, then vary each assumption. `progress` is called before each step."""
-    progress("as the profile says")
-    default = _effect("", 0, is_default=True)
-    effects = []
-    for parameter, quantity in assumptions().items():
-        for value in _steps(quantity):
-            if value == quantity.value:
-                effects.append(replace(default, parameter=parameter, value=value))
-                continue
-            progress(f"{parameter} = {value}")
-            effects.append(_effect(parameter, value, is_default=False))
-    return Sensitivity(default=default, effects=effects)
+def measure(task: SensitivityTask) -> Rows:
+    """Sweep the input of fig. 12a and replay the right end of fig. 17a; return a row for each table."""
+    with _profile({task.parameter: task.value} if task.parameter else {}) as profile:
+        loss, delay_ms = _fig17a(profile, task.seed)
+        bursts = [longest_burst(profile, frame_bytes) for frame_bytes in BUFFER_FRAME_BYTES]
+        return [
+            {
+                "parameter": task.parameter,
+                "value": task.value,
+                **asdict(curve(profile, entries)),
+                "loss_of_fig17a": loss,
+                "largest_delay_of_fig17a_ms": delay_ms,
+                "longest_burst": bursts,
+            }
+            for entries in ENTRIES
+        ]
 
 
 def assumptions() -> dict[str, Count]:
@@ -110,34 +126,6 @@ def assumptions() -> dict[str, Count]:
     values = dict(flow_control)
     values["buffer_bytes"] = profile.integrated_switch.buffer_bytes
     return {name: quantity for name, quantity in values.items() if quantity.range is not None}
-
-
-def table(measured: Sensitivity) -> str:
-    """Return a Markdown table of the effects; the unchanged profile comes first, and only once."""
-    columns = [
-        "parameter",
-        "value",
-        *(f"maximum, {entries} entries [Mbit/s]" for entries in ENTRIES),
-        *(f"slope, {entries} entries" for entries in ENTRIES),
-        "R²",
-        "loss at m_r = 11",
-        "largest delay there [ms]",
-        f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
-    ]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for effect in (measured.default, *(effect for effect in measured.effects if not effect.is_default)):
-        cells = [
-            f"`{effect.parameter}`" if effect.parameter else "profile",
-            f"{effect.value:,}" if effect.parameter else "as it is",
-            *(f"{curve.maximum_mbps:.2f}" for curve in effect.curves),
-            *(f"{curve.slope:.3f}" for curve in effect.curves),
-            f"{min((curve.determination for curve in effect.curves), default=1.0):.3f}",
-            f"{effect.loss_of_fig17a:.1%}",
-            f"{effect.largest_delay_of_fig17a_ms:.2f}",
-            ", ".join(map(str, effect.longest_burst)),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _steps(quantity: Count) -> list[int]:
@@ -152,20 +140,6 @@ def _steps(quantity: Count) -> list[int]:
 def _between(low: int, high: int) -> int:
     spans_decades = low > 0 and high > 10 * low
     return round((low * high) ** 0.5) if spans_decades else (low + high) // 2
-
-
-def _effect(parameter: str, value: int, *, is_default: bool) -> Effect:
-    with _profile({parameter: value} if parameter else {}) as profile:
-        loss, delay_ms = _fig17a(profile)
-        return Effect(
-            parameter=parameter,
-            value=value,
-            is_default=is_default,
-            curves=tuple(curve(profile, entries) for entries in ENTRIES),
-            loss_of_fig17a=loss,
-            largest_delay_of_fig17a_ms=delay_ms,
-            longest_burst=tuple(longest_burst(profile, frame_bytes) for frame_bytes in BUFFER_FRAME_BYTES),
-        )
 
 
 @contextmanager
@@ -235,9 +209,9 @@ def longest_burst(profile: str, frame_bytes: int) -> int:
     raise AssertionError("a burst that is long enough overflows every buffer")
 
 
-def _fig17a(profile: str) -> tuple[float, float]:
+def _fig17a(profile: str, seed: int) -> tuple[float, float]:
     """Return loss and largest delay in ms of fig. 17a's observed packets at m_r = 11."""
-    sweep = experiments()["loko/fig17a"]
+    sweep = load_experiment(LABS / "two-switch" / "experiments" / "fig17a.yml")
     assert isinstance(sweep, Sweep)
     setting = prepare(sweep)
     lost = packets = 0
@@ -248,8 +222,9 @@ def _fig17a(profile: str) -> tuple[float, float]:
         entries=sweep.entries,
         profile_of=dict.fromkeys(setting.lab.switches, profile),
     ) as runner:
-        for seed in range(_REPLAYS):
-            records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=seed)
+        for run in range(_REPLAYS):
+            of_run = _REPLAYS * (seed - 1) + run
+            records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=of_run)
             arrived = records.received_ns != LOST
             packets += len(arrived)
             lost += int(np.count_nonzero(~arrived))
@@ -311,3 +286,82 @@ def _frame(frame_bytes: int) -> bytes:
     ip.len = len(ip)
     source, destination = (bytes([2, 0, 0, 0, 0, host]) for host in (1, 2))
     return bytes(dpkt.ethernet.Ethernet(src=source, dst=destination, data=ip))
+
+
+def show(rows: Rows) -> Outcome:
+    """Show fig. 12a with the unchanged profile, and the effect of each other value."""
+    effects: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        effects.setdefault((row["parameter"], row["value"]), []).append(row)
+    default = effects["", 0]
+    return Outcome(
+        chart=_chart(default),
+        findings={
+            **{f"slope_{row['entries']}": row["slope"] for row in default},
+            **{f"maximum_{row['entries']}_mbps": row["maximum_mbps"] for row in default},
+            "least_determination": min(row["determination"] for row in default),
+            "maximum_spread_mbps": max(
+                abs(row["maximum_mbps"] - before["maximum_mbps"])
+                for effect in effects.values()
+                for row, before in zip(effect, default, strict=True)
+            ),
+            "other_bursts": float(sum(row["longest_burst"] != default[0]["longest_burst"] for row in rows)),
+        },
+        x=AxisLabel(name="input", unit="Mbit/s"),
+        profile=PROFILE,
+        table=TableResult(
+            columns=[
+                *("parameter", "value"),
+                *(f"maximum, {entries} entries [Mbit/s]" for entries in ENTRIES),
+                *(f"slope, {entries} entries" for entries in ENTRIES),
+                *("R²", "loss at m_r = 11", "largest delay there [ms]"),
+                f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
+            ],
+            rows=[_table_row(effect) for effect in effects.values()],
+        ),
+    )
+
+
+def _chart(default: Sequence[Mapping[str, Any]]) -> Chart:
+    curves = []
+    for row in default:
+        curves.append(
+            ChartCurve(label=f"{row['entries']} entries", x=row["input_mbps"], y=row["output_mbps"])
+        )
+        ends = [row["maximum_mbps"], LARGEST_INPUT_MBPS]
+        curves.append(
+            ChartCurve(
+                label=f"line beyond {ends[0]:.2f} Mbit/s: slope {row['slope']:.3f},"
+                f" R² = {row['determination']:.4f}",
+                x=ends,
+                y=[row["slope"] * end + row["intercept_mbps"] for end in ends],
+                marker=False,
+                dashed=True,
+            )
+        )
+    panel = LinePanel(
+        title=f"output of one switch over its input, {FRAME_BYTES}-byte packets",
+        x=ChartAxis(label="input [Mbit/s]", low=0, high=LARGEST_INPUT_MBPS),
+        y=ChartAxis(label="output [Mbit/s]", low=0),
+        curves=curves,
+    )
+    return Chart(panels=[panel])
+
+
+def _table_row(effect: Sequence[Mapping[str, Any]]) -> list[str | float]:
+    first = effect[0]
+    return [
+        f"`{first['parameter']}`" if first["parameter"] else "profile",
+        f"{first['value']:,}" if first["parameter"] else "as it is",
+        *(f"{row['maximum_mbps']:.2f}" for row in effect),
+        *(f"{row['slope']:.3f}" for row in effect),
+        f"{min(row['determination'] for row in effect):.3f}",
+        f"{first['loss_of_fig17a']:.1%}",
+        f"{first['largest_delay_of_fig17a_ms']:.2f}",
+        ", ".join(map(str, first["longest_burst"])),
+    ]
+
+
+STUDY: Final = Study(
+    size=SensitivitySize, tasks=tasks, measure=measure, show=show, estimate_s={"virtual": 120.0}
+)
