@@ -155,8 +155,9 @@ bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations
 	@. setup/environment.sh && PYTHONPATH="$$shipped/python" LOKO_EMULATOR="$$shipped/zodiac-fx" \
 	    $(WITH) python -m benchmarks $(ARGS)
 
-evidence: setup ## Try to break the guarantees with 10^9 packets; in pieces with ARGS='--packets 1e8'
-	@$(WITH) python -m benchmarks.evidence $(ARGS)
+evidence: setup ## Try to break the guarantees with 10^9 packets; with fewer trials: ARGS='--runs 100'
+	@$(WITH) loko evaluate --strict $(addprefix studies/,models randomsets attackschemes attackmistakes \
+	    attackreleased attackreserved attackcapacity) --out results/evidence $(ARGS)
 
 endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
 	@$(WITH) python -m benchmarks.endurance $(ARGS)

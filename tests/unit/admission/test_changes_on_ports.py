@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from switch_emulator import Network
 
-from benchmarks.evidence.record import campaign_seed
 from loko.admission import Admitted, Refusal
 from loko.admission.port_queues import PortAdmission
 from loko.admission.port_queues import admission as port_admission
@@ -22,6 +21,7 @@ from loko.service.outcome import FlowState, StoredFlow
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab
+from loko_testbed.reproduce.studies.random_sets import campaign_seed
 from loko_testbed.simulation.worst_case.changes import ignore_released
 from loko_testbed.simulation.worst_case.delivery import (
     DeliveryResult,

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.evidence.attacks import star
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
 from loko.admission.packets import PacketAdmission
 from loko.admission.schemes import admission_of, variant_named
@@ -21,6 +20,7 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab, ring_lab
 from loko.topology.ring import Ring
+from loko_testbed.reproduce.studies.attacks import star
 from loko_testbed.simulation.worst_case.changes import ignore_released
 
 STAR = star()

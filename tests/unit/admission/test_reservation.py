@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from releases import carry
 from switch_emulator import Board
 
-from benchmarks.evidence.attacks import star
 from loko.admission import Admitted
 from loko.admission.packets import PacketAdmission
 from loko.admission.schemes import admission_of, variant_named
@@ -38,6 +37,7 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.mix import mix_of_equal
 from loko.switch_model.scenario import EVALUATION
 from loko.topology.network import on_shortest_paths
+from loko_testbed.reproduce.studies.attacks import star
 from loko_testbed.simulation.worst_case.schemes import GUARANTEED
 
 ZODIAC = load_profile("zodiac-fx")

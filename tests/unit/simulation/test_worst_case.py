@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.evidence.attacks import star, succeeded
 from loko.admission.schemes import variant_named
 from loko.switch_model.allocation import FULL_RATE
 from loko.switch_model.scenario import EVALUATION
 from loko.topology.lab import load_lab
 from loko.topology.lab_allocation import allocations_of
+from loko_testbed.reproduce.studies.attacks import star, succeeded
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.changes import ChangePlan, ignore_released, random_history
 from loko_testbed.simulation.worst_case.conformance import excess_bytes

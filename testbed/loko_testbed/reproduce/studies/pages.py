@@ -42,11 +42,12 @@ def main(words: Sequence[str]) -> None:
             for path in found:
                 shutil.copyfile(path, docs / "measurements" / path.name)
         results = measurements(docs / "measurements")
-        for name, text in pages(results).items():
+        made = pages(results)
+        for name, text in made.items():
             write_atomically(docs / f"{name}.md", text.encode())
-        for name, result in results.items():
-            drawn = pictures.draw(result)
-            write_atomically(docs / "images" / f"{name}.svg", drawn.uncaptioned_svg)
+        for name in pictured(made):
+            drawn = pictures.svg(results[name], captioned=False)
+            write_atomically(docs / "images" / f"{name}.svg", drawn)
     except InputError as error:
         print(f"pages: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -69,6 +70,13 @@ def pages(results: Mapping[str, FigureResult]) -> dict[str, str]:
             raise InputError(f"{path}: no result in docs/measurements has {missing}") from None
         made[path.stem] = "\n\n".join(map(_filled, text.rstrip("\n").split("\n\n"))) + "\n"
     return made
+
+
+def pictured(made: Mapping[str, str]) -> list[str]:
+    """Return the studies whose pictures these pages show."""
+    studies = order("studies")
+    shown = (name for text in made.values() for name in re.findall(r"\(images/(\w+)\.svg\)", text))
+    return [name for name in shown if name in studies]
 
 
 def _values(result: FigureResult) -> Iterable[tuple[str, str]]:

@@ -18,7 +18,7 @@ from loko_testbed.simulation.options import Options, Progress
 def compute(figure: StudyFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry out all tasks of a study. Raises `InputError` or `RunError`."""
     study = figure.study
-    tasks = study.tasks(figure.size(quick=options.quick), options.seed)
+    tasks = study.tasks(figure.size(quick=options.quick, runs=options.runs), options.seed)
     progress.begin(len(tasks), 0, "tasks")
     measured = compute_tasks(
         study.measure,
@@ -32,7 +32,7 @@ def compute(figure: StudyFigure, options: Options, progress: Progress) -> tuple[
 
 def parameters(figure: StudyFigure, options: Options) -> Mapping[str, Any]:
     """Return the tasks, which may depend on the machine: on the peers that are installed there."""
-    tasks = figure.study.tasks(figure.size(quick=options.quick), options.seed)
+    tasks = figure.study.tasks(figure.size(quick=options.quick, runs=options.runs), options.seed)
     return {"tasks": [repr(task) for task in tasks]}
 
 

@@ -32,9 +32,12 @@ class StudyFigure(FindingFigure):
         """See `Figure.needs_root`."""
         return self.study.needs_root
 
-    def size(self, *, quick: bool) -> StrictModel:
-        """Return how much is measured."""
-        return self.study.size.model_validate({**self.full, **(self.quick if quick else {})}, strict=False)
+    def size(self, *, quick: bool, runs: int | None = None) -> StrictModel:
+        """Return how much is measured; `runs` replaces that of the document, if it has any."""
+        keys = {**self.full, **(self.quick if quick else {})}
+        if runs is not None and "runs" in keys:
+            keys["runs"] = runs
+        return self.study.size.model_validate(keys, strict=False)
 
     @model_validator(mode="after")
     def _sizes_are_valid(self) -> Self:

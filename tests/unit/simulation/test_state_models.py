@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from benchmarks.evidence.models import CASES, IN_USE, check_case
-from benchmarks.evidence.models.boards import NO_BACKLOG, PacketRule, ShareRule
-from benchmarks.evidence.models.explorer import explore
-from benchmarks.evidence.models.network import ModelFlow
-from benchmarks.evidence.models.ports import PortRule
 from loko.admission import residual_backlog
 from loko.admission.port_queues import admission
 from loko.admission.residual_backlog import ResidualBacklog
 from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, UnsettledError
+from loko_testbed.simulation.state_models import CASES, IN_USE, check_case
+from loko_testbed.simulation.state_models.boards import NO_BACKLOG, PacketRule, ShareRule
+from loko_testbed.simulation.state_models.explorer import explore
+from loko_testbed.simulation.state_models.network import ModelFlow
+from loko_testbed.simulation.state_models.ports import PortRule
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.evidence.models.explorer import ExplorationResult, explore
+from loko_testbed.simulation.state_models.explorer import ExplorationResult, explore
 
 
 class ModelPhase(Enum):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from benchmarks.evidence.models import network, slots
-from benchmarks.evidence.models.boards import (
+from loko_testbed.simulation.state_models import network, slots
+from loko_testbed.simulation.state_models.boards import (
     FallsAtFullRate,
     ForgetfulBoards,
     ForgetfulPackets,
@@ -17,16 +17,16 @@ from benchmarks.evidence.models.boards import (
     PacketsGoneAtRelease,
     ShareRule,
 )
-from benchmarks.evidence.models.explorer import ExplorationResult
-from benchmarks.evidence.models.network import ModelFlow, Rule
-from benchmarks.evidence.models.ports import (
+from loko_testbed.simulation.state_models.explorer import ExplorationResult
+from loko_testbed.simulation.state_models.network import ModelFlow, Rule
+from loko_testbed.simulation.state_models.ports import (
     FallsAtOnce,
     FixedAtRelease,
     ForgetfulPorts,
     PortRule,
     WithoutBusyPeriods,
 )
-from benchmarks.evidence.models.slots import SlotRule
+from loko_testbed.simulation.state_models.slots import SlotRule
 
 IN_USE: Final = "in use"
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final, NamedTuple
 
-from benchmarks.evidence.models.network import ModelFlow
+from loko_testbed.simulation.state_models.network import ModelFlow
 
 _MOST_TICKS: Final = 99
 """More than any frame of these models stays: larger ages make no difference."""

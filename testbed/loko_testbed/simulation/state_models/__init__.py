@@ -1,5 +1,5 @@
 """Models of released flows at boards, ports and slots, whose states are all visited (docs/evidence.md)."""
 
-from benchmarks.evidence.models.cases import CASES, IN_USE, check_case
+from loko_testbed.simulation.state_models.cases import CASES, IN_USE, check_case
 
 __all__ = ["CASES", "IN_USE", "check_case"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from benchmarks.evidence.models.explorer import ExplorationResult, explore
+from loko_testbed.simulation.state_models.explorer import ExplorationResult, explore
 
 RuleState = TypeVar("RuleState")
 """The state of an admission rule. It must be hashable."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from benchmarks.evidence.models.network import ModelFlow
+from loko_testbed.simulation.state_models.network import ModelFlow
 
 NO_BACKLOG: Final = Fraction(-1_000_000)
 """Less than any backlog that matters."""

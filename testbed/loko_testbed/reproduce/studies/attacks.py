@@ -1,15 +1,20 @@
-"""Attack full switches: every scheme, deliberate mistakes, and violated assumptions of the guarantees."""
+"""Attacks on full switches: every scheme, deliberate mistakes, and violated assumptions of the guarantees.
+
+Each of the tables has guarantees that must be kept, and cases in which they must be seen to break: a test
+that cannot fail would prove nothing.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
+from loko.document import StrictModel
 from loko.switch_model.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
 from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.switch_model.flow import Flow
@@ -17,6 +22,9 @@ from loko.switch_model.scenario import EVALUATION, loko_scenario
 from loko.topology.lab import Lab, lab_of, load_lab, ring_lab
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.ring import Ring
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.studies.study import Rows, Study
 from loko_testbed.simulation.virtual import profile_with_capacity
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.attack import attack
@@ -29,11 +37,7 @@ from loko_testbed.simulation.worst_case.delivery import (
 )
 from loko_testbed.simulation.worst_case.schemes import GUARANTEED, PRINTED, admission_named, fill
 from loko_testbed.simulation.worst_case.search import search_worst_case
-from loko_testbed.tasks.executor import Workers
 
-_GENERATIONS: Final = 30
-_SECONDS: Final = 30.0
-_SEED: Final = 1
 _STAR: Final = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
 _TWO: Final = (*_STAR, ("H1", "H2"), ("H3", "H4"))
 _ROUND: Final = tuple((f"h{number}", f"h{number % 5 + 1}") for number in range(1, 6)) + tuple(
@@ -45,50 +49,44 @@ _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
 """Number of brief flows that fit beside two flows that use nearly all of the rate."""
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
+
+class AttacksSize(StrictModel):
+    """Which attacks, and how long each search is."""
+
+    table: Literal["schemes", "mistakes", "released", "reserved", "capacity"]
+    generations: int
+    seconds: float
+    """Length of the runs beside the search, of bursts at random instants and of the paper's generator."""
+
+
+class AttackTask(NamedTuple):
+    """A row of a table, by its place."""
+
+    table: str
+    place: int
+    generations: int
+    seconds: float
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.table}, {self.place + 1}"
+
+
 AttackRow = dict[str, Any]
-AttackedSet = partial[AttackRow]
-"""Computes a row. It can be pickled for another process, as it wraps a function of this module."""
+AttackedSet = Callable[[AttackTask], AttackRow]
+"""Computes a row, as long as the task says."""
 
 
-def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[AttackRow]]:
-    """Compute all tables as plain values, with each row as a task. Raises `InputError`."""
-    tables: Mapping[str, Callable[[], Iterator[AttackedSet]]] = {
-        "schemes": _schemes,
-        "mistakes": _mistakes,
-        "released": _released,
-        "reserved": _reserved,
-        "capacity": _capacity,
-    }
-    tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
-    rows_by_seed: dict[int, AttackRow] = {}
-    with closing(workers.each_done(_row, tasks)) as done:
-        for place, row in done:
-            rows_by_seed[place] = row
-            tell(f"{tasks[place][0]}: {', '.join(f'{key} {value}' for key, value in row.items())}")
-    return {
-        name: [rows_by_seed[place] for place, (table, _) in enumerate(tasks) if table == name]
-        for name in tables
-    }
+def tasks(size: AttacksSize, seed: int) -> list[AttackTask]:
+    """Return the rows of a table."""
+    count = sum(1 for _ in _TABLES[size.table]())
+    return [AttackTask(size.table, place, size.generations, size.seconds, seed) for place in range(count)]
 
 
-def _row(task: tuple[str, AttackedSet]) -> AttackRow:
-    _, attacked = task
-    return attacked()
-
-
-def kept(tables: Mapping[str, list[AttackRow]]) -> bool:
-    """Return whether all guarantees held that must hold: with all reservations, on boards as modelled."""
-    rows = [
-        *(row for row in tables["schemes"] if row["scheme"] in GUARANTEED),
-        *(row for row in tables["mistakes"] if not row["too_many"]),
-        *(row for row in tables["released"] if not row["forgets"]),
-        *(row for row in tables["reserved"] if row["reserved"]),
-        *(row for row in tables["capacity"] if row["capacity"] == 1 or row["told"]),
-    ]
-    return all(
-        row.get("worst", row.get("worst_case", 0)) <= 1 and not row.get("lost", row.get("worst_case_lost", 0))
-        for row in rows
-    )
+def measure(task: AttackTask) -> Rows:
+    """Carry out an attack. Raises `InputError`."""
+    attacked = next(islice(_TABLES[task.table](), task.place, None))
+    return [{"table": task.table, **attacked(task)}]
 
 
 def star(profile: str = "zodiac-fx") -> Lab:
@@ -122,9 +120,11 @@ def _schemes() -> Iterator[AttackedSet]:
             yield partial(_of_scheme, title, lab, pairs, scheme)
 
 
-def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> AttackRow:
+def _of_scheme(
+    title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str, task: AttackTask
+) -> AttackRow:
     case = fill(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
-    result = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
+    result = attack(case, generations=task.generations, seconds=task.seconds, seed=task.seed)
     return {
         "lab": title,
         "scheme": scheme,
@@ -151,7 +151,7 @@ def _mistakes() -> Iterator[AttackedSet]:
             yield partial(_of_mistake, scheme, frame_bytes, entries, too_many)
 
 
-def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) -> AttackRow:
+def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float, task: AttackTask) -> AttackRow:
     case = fill(
         scheme,
         star(),
@@ -168,7 +168,7 @@ def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) ->
         "entries": entries,
         "too_many": too_many,
         "flows": len(case.admitted),
-        **_damage(case),
+        **_damage(case, task),
     }
 
 
@@ -180,8 +180,8 @@ def _released() -> Iterator[AttackedSet]:
                 yield partial(_of_released, scheme, after_ns, forgets)
 
 
-def _of_released(scheme: str, after_ns: int, forgets: bool) -> AttackRow:
-    lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
+def _of_released(scheme: str, after_ns: int, forgets: bool, task: AttackTask) -> AttackRow:
+    lives, verdict = succeeded(scheme, after_ns, forgets=forgets, seed=task.seed)
     return {
         "scheme": scheme,
         "forgets": forgets,
@@ -192,7 +192,7 @@ def _of_released(scheme: str, after_ns: int, forgets: bool) -> AttackRow:
     }
 
 
-def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, DeliveryResult]:
+def succeeded(scheme: str, after_ns: int, *, forgets: bool, seed: int = 1) -> tuple[int, DeliveryResult]:
     """Replace brief flows by others, beside two flows that share nearly all of a switch.
 
     Brief flows send a frame each. They are released when it has arrived or, at a fifth of the rate, where the
@@ -212,7 +212,7 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Delive
         delivered=scheme != FIFTH_RATE.name,
     )
     case = history.case(AdmittedSet(lab=lab, scheme=scheme, admitted=(), entries=17))
-    records = transmit(case, timed_senders(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
+    records = transmit(case, timed_senders(case, history.offers()), seed=seed, duration_ns=400_000_000)
     return len(history.lives), judge_delivery(case, records)
 
 
@@ -233,14 +233,14 @@ def _reserved() -> Iterator[AttackedSet]:
                 yield partial(_of_reserved, scheme, name, flows)
 
 
-def _of_reserved(scheme: str, name: str, flows: int) -> AttackRow:
+def _of_reserved(scheme: str, name: str, flows: int, task: AttackTask) -> AttackRow:
     case = _sharing(name, flows)
     return {
         "scheme": scheme,
         "reserved": name == scheme,
         "flows": len(case.admitted),
         "rate_kbps": case.flows[0].rate_bps / 1e3,
-        **_damage(case),
+        **_damage(case, task),
     }
 
 
@@ -253,7 +253,7 @@ def _capacity() -> Iterator[AttackedSet]:
                 yield partial(_of_capacity, factor, scheme, told)
 
 
-def _of_capacity(factor: float, scheme: str, told: bool) -> AttackRow:
+def _of_capacity(factor: float, scheme: str, told: bool, task: AttackTask) -> AttackRow:
     with tempfile.TemporaryDirectory(prefix="loko-profiles-") as folder:
         path = Path(folder) / f"zodiac-fx-{factor}.toml"
         path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
@@ -264,7 +264,7 @@ def _of_capacity(factor: float, scheme: str, told: bool) -> AttackRow:
             "told": told,
             "flows": len(case.admitted),
             "rate_kbps": case.flows[0].rate_bps / 1e3,
-            **_damage(replace(case, profile_of={"s1": str(path)})),
+            **_damage(replace(case, profile_of={"s1": str(path)}), task),
         }
 
 
@@ -280,6 +280,148 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> AdmittedSet:
     return fill(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
 
 
-def _damage(case: AdmittedSet) -> AttackRow:
-    worst = search_worst_case(case, generations=_GENERATIONS, seed=_SEED)
+def _damage(case: AdmittedSet, task: AttackTask) -> AttackRow:
+    worst = search_worst_case(case, generations=task.generations, seed=task.seed)
     return {"worst": worst.history[-1][1], "lost": worst.damage.lost}
+
+
+_TABLES: Final[Mapping[str, Callable[[], Iterator[AttackedSet]]]] = {
+    "schemes": _schemes,
+    "mistakes": _mistakes,
+    "released": _released,
+    "reserved": _reserved,
+    "capacity": _capacity,
+}
+
+_MUST_HOLD: Final[Mapping[str, Callable[[AttackRow], bool]]] = {
+    "schemes": lambda row: row["scheme"] in GUARANTEED,
+    "mistakes": lambda row: not row["too_many"],
+    "released": lambda row: not row["forgets"],
+    "reserved": lambda row: bool(row["reserved"]),
+    "capacity": lambda row: row["capacity"] == 1 or bool(row["told"]),
+}
+"""Whether the guarantees of a row must be kept: with all reservations, on boards as modelled."""
+
+
+def show(rows: Rows) -> Outcome:
+    """Show the worst damage of every row, and whether it is where guarantees must be kept."""
+    [table] = {row["table"] for row in rows}
+    held = [row for row in rows if _MUST_HOLD[table](row)]
+    others = [row for row in rows if not _MUST_HOLD[table](row)]
+    columns, texts = _TEXTS[table](rows)
+    return Outcome(
+        chart=None,
+        findings={
+            "worst": max(map(_worst, held)),
+            "lost_packets": float(sum(map(_lost, held))),
+            "worst_otherwise": max(map(_worst, others)),
+            "cases": float(len(held)),
+        },
+        x=AxisLabel(name="case", unit=""),
+        table=TableResult(columns=columns, rows=texts),
+    )
+
+
+def _worst(row: AttackRow) -> float:
+    return float(row["worst_case"] if "worst_case" in row else row["worst"])
+
+
+def _lost(row: AttackRow) -> int:
+    return int(row["worst_case_lost"] if "worst_case_lost" in row else row["lost"])
+
+
+Texts = tuple[list[str], list[list[str | float]]]
+
+
+def _scheme_texts(rows: Rows) -> Texts:
+    columns = ["lab", "scheme", "flows", "guarantee", "worst-case search", "random instants"]
+    return [*columns, "the paper's bursts"], [
+        [
+            row["lab"],
+            row["scheme"],
+            str(row["flows"]),
+            f"{row['guarantee_ms']:.2f} ms",
+            *(_damage_text(row[way], row[f"{way}_lost"]) for way in ("worst_case", "random", "generator")),
+        ]
+        for row in rows
+    ]
+
+
+def _mistake_texts(rows: Rows) -> Texts:
+    right = {row["scheme"]: row["flows"] for row in rows if not row["too_many"]}
+    texts: list[list[str | float]] = []
+    for row in rows:
+        more = row["flows"] - right[row["scheme"]]
+        texts.append(
+            [
+                row["scheme"],
+                f"{row['frame_bytes']} bytes",
+                str(row["entries"]),
+                f"{more} ({100 * more / right[row['scheme']]:.0f} %)" if more else "none",
+                str(row["flows"]),
+                _damage_text(row["worst"], row["lost"]),
+            ]
+        )
+    return ["scheme", "frames", "entries", "flows too many", "flows", "worst-case search"], texts
+
+
+def _released_texts(rows: Rows) -> Texts:
+    """Return a row for each pause: new flows and damage with the rule, then without it."""
+    with_rule, without = ([row for row in rows if row["forgets"] is forgets] for forgets in (False, True))
+    columns = ["scheme", "pause", "newcomers", "worst-case search"]
+    return [*columns, "newcomers, if forgotten", "worst-case search, if forgotten"], [
+        [
+            kept["scheme"],
+            f"{kept['after_ms']:g} ms",
+            str(kept["newcomers"]),
+            _damage_text(kept["worst"], kept["lost"]),
+            str(forgot["newcomers"]),
+            _damage_text(forgot["worst"], forgot["lost"]),
+        ]
+        for kept, forgot in zip(with_rule, without, strict=True)
+    ]
+
+
+def _reserved_texts(rows: Rows) -> Texts:
+    return ["scheme", "interruptions", "flows that share the rate", "worst-case search"], [
+        [
+            row["scheme"],
+            "reserved" if row["reserved"] else "not reserved, as printed",
+            *_shared_texts(row),
+        ]
+        for row in rows
+    ]
+
+
+def _capacity_texts(rows: Rows) -> Texts:
+    columns = ["true capacity / equation 6", "scheme", "flows that share the rate", "worst-case search"]
+    return columns, [
+        [
+            f"{row['capacity']:.2f}",
+            row["scheme"] + (", planned for this" if row["told"] else ""),
+            *_shared_texts(row),
+        ]
+        for row in rows
+    ]
+
+
+def _shared_texts(row: AttackRow) -> list[str]:
+    return [f"{row['flows']} of {row['rate_kbps']:.1f} kbit/s", _damage_text(row["worst"], row["lost"])]
+
+
+def _damage_text(worst: float, lost: int) -> str:
+    text = f"{worst:.3f}" if worst < 10 else f"{worst:.1f}"
+    if lost:
+        return f"**{text}, {lost:,} lost**"
+    return f"**{text}**" if worst > 1 else text
+
+
+_TEXTS: Final[Mapping[str, Callable[[Rows], Texts]]] = {
+    "schemes": _scheme_texts,
+    "mistakes": _mistake_texts,
+    "released": _released_texts,
+    "reserved": _reserved_texts,
+    "capacity": _capacity_texts,
+}
+
+STUDY: Final = Study(size=AttacksSize, tasks=tasks, measure=measure, show=show, estimate_s={"virtual": 600.0})

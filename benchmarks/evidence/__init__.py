@@ -1,1 +1,0 @@
-"""The evidence: random admitted sets, every packet judged (docs/evidence.md)."""
