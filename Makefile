@@ -150,7 +150,7 @@ anywhere: ## Set up copies of this folder in unusual places, from nothing (as ro
 	@tests/harness/anywhere.sh
 
 # Measures the emulator that is shipped in place of that of the tests.
-bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
+bench: setup ## Speed of simulator, admission, service, schedules and evaluation, beside peers
 	@setup/dist.sh
 	@. setup/environment.sh && PYTHONPATH="$$shipped/python" LOKO_EMULATOR="$$shipped/zodiac-fx" \
 	    $(WITH) python -m benchmarks $(ARGS)

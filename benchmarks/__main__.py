@@ -17,16 +17,12 @@ from rich.table import Table
 from benchmarks import (
     admission,
     captures,
-    live_accuracy,
-    page,
     replay,
-    scale,
     schedule,
     service,
     table_1,
     throughput,
 )
-from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
 from loko_testbed.simulation.runner import RunError
@@ -38,9 +34,6 @@ class Benchmark(StrEnum):
     THROUGHPUT = "throughput"
     REPLAY = "replay"
     TABLE_1 = "table-1"
-    LIVE = "live"
-    FIDELITY = "fidelity"
-    SCALE = "scale"
     CAPTURES = "captures"
     SERVICE = "service"
     ADMISSION = "admission"
@@ -53,20 +46,17 @@ def main(
     ] = None,
     *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Fidelity, scale: a few corners, small rings.")] = False,
+    quick: Annotated[bool, typer.Option(help="Schedules, captures: fewer, a smaller file.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed, accuracy, fidelity, scale: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, where there are any beside peers: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
     measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[MeasuredRow]]]] = {
         Benchmark.THROUGHPUT: lambda: _throughput(repetitions),
         Benchmark.REPLAY: _replay,
         Benchmark.TABLE_1: _table_1,
-        Benchmark.LIVE: _live,
-        Benchmark.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
-        Benchmark.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
         Benchmark.SERVICE: lambda: _service(repetitions),
         Benchmark.ADMISSION: lambda: _admission(repetitions),
     }
@@ -186,38 +176,6 @@ def _captures(*, quick: bool) -> tuple[dict[str, Any], list[MeasuredRow]]:
     return asdict(result), rows
 
 
-def _live() -> tuple[dict[str, Any], list[MeasuredRow]]:
-    rates = live_accuracy.measure()
-    rows = []
-    for rate in rates:
-        rows.append((f"live, {rate.rate_pps} packets/s: departure error", *_error(rate.error_ns)))
-        rows.append(
-            (
-                f"live, {rate.rate_pps} packets/s: within {rate.stalls} stalls of the host",
-                *_error(rate.error_in_stalls_ns),
-            )
-        )
-    return {str(rate.rate_pps): asdict(rate) for rate in rates}, rows
-
-
-def _fidelity(
-    folder: Path, *, quick: bool, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    accuracy = campaign.run(folder, quick=quick, tell=tell)
-    (folder / "fidelity.json").write_text(json.dumps(accuracy, indent=1) + "\n", encoding="utf-8")
-    return accuracy, page.fidelity_rows(accuracy)
-
-
-def _scale(
-    out: Path, *, quick: bool, tell: Callable[[str], None]
-) -> tuple[dict[str, Any], list[MeasuredRow]]:
-    boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
-    report = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
-    (out / "scale").mkdir(parents=True, exist_ok=True)
-    (out / "scale" / "scale.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return report, page.scale_rows(report)
-
-
 def _service(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
     measured = service.measure(repetitions=repetitions)
     rows = []
@@ -254,11 +212,6 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
 
 def _plain(rate: Spread) -> tuple[str, str]:
     return f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}"
-
-
-def _error(errors: live_accuracy.Errors) -> tuple[str, str]:
-    p50, p99, p999, worst = (value / 1e3 for value in (errors.p50, errors.p99, errors.p999, errors.max))
-    return f"p50 {p50:.1f} us", f"p99 {p99:.1f}, p99.9 {p999:.1f}, max {worst:.1f} us; {errors.count} packets"
 
 
 def _thousands(value: Spread) -> tuple[str, str]:

@@ -21,15 +21,15 @@ import typer
 from os_ken.ofproto import ofproto_v1_0 as of
 from rich.progress import Progress
 
+from benchmarks.builds import build
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
-from benchmarks.one_board import (
+from loko_testbed.live.one_board import (
     BenchmarkController,
     BenchmarkTap,
     EmulatorProcess,
     Namespace,
     add_flow,
-    build,
     message,
     udp_frame,
 )

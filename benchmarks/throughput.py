@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.builds import built
 from benchmarks.measure import ROOT, BenchmarkError, Spread, run
-from benchmarks.one_board import built
 
 SIMULATED_S = 100
 """Length of a turn in virtual time. It takes seconds of CPU time, so that starting a program is

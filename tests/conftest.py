@@ -12,7 +12,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from private_machine import private_machine
 
-from benchmarks.one_board import build
+from benchmarks.builds import build
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.exclusion import claim

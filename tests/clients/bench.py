@@ -15,7 +15,7 @@ from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
 from programs import REST_PORT, Program
 from wiretap import Kind, Message, Wiretap
 
-from benchmarks.one_board import Namespace, wait_for
+from loko_testbed.live.one_board import Namespace, wait_for
 
 START_PATIENCE_S = 90.0
 """Frameworks take a second to load, and much longer on a busy machine."""

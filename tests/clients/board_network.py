@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.one_board import UNHURRIED, BenchmarkTap, EmulatorProcess, Namespace, udp_frame
+from loko_testbed.live.one_board import UNHURRIED, BenchmarkTap, EmulatorProcess, Namespace, udp_frame
 
 CONTROLLER_PORT = 6633
 DATAPATH_ID = 0x70B3_D56C_0001

@@ -21,7 +21,7 @@ import yaml
 from outcomes import DOCUMENT, HERE
 from programs import INSTALLED
 
-from benchmarks.one_board import build
+from benchmarks.builds import build
 
 SUITE = INSTALLED / "faucet-suite"
 MODES = ("firmware", "spec")

@@ -18,7 +18,7 @@ import oftest_trial
 from oftest_outcomes import Suite, load
 from oftest_trial import FAILS, PASSES, Observed
 
-from benchmarks.one_board import build
+from benchmarks.builds import build
 
 SETTINGS = {"firmware": "", "spec": 'quirks = "spec"\n'}
 _TRIES = 3

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from board_network import CONTROLLER_PORT, HOSTS
 from programs import INSTALLED
 
-from benchmarks.one_board import EmulatorProcess, Namespace
+from loko_testbed.live.one_board import EmulatorProcess, Namespace
 
 HOME = INSTALLED / "oftest"
 TIMEOUT_S = 600.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 
 HERE = Path(__file__).parent
 INSTALLED = BUILD / ".clients"

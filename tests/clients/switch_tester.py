@@ -17,7 +17,7 @@ from typing import Final
 
 from programs import HERE, INSTALLED, Program
 
-from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table
+from loko_testbed.live.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table
 
 FOLDERS: Final = {"1.0": "of10", "1.3": "of13"}
 """The tester's folder of files for each version of OpenFlow."""

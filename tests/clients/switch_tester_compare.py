@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import switch_tester
 from switch_tester_outcomes import MODES, Suite, differences, load
 
-from benchmarks.one_board import build
+from benchmarks.builds import build
 
 _TRIES = 3
 """On a busy machine a case may fail by chance; a failure caused by the board occurs every time."""

@@ -18,7 +18,7 @@ from board_network import CONTROLLER_PORT, address
 from live_harness import needs_namespaces
 from programs import faucet
 
-from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
+from loko_testbed.live.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
 
 pytestmark = [
     pytest.mark.namespaces,

@@ -13,7 +13,7 @@ from live_harness import needs_namespaces
 from ofctl_outcomes import Command
 from ofctl_proxy import OfctlProxy
 
-from benchmarks.one_board import TIMEOUT_S, UNHURRIED, BenchmarkBoards, Namespace, board_table
+from loko_testbed.live.one_board import TIMEOUT_S, UNHURRIED, BenchmarkBoards, Namespace, board_table
 
 OFCTL = shutil.which("ovs-ofctl")
 OPENFLOW_13 = 4

@@ -13,7 +13,7 @@ from board_network import CONTROLLER_PORT, address, mac
 from live_harness import needs_namespaces
 from programs import early
 
-from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
+from loko_testbed.live.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
 
 SWITCH = early("os_ken", "os_ken.app.simple_switch_stp_13")
 BOARDS = (1, 2, 3)

@@ -12,9 +12,9 @@ from typing import Self
 import dpkt
 from os_ken.ofproto import ofproto_parser
 
-from benchmarks.one_board import Namespace
 from loko.control.framing import whole_messages
 from loko_testbed.instruments.packet_tap import PacketTap
+from loko_testbed.live.one_board import Namespace
 
 _FRAME_BYTES = 1 << 16
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import ansible.module_utils
 
-from benchmarks.one_board import UNHURRIED, wait_for
+from loko_testbed.live.one_board import UNHURRIED, wait_for
 
 ROOT = Path(__file__).parents[2]
 ROLE = ROOT / "playbooks/roles/board"

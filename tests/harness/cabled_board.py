@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from contextlib import contextmanager
 
-from benchmarks.one_board import UNHURRIED
 from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.daemon import Daemon
+from loko_testbed.live.one_board import UNHURRIED
 
 CARDS = {1: "card1", 2: "card2", 3: "card3", 4: "card4"}
 """For each port of switch s1, the network card of this machine at the other end of its cable."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ansible_program import OURS
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLBACK = ROOT / "tests/roles/callback"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = BUILD / ".clients" / "other-kernel"

@@ -10,7 +10,7 @@ import pytest
 from live_harness import admitted, needs_namespaces
 from typer.testing import CliRunner
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 from loko_testbed.cli import main as cli
 from loko_testbed.live.runner import LiveRunner
 from loko_testbed.simulation.runner import LOST

@@ -17,8 +17,8 @@ import pytest
 from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
-from benchmarks.one_board import (
-    ROOT,
+from benchmarks.builds import ROOT
+from loko_testbed.live.one_board import (
     TIMEOUT_S,
     UNHURRIED,
     BenchmarkController,

@@ -12,7 +12,7 @@ import pytest
 from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
-from benchmarks.one_board import (
+from loko_testbed.live.one_board import (
     BenchmarkController,
     BenchmarkTap,
     EmulatorProcess,

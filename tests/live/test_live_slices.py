@@ -12,13 +12,13 @@ import psutil
 import pytest
 from live_harness import needs_namespaces
 
-from benchmarks.one_board import Namespace
 from loko.slicing.document import HtbPort, TrtcmPort, load_slices
 from loko_testbed.cli.bench.slices import measured_rows
 from loko_testbed.instruments.programs import locate, run
 from loko_testbed.live.datapaths import LEAST_NICE, missing_for_dpdk
 from loko_testbed.live.departure_times import departures
 from loko_testbed.live.isolated_request import run_isolated
+from loko_testbed.live.one_board import Namespace
 from loko_testbed.live.openvswitch import SCHEMA, OpenVSwitch, prefer
 from loko_testbed.measure.slices import htb_port, measurements, tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod

@@ -16,8 +16,12 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
 
-from benchmarks.fidelity import expected
-from benchmarks.one_board import (
+from loko.switch_model.device import load_profile
+from loko.switch_model.scenario import EVALUATION
+from loko.switch_model.service_curve import service_curve
+from loko.topology.lab import Backend
+from loko_testbed.live import mininet_link, stand_in, timed_stand_in
+from loko_testbed.live.one_board import (
     BenchmarkController,
     BenchmarkTap,
     Namespace,
@@ -25,13 +29,9 @@ from benchmarks.one_board import (
     sequence_of,
     udp_frame,
 )
-from loko.switch_model.device import load_profile
-from loko.switch_model.scenario import EVALUATION
-from loko.switch_model.service_curve import service_curve
-from loko.topology.lab import Backend
-from loko_testbed.live import mininet_link, stand_in, timed_stand_in
 from loko_testbed.live.openvswitch import OpenVSwitch
 from loko_testbed.live.runner import LiveRunner
+from loko_testbed.reproduce.studies.fidelity_bench import expected
 from loko_testbed.simulation.runner import LOST, RunError
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]

@@ -16,7 +16,7 @@ import serial
 import yaml
 from board_role import ROOT, BoardAtPseudoTerminal, parameters, role_module
 
-from benchmarks.one_board import wait_for
+from loko_testbed.live.one_board import wait_for
 
 pytest_plugins = ["board_role_fixtures"]
 pytestmark = [pytest.mark.live, pytest.mark.waits]

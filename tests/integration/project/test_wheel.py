@@ -18,7 +18,7 @@ from dask_cluster import cluster
 from elftools.elf.elffile import ELFFile
 from session_file import session_file
 
-from benchmarks.one_board import BUILD, WORKSPACE, built
+from benchmarks.builds import BUILD, WORKSPACE, built
 from loko_testbed.tasks import provenance
 
 ROOT = Path(__file__).resolve().parents[3]

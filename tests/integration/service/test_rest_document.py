@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 from served_lab import ServedLab, flow, made, wait_for
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 from loko.service import shapes
 
 TOKEN = "a-token-of-enough-length"

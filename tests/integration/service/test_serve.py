@@ -19,7 +19,7 @@ from in_process import loko
 from prometheus_client.parser import text_string_to_metric_families
 from served_lab import LOKO, TIMEOUT_S, ServedLab, flow, survives_kills, wait_for
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 from loko.document import LABS
 from loko.switch_model.device import profile_text
 from loko.units import readable

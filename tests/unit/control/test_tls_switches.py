@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from scripted_board import ScriptedBoard
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 from loko.control.access import AccessList, SwitchAccess
 from loko.control.relay import Listening, interpreter
 from loko.control.switchboard import Switchboard

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.fidelity import expected
 from loko.document import InputError
 from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import EVALUATION, ActionType, loko_scenario
@@ -18,6 +17,7 @@ from loko_testbed.live.mininet_link import LinkLimit, rates_mbps
 from loko_testbed.live.shaping import TbfParameters
 from loko_testbed.live.stand_in import Names, SharedQueue, port_commands, queue_commands
 from loko_testbed.live.timed_stand_in import DelayTerms, HeldSwitch, inner
+from loko_testbed.reproduce.studies.fidelity_bench import expected
 from loko_testbed.simulation.runner import RunError
 
 PROFILE = load_profile("zodiac-fx")

@@ -13,7 +13,7 @@ _MOST_TICKS: Final = 99
 """More than any frame of these models stays: larger ages make no difference."""
 
 
-class DrainingFlow(NamedTuple):
+class DrainingModelFlow(NamedTuple):
     """A released flow that still counts."""
 
     number: int
@@ -27,7 +27,7 @@ class PortState(NamedTuple):
     """S and d."""
 
     admitted: frozenset[int]
-    draining: tuple[DrainingFlow, ...]
+    draining: tuple[DrainingModelFlow, ...]
     bounds: tuple[int, ...]
     since: int
     """Ticks since S or d changed."""
@@ -64,7 +64,7 @@ class PortRule:
     def release(self, state: PortState, number: int) -> PortState:
         """Return the state in which the flow still counts, but as a released one."""
         passage = sum(state.bounds[server] for server in self.flows[number].path)
-        draining = tuple(sorted((*state.draining, DrainingFlow(number, 0, passage))))
+        draining = tuple(sorted((*state.draining, DrainingModelFlow(number, 0, passage))))
         return self._settled(state._replace(admitted=state.admitted - {number}, draining=draining))
 
     def tick(self, state: PortState) -> PortState:
@@ -77,7 +77,7 @@ class PortRule:
         """Return whether the flow is released and in S."""
         return any(flow.number == number for flow in state.draining)
 
-    def is_gone(self, state: PortState, flow: DrainingFlow) -> bool:
+    def is_gone(self, state: PortState, flow: DrainingModelFlow) -> bool:
         """Return whether a released flow leaves S."""
         return flow.age >= self._clear(state, flow.number)
 
@@ -157,7 +157,7 @@ class PortRule:
 class ForgetfulPorts(PortRule):
     """A released flow counts no more."""
 
-    def is_gone(self, state: PortState, flow: DrainingFlow) -> bool:  # noqa: ARG002 - as above
+    def is_gone(self, state: PortState, flow: DrainingModelFlow) -> bool:  # noqa: ARG002 - as above
         """Return True."""
         return True
 
@@ -165,7 +165,7 @@ class ForgetfulPorts(PortRule):
 class FixedAtRelease(PortRule):
     """A released flow is gone after the sum of the bounds at its release and a busy period."""
 
-    def is_gone(self, state: PortState, flow: DrainingFlow) -> bool:
+    def is_gone(self, state: PortState, flow: DrainingModelFlow) -> bool:
         """Return whether this time is over, whatever has been admitted since the release."""
         busy = max(
             self._busy(server, state.counted, state.bounds, state.bounds[server])
@@ -177,7 +177,7 @@ class FixedAtRelease(PortRule):
 class WithoutBusyPeriods(PortRule):
     """A released flow counts until its frames have left, although frames that they delayed may still wait."""
 
-    def is_gone(self, state: PortState, flow: DrainingFlow) -> bool:
+    def is_gone(self, state: PortState, flow: DrainingModelFlow) -> bool:
         """Return whether its frames have left by the bounds in force."""
         return flow.age >= sum(state.bounds[server] for server in self.flows[flow.number].path)
 

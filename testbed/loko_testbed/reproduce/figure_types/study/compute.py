@@ -39,6 +39,8 @@ def parameters(figure: StudyFigure, options: Options) -> Mapping[str, Any]:
 FIGURE_TYPE: Final = FigureType(
     document=StudyFigure,
     compute=OneByOne(compute, parameters),
-    estimate_s=lambda figure: dict(figure.study.estimate_s),
+    estimate_s=lambda figure: {
+        mode: seconds for mode, seconds in figure.study.estimate_s.items() if mode in figure.modes
+    },
     supported_options=IN_TASKS,
 )

@@ -1,20 +1,19 @@
-"""The fidelity benchmark: its own account of the profile against the firmware, its tables, pages and ring."""
+"""The study of fidelity: its own account of the profile against the firmware, its tables, its numbers."""
 
-import json
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from benchmarks import page
-from benchmarks.fidelity import campaign
-from benchmarks.fidelity.corners import corners, few_corners, label, table
-from benchmarks.fidelity.expected import ExpectedDevice
-from benchmarks.fidelity.systems import FidelitySystem, Train, instants, systems
-from benchmarks.fidelity.trial import CornerResult, FidelityBudget, trial
-from benchmarks.ring import admitted, ring
 from loko.switch_model.device import load_profile
 from loko.topology.network import shortest_path
+from loko_testbed.reproduce.studies import fidelity, live_accuracy
+from loko_testbed.reproduce.studies.fidelity_bench.corners import corners, few_corners, label, table
+from loko_testbed.reproduce.studies.fidelity_bench.expected import ExpectedDevice
+from loko_testbed.reproduce.studies.fidelity_bench.systems import FidelitySystem, Train, instants, systems
+from loko_testbed.reproduce.studies.fidelity_bench.trial import CornerResult, FidelityBudget, trial
+from loko_testbed.reproduce.studies.scale import admitted, ring
 
 EFFORT = FidelityBudget(lone_s=0.05, overload_s=0.1, bursts=2)
 
@@ -77,27 +76,13 @@ def test_irregular_trains_prefer_no_phase():
     assert abs(sum(gaps) / len(gaps) - 1_000_000) < 5_000
 
 
-def test_a_trial_comes_back_from_its_file(profile, tmp_path):
-    outcome = tried(few_corners()[0], profile, tmp_path)
-    assert CornerResult.of_values(json.loads(json.dumps(outcome.as_values()))) == outcome
-
-
-def test_the_page_shows_what_was_measured(profile, tmp_path):
-    outcome = tried(few_corners()[0], profile, tmp_path)
-    kinds = systems(Path("zodiac-fx"))
-    trials = [CornerResult.of_values({**outcome.as_values(), "system": kind.name}) for kind in kinds]
-    values = campaign.summary(trials, kinds, machine={"processor": "a machine"}, quick=True)
-    results = tmp_path / "results" / "fidelity"
-    results.mkdir(parents=True)
-    (results / "fidelity.json").write_text(json.dumps(values), encoding="utf-8")
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    page.main(results.parent, docs)
-    text = (docs / "fidelity.md").read_text(encoding="utf-8")
-    assert "a machine" in text
-    assert "$" not in text
-    assert outcome.corner in text
-    assert (docs / "images" / "fidelity-corners.svg").is_file()
+def test_what_is_shown_is_what_was_measured(profile, tmp_path):
+    outcome = asdict(tried(few_corners()[0], profile, tmp_path))
+    rows = [{"title": f"the {kind}", **outcome, "system": kind} for kind in fidelity._SYSTEMS]
+    shown = fidelity.show(rows)
+    assert shown.findings["virtual_max_ns"] == shown.findings["mininet_max_ns"] <= 1
+    assert [note.where for note in shown.notes] == [outcome["corner"]]
+    assert [row[0] for row in shown.table.rows if row[1] == "all corners"] == [row["title"] for row in rows]
 
 
 def test_flows_of_the_ring_go_the_short_way_and_fit():
@@ -106,3 +91,11 @@ def test_flows_of_the_ring_go_the_short_way_and_fit():
     assert 0 < len(plan.accepted) <= requests
     for accepted in plan.accepted:
         assert len(shortest_path(lab, accepted.flow.source, accepted.flow.destination)) == 3
+
+
+def test_a_live_accuracy_of_no_packet_is_shown():
+    errors = {"count": 0, "p50": 0, "p99": 0, "p999": 0, "max": 0}
+    row = {"rate_pps": 1000, "error_ns": {**errors, "p50": 250}, "error_in_stalls_ns": errors, "stalls": 3}
+    shown = live_accuracy.show([row])
+    assert shown.findings["rate_1000_p50_us"] == 0.25
+    assert [cells[-1] for cells in shown.table.rows] == ["3", "3"]

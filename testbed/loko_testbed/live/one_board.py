@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,26 +39,9 @@ from loko_testbed.instruments.network_namespace import (
 from loko_testbed.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
 from loko_testbed.simulation.runner import RunError
 
-ROOT = Path(__file__).resolve().parent.parent
-WORKSPACE = ROOT / "switch-emulator"
-BUILD = Path(sys.prefix).parent
-"""Folder of the files that set-up made: the repository, or LOKO_BUILD."""
 TIMEOUT_S = 30.0
 SEQUENCE_OFFSET = 42
 """Offset of the number in a frame of `udp_frame`: the start of the UDP payload."""
-
-
-def build() -> Path:
-    """Build the program if it is not up to date; return its path."""
-    # Build all packages: for some only, cargo would choose other features of libraries than for the tests.
-    command = ["cargo", "build", "--quiet", "--release", "--workspace", "--bins", "--examples"]
-    subprocess.run(command, cwd=WORKSPACE, check=True)
-    return built() / "zodiac-fx"
-
-
-def built(profile: str = "release") -> Path:
-    """Return the folder to which cargo writes programs of this profile."""
-    return Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target")) / profile
 
 
 class Namespace:
@@ -235,10 +217,19 @@ def send_paced(
     ]
     schedule = folder / "flows"
     schedule.write_text("".join(lines), encoding="ascii")
-    sender = str(program.parent / "examples" / "paced_sender")
+    sender = _paced_sender(program)
     cores = os.sched_getaffinity(0) - {elsewhere} or {elsewhere}
     pinned = ["taskset", "--cpu-list", ",".join(map(str, cores))]
     namespace.run(*pinned, sender, str(schedule), str(SEQUENCE_OFFSET), str(first_number))
+
+
+def _paced_sender(program: Path) -> str:
+    """Return the path of the program that sends. It is an example, which set-up does not build."""
+    path = program.resolve().parent / "examples" / "paced_sender"
+    if not path.is_file():
+        build = "cargo build --release -p zodiac-live --examples"
+        raise RunError(f"{path}: is not built; in the folder switch-emulator: {build}")
+    return str(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,24 @@
-"""Measure how exactly the live emulator keeps its departure times.
+"""How exactly the live emulator keeps its departure times.
 
-``python -m benchmarks.live_accuracy`` prints JSON. A paced sender's frames pass one board between two veths.
+A paced sender's frames pass one board between two veths.
 The emulator records when each frame should leave; the kernel's timestamp at the receiving veth tells when it
 did. Frames delayed by a stall of the emulator tell about this machine only, so they are counted separately.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import BenchmarkError
-from benchmarks.one_board import (
+from loko.document import StrictModel
+from loko_testbed.instruments.programs import require_emulator
+from loko_testbed.live.one_board import (
     SEQUENCE_OFFSET,
     BenchmarkController,
     BenchmarkTap,
@@ -30,10 +31,28 @@ from benchmarks.one_board import (
     sequence_of,
     udp_frame,
 )
-from loko_testbed.instruments.programs import require_emulator
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.studies.study import Rows, Study
 
-RATES_PPS = (1_000, 5_000)
-SECONDS = 10.0
+
+class LiveAccuracySize(StrictModel):
+    """How much is measured."""
+
+    rates_pps: list[int]
+    seconds: float
+    """For how long frames are sent at each rate."""
+
+
+class LiveAccuracyTask(NamedTuple):
+    """A rate."""
+
+    rate_pps: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.rate_pps:,} packets a second"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +92,14 @@ class Accuracy:
     send_lead_ns: int
 
 
-def measure(rates_pps: Sequence[int] = RATES_PPS, seconds: float = SECONDS) -> list[Accuracy]:
-    """Measure each rate for `seconds`. Raises `BenchmarkError` without root."""
-    if os.geteuid() != 0:
-        raise BenchmarkError("the live emulator needs root; run as root, or leave the part `live` out")
-    program = require_emulator()
-    return [_measure_rate(program, rate_pps, seconds) for rate_pps in rates_pps]
+def tasks(size: LiveAccuracySize, _seed: int) -> list[LiveAccuracyTask]:
+    """Return the rates."""
+    return [LiveAccuracyTask(rate_pps, size.seconds) for rate_pps in size.rates_pps]
+
+
+def measure(task: LiveAccuracyTask) -> Rows:
+    """Send at a rate. Raises `RunError`."""
+    return [asdict(_measure_rate(require_emulator(), task.rate_pps, task.seconds))]
 
 
 def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
@@ -137,5 +158,65 @@ def errors(trace: Path, observed: dict[int, int]) -> tuple[list[int], list[int]]
     return outside, inside
 
 
-if __name__ == "__main__":
-    print(json.dumps([asdict(accuracy) for accuracy in measure()], indent=1))
+def show(rows: Rows) -> Outcome:
+    """Show the errors at each rate, outside and inside stalls of the machine."""
+    quantiles = ("p50", "p99", "p999", "max")
+    kinds = {"error_ns": "outside stalls", "error_in_stalls_ns": "within stalls"}
+    return Outcome(
+        chart=Chart(
+            panels=[
+                LinePanel(
+                    x=ChartAxis(label="packets a second", low=0),
+                    y=ChartAxis(label="error of the departure [us], outside stalls", log=True),
+                    curves=[
+                        ChartCurve(
+                            label=quantile,
+                            x=[row["rate_pps"] for row in rows],
+                            y=[max(row["error_ns"][quantile], 1) / 1e3 for row in rows],
+                        )
+                        for quantile in quantiles
+                    ],
+                )
+            ]
+        ),
+        findings={
+            f"rate_{row['rate_pps']}_{quantile}_us": row["error_ns"][quantile] / 1e3
+            for row in rows
+            for quantile in quantiles
+        },
+        x=AxisLabel(name="packets a second", unit=""),
+        profile="zodiac-fx",
+        table=TableResult(
+            columns=["packets a second", "", "packets", "p50", "p99", "p99.9", "max", "stalls"],
+            rows=[
+                [
+                    f"{row['rate_pps']:,}",
+                    words,
+                    f"{row[kind]['count']:,}",
+                    *(time_text(row[kind][quantile]) for quantile in quantiles),
+                    str(row["stalls"]),
+                ]
+                for row in rows
+                for kind, words in kinds.items()
+            ],
+        ),
+    )
+
+
+def time_text(nanoseconds: float) -> str:
+    """Format a time in nanoseconds with a suitable unit."""
+    if nanoseconds < 100:
+        return f"{nanoseconds:.0f} ns"
+    if nanoseconds < 1e6:
+        return f"{nanoseconds / 1e3:.1f} us"
+    return f"{nanoseconds / 1e6:.2f} ms"
+
+
+STUDY: Final = Study(
+    size=LiveAccuracySize,
+    tasks=tasks,
+    measure=measure,
+    show=show,
+    estimate_s={"live": 30.0},
+    needs_root=True,
+)

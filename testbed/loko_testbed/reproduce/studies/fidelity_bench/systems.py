@@ -18,9 +18,12 @@ from typing import Any, Final
 
 import switch_emulator
 
-from benchmarks.fidelity.corners import INPUT_PORT, OUTPUT_PORT, frame, scenario, table
-from benchmarks.measure import BenchmarkError
-from benchmarks.one_board import (
+from loko.control.messages import barrier_request, features_request, hello
+from loko.document import PROFILES
+from loko.switch_model.device import Profile, load_profile
+from loko.switch_model.scenario import Case
+from loko_testbed.live import mininet_link, stand_in, timed_stand_in
+from loko_testbed.live.one_board import (
     SEQUENCE_OFFSET,
     BenchmarkController,
     BenchmarkTap,
@@ -31,12 +34,14 @@ from benchmarks.one_board import (
     send_paced,
     sequence_of,
 )
-from loko.control.messages import barrier_request, features_request, hello
-from loko.document import PROFILES
-from loko.switch_model.device import Profile, load_profile
-from loko.switch_model.scenario import Case
-from loko_testbed.live import mininet_link, stand_in, timed_stand_in
 from loko_testbed.live.openvswitch import OpenVSwitch, hurry
+from loko_testbed.reproduce.studies.fidelity_bench.corners import (
+    INPUT_PORT,
+    OUTPUT_PORT,
+    frame,
+    scenario,
+    table,
+)
 from loko_testbed.simulation.runner import RunError
 
 PROFILE: Final = "zodiac-fx"
@@ -108,7 +113,7 @@ def still_profile(folder: Path) -> Path:
     for key, value in (("loop_ps", 1000), ("cost_ps", 0), ("pause_quanta", 0)):
         text, replaced = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
         if replaced != 1:
-            raise BenchmarkError(f"profile {PROFILE}: {key} stands {replaced} times in it, not once")
+            raise RunError(f"profile {PROFILE}: {key} stands {replaced} times in it, not once")
     path = folder / "still.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -290,7 +295,7 @@ def systems(program: Path) -> tuple[FidelitySystem, ...]:
                 ports=_PORTS,
                 device=timed_stand_in.DelayTerms.of(load_profile(PROFILE), scenario(corner)),
             )
-            with _told(), namespace.entered():
+            with namespace.entered():
                 holder = timed_stand_in.HoldProgram([switch], folder / "holder", cpu=core(), process=tracing)
                 stack.callback(holder.close)
                 ovs = OpenVSwitch(folder / "ovs", cpus=os.sched_getaffinity(0) - {core()} or {core()})
@@ -311,7 +316,7 @@ def systems(program: Path) -> tuple[FidelitySystem, ...]:
             with ExitStack() as stack:
                 namespace = stack.enter_context(_namespace())
                 controller = stack.enter_context(BenchmarkController(namespace))
-                with _told(), namespace.entered():
+                with namespace.entered():
                     ovs = OpenVSwitch(folder / "ovs", cpus={core()})
                     stack.callback(ovs.close)
                     build(ovs, load_profile(PROFILE), corner, f"127.0.0.1:{controller.port}")
@@ -353,15 +358,6 @@ def _build_mininet(ovs: OpenVSwitch, profile: Profile, corner: Case, controller:
 
 def _namespace() -> Namespace:
     return Namespace([(_HOSTS[port], _PORTS[port]) for port in _PORTS])
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turn `RunError`, such as for a missing Open vSwitch, tc or Mininet, into `BenchmarkError`."""
-    try:
-        yield
-    except RunError as error:
-        raise BenchmarkError(str(error)) from None
 
 
 def _install(controller: BenchmarkController, entries: Sequence[bytes], *, one_by_one: bool) -> None:

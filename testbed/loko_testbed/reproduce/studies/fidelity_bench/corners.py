@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from benchmarks.one_board import udp_frame
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.control.messages import flow_mod, output_to
 from loko.switch_model.scenario import (
@@ -21,6 +20,7 @@ from loko.switch_model.scenario import (
     Scenario,
     UsedEntry,
 )
+from loko_testbed.live.one_board import udp_frame
 
 MATCHES: Final = (MatchType.PORT, MatchType.ALL)
 """The types of match with the least and the greatest cost."""

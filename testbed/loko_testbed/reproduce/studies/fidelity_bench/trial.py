@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from benchmarks.fidelity.corners import label
-from benchmarks.fidelity.expected import ExpectedDevice
-from benchmarks.fidelity.systems import FidelityBench, FidelityResult, Train
 from loko.switch_model.scenario import Case
+from loko_testbed.reproduce.studies.fidelity_bench.corners import label
+from loko_testbed.reproduce.studies.fidelity_bench.expected import ExpectedDevice
+from loko_testbed.reproduce.studies.fidelity_bench.systems import FidelityBench, FidelityResult, Train
 
 RATES_PPS: Final = (1_000, 5_000)
 """Rates of single frames, used where the device's capacity is at least twice as high."""
@@ -27,12 +27,9 @@ _EXTRA_FRAMES: Final = 8
 class FidelityBudget:
     """How long measurements take at one corner."""
 
-    lone_s: float = 1.2
-    overload_s: float = 0.4
-    bursts: int = 4
-
-
-QUICK: Final = FidelityBudget(lone_s=0.3, overload_s=0.2, bursts=2)
+    lone_s: float
+    overload_s: float
+    bursts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +79,6 @@ class CornerResult:
     lone: list[Lone]
     overload: OverloadTrial
     bursts: list[FidelityBurst]
-
-    def as_values(self) -> dict[str, Any]:
-        """Convert to plain values for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def of_values(cls, values: dict[str, Any]) -> CornerResult:
-        """Restore from `as_values`. Raises `TypeError` or `KeyError` for other values."""
-        return cls(
-            **{
-                **values,
-                "lone": [Lone(**lone) for lone in values["lone"]],
-                "overload": OverloadTrial(**values["overload"]),
-                "bursts": [FidelityBurst(**burst) for burst in values["bursts"]],
-            }
-        )
 
 
 def trial(
