@@ -51,11 +51,10 @@ def test_every_group_has_all_packets(boards: FigureResult) -> None:
     assert sum(packets) == len(random_sets._GROUPS) * boards.findings["packets"]
 
 
-@pytest.mark.parametrize(("name", "runs"), [("portsets", 2), ("portchanges", 1)])
-def test_fewer_trials_are_the_first_of_more(name: str, runs: int, tmp_path: Path) -> None:
-    few = evaluated(name, tmp_path / "few", runs=runs)
-    more = evaluated(name, tmp_path / "more", runs=runs + 1)
-    assert (few.findings["trials"], more.findings["trials"]) == (runs, runs + 1)
+def test_fewer_trials_are_the_first_of_more(tmp_path: Path) -> None:
+    few = evaluated("portsets", tmp_path / "few", runs=1)
+    more = evaluated("portsets", tmp_path / "more", runs=2)
+    assert (few.findings["trials"], more.findings["trials"]) == (1, 2)
     assert 0 < few.findings["packets"] < more.findings["packets"]
     assert few.notes[-1] != more.notes[-1]
 
