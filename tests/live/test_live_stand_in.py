@@ -129,7 +129,7 @@ def timed_switch(folder: Path):
 
 
 def test_no_frame_leaves_the_timed_stand_in_before_the_board_would_send_it(tmp_path):
-    """How much later a frame leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
+    """How much later a frame leaves depends on the machine: `studies/fidelity` measures it."""
     ahead_ns = 30_000  # the maximum that the program allows for the path through the kernel
     device = expected.ExpectedDevice.of(PROFILE, next(EVALUATION.cases()))
     with timed_switch(tmp_path) as (sender, receiver, port, holder):

@@ -12,7 +12,7 @@ from loko.document import InputError, StrictModel
 from loko_testbed.reproduce.outcome import Outcome
 
 Rows = list[dict[str, Any]]
-"""Flat records with values that JSON can hold. All rows of a study have the same keys."""
+"""Records with values that JSON can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
