@@ -18,6 +18,7 @@ from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.builds import ROOT
+from loko.control.framing import HEADER
 from loko_testbed.live.one_board import (
     TIMEOUT_S,
     UNHURRIED,
@@ -32,7 +33,6 @@ from loko_testbed.live.one_board import (
     udp_frame,
     wait_for,
 )
-from loko.control.framing import HEADER
 
 pytestmark = [
     pytest.mark.namespaces,

@@ -7,7 +7,6 @@ The first row has a heading for each column. A heading may have the unit of its 
 from __future__ import annotations
 
 import csv
-import datetime
 import difflib
 import io
 import re
@@ -89,10 +88,10 @@ class FlowTable:
     def _row(self) -> str:
         return "row" if self.is_workbook else "line"
 
-    def _columns(self, columns: str | None, known: Collection[str]) -> list[_Column]:
+    def _columns(self, columns: str | None, known: Collection[str]) -> list[_FlowColumn]:
         if columns is None or columns.strip().lower() == GUESS:
             return self._understood(known, may_guess=columns is not None)
-        given = [_Column.parse(name) for name in re.split(r"[,;\t]", columns)]
+        given = [_FlowColumn.parse(name) for name in re.split(r"[,;\t]", columns)]
         strange = [column.name for column in given if column.name not in {*known, LEFT_OUT}]
         if strange:
             raise InputError(f"--columns: unknown column '{strange[0]}' ({_allowed(known)})")
@@ -103,15 +102,15 @@ class FlowTable:
             raise InputError(f"--columns: names '{twice[0]}' twice; name it once, and '-' what is left out")
         return given
 
-    def _understood(self, known: Collection[str], *, may_guess: bool) -> list[_Column]:
+    def _understood(self, known: Collection[str], *, may_guess: bool) -> list[_FlowColumn]:
         """Return what the headings mean. Raises `InputError` for unknown ones: with what they may mean."""
-        written = [_Column.parse(heading) for heading in self.headings]
+        written = [_FlowColumn.parse(heading) for heading in self.headings]
         strange = [column.name for column in written if column.name not in known]
         if not strange:
             return written
         meant = [_meant(column.name, known) for column in written]
         is_clear = None not in meant and len(set(meant)) == len(meant)
-        guessed = [_Column(name or "", column.unit) for name, column in zip(meant, written, strict=True)]
+        guessed = [_FlowColumn(name or "", column.unit) for name, column in zip(meant, written, strict=True)]
         if is_clear and may_guess:
             return guessed
         first = f"{self.name}:1"
@@ -129,14 +128,14 @@ class FlowTable:
         raise InputError(*told)
 
 
-class _Column(NamedTuple):
+class _FlowColumn(NamedTuple):
     """The name of a column, and the unit of its bare numbers."""
 
     name: str
     unit: str = ""
 
     @classmethod
-    def parse(cls, heading: str) -> _Column:
+    def parse(cls, heading: str) -> _FlowColumn:
         match = _UNIT_IN_HEADING.fullmatch(heading.strip())
         if match is None:
             return cls(heading.strip().lower())
@@ -161,7 +160,7 @@ def is_table(text: str, known: Collection[str]) -> bool:
     """Return whether a text begins with headings of which one is known, rather than with YAML or JSON."""
     first = text.lstrip().split("\n", 1)[0]
     cells = first.split(_separator(first))
-    return len(cells) > 1 and any(_Column.parse(cell).name in known for cell in cells)
+    return len(cells) > 1 and any(_FlowColumn.parse(cell).name in known for cell in cells)
 
 
 def text_table(name: str, text: str) -> FlowTable:
@@ -198,9 +197,9 @@ def _text(name: str, cell: object) -> str:
     """Return a cell as people see it. Raises `InputError` for dates and times of day."""
     if isinstance(cell, float):
         return f"{cell:.15g}"
-    if isinstance(cell, datetime.date | datetime.time | datetime.timedelta):
-        raise InputError(f"{name}: a cell is a date or a time of day ({cell}); format it as a number or text")
-    return str(cell)
+    if isinstance(cell, str | int):
+        return str(cell)
+    raise InputError(f"{name}: a cell is a date or a time of day ({cell}); format it as a number or text")
 
 
 def _separator(first_line: str) -> str:

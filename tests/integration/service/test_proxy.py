@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reserved_port import ReservedPort
 from served_lab import TIMEOUT_S, ServedLab, flow, wait_for
 
-from benchmarks.one_board import BUILD
+from benchmarks.builds import BUILD
 
 CONFIGURATION = Path(__file__).resolve().parents[3] / "setup" / "service" / "nginx.conf"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin") or shutil.which(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from predictable_switches import mutated
 
+from loko.document import InputError
 from loko.switch_model.device import profile_text
 from loko_testbed.measure.predictability import tag_stack
 from loko_testbed.measure.predictability.flow_management import (
@@ -33,7 +34,6 @@ from loko_testbed.measure.predictability.numbered_entries import (
 from loko_testbed.measure.predictability.subject import (
     FrameStream,
     evenly,
-    open_network,
     switch_under_test,
     transmit,
 )
@@ -182,14 +182,13 @@ def test_an_agent_that_cannot_be_is_one_line(tmp_path: Path, text: str, told: st
         else line
         for line in text.splitlines()
     ]
-    subject = switch_under_test(mutated(tmp_path, append="\n".join(["", *lines, ""])))
-    with pytest.raises(RunError, match=told) as refused:
-        open_network(subject, 1)
-    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match=told) as refused:
+        switch_under_test(mutated(tmp_path, append="\n".join(["", *lines, ""])))
+    assert len(refused.value.lines) == 1
 
 
 def test_only_a_switch_with_a_chip_hands_entries_over(tmp_path: Path) -> None:
     path = tmp_path / "without_chip.toml"
     path.write_text(profile_text("open-vswitch-1g") + '\n[agent]\nbarrier = "chip"\n', encoding="utf-8")
-    with pytest.raises(RunError, match=r"agent: only a switch with a \[pipeline\] has a chip"):
-        open_network(switch_under_test(str(path)), 1)
+    with pytest.raises(InputError, match=r"agent: only a switch with a \[pipeline\] has a chip"):
+        switch_under_test(str(path))

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from loko.document import LABS, InputError, StrictModel
 from loko.switch_model.device import load_profile
 from loko.units import PS_PER_NS
-from loko_testbed.measure.bench.campaign import every_key
 from loko_testbed.measure.bench.cost_model.closure import (
     LIVE_TOLERANCE,
     VIRTUAL_TOLERANCE,
@@ -21,8 +20,7 @@ from loko_testbed.measure.bench.cost_model.closure import (
     perturb,
     recover,
 )
-from loko_testbed.measure.bench.cost_model.fitted import fit
-from loko_testbed.measure.bench.cost_model.profile_document import Origin, measured_profile, text_of
+from loko_testbed.measure.bench.cost_model.profile_document import Origin, text_of
 from loko_testbed.measure.bench.device_choice import choose, form_of
 from loko_testbed.measure.bench.store import SampleStore
 from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
@@ -104,31 +102,21 @@ def measure(task: ClosureTask) -> Rows:
     ]
 
 
-def _found(task: ClosureTask, true: str, folder: Path) -> tuple[str, int]:
-    """Return the text of the profile that is found, and how many samples were left out."""
-    device_name = str(_LIVE) if task.live and not task.campaign else true
-    samples = Path(task.campaign, "samples.sqlite") if task.campaign else folder / "samples.sqlite"
-    if task.campaign and not samples.is_file():
-        raise InputError(f"{samples}: no samples; measure them with loko bench all --out {task.campaign}")
-    with (
-        SampleStore(samples, None if task.campaign else {}) as store,
-        choose(device_name).open(task.seed) as device,
-    ):
+def _found(task: ClosureTask, true: str, folder: Path) -> tuple[str, int | None]:
+    """Return the text of the profile that is found, and how many samples were left out, if that is known."""
+    if task.campaign:
+        path = Path(task.campaign, "profile.toml")
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; measure it with loko bench all --out {task.campaign}")
+        return path.read_text(encoding="utf-8"), None
+    todo = parts(samples=_SAMPLES, every=task.every)
+    store = SampleStore(folder, {})
+    with choose(str(_LIVE) if task.live else true).open(task.seed) as device:
         origin = Origin(
-            device=task.campaign or Path(device.name).stem,
-            date=store.begun if task.campaign else today(),
-            commit=commit(),
-            samples=_SAMPLES,
-            seed=task.seed,
+            device=Path(device.name).stem, date=today(), commit=commit(), samples=_SAMPLES, seed=task.seed
         )
-        if task.campaign:
-            fitted = fit(store.samples(every_key()), device.wire, form_of(FORM))
-            profile = measured_profile(form_of(FORM), fitted, name="found", title="Found", origin=origin)
-        else:
-            _, profile = recover(
-                device, store, parts(samples=_SAMPLES, every=task.every), form=FORM, origin=origin
-            )
-        return profile.text, store.left_out
+        _, profile = recover(device, store, todo, form=FORM, origin=origin)
+    return profile.text, store.left_out(part.key for part in todo)
 
 
 def show(rows: Rows) -> Outcome:
@@ -182,7 +170,8 @@ def _findings(switch: str, rows: Rows) -> Iterator[tuple[str, float]]:
     off_ps = [abs(row["found"] - row["true"]) for row in outside if row["name"].endswith("_ps")]
     yield f"{name}_largest_error_outside_ns", max(off_ps, default=0) / PS_PER_NS
     yield f"{name}_table_2_percent", 100 * max(abs(row["error"]) for row in _part(rows, "model"))
-    yield f"{name}_left_out", rows[0]["left_out"]
+    if rows[0]["left_out"] is not None:
+        yield f"{name}_left_out", rows[0]["left_out"]
 
 
 def _chart(numbers: dict[str, Rows]) -> Chart:

@@ -60,9 +60,9 @@ def measure(task: DeterminismTask) -> Rows:
     parts = reduced_parts(samples=task.samples)
     with (
         tempfile.TemporaryDirectory(prefix="loko-determinism-") as folder,
-        SampleStore(Path(folder) / "samples.sqlite", {}) as store,
         open_bench(load_inventory(BENCHES / f"{task.switch}.yml")) as bench,
     ):
+        store = SampleStore(Path(folder), {})
         self_test(bench, connect_s=CONNECT_S)
         run(bench.device, parts, store, seed=task.seed, on_part=lambda _: None)
         samples = store.samples(part.key for part in parts)

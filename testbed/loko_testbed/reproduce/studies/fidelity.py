@@ -12,7 +12,7 @@ import numpy as np
 
 from loko.document import StrictModel
 from loko.switch_model.device import load_profile
-from loko_testbed.live.programs import require_emulator
+from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, ScatterPanel
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult

@@ -31,6 +31,7 @@ from loko.switch_model.scenario import EVALUATION
 from loko.topology.lab import Endpoint, Lab, ring_lab
 from loko.topology.network import on_shortest_paths
 from loko.topology.ring import Ring
+from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.one_board import (
     SEQUENCE_OFFSET,
     BenchmarkBoards,
@@ -43,7 +44,6 @@ from loko_testbed.live.one_board import (
     sequence_of,
     udp_frame,
 )
-from loko_testbed.live.programs import require_emulator
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from loko_testbed.reproduce.figure_types import IN_TASKS, FigureType
+from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.study.document import StudyFigure
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
@@ -37,10 +37,9 @@ def parameters(figure: StudyFigure, options: Options) -> Mapping[str, Any]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=StudyFigure,
+    documents=(StudyFigure,),
     compute=OneByOne(compute, parameters),
     estimate_s=lambda figure: {
         mode: seconds for mode, seconds in figure.study.estimate_s.items() if mode in figure.modes
     },
-    supported_options=IN_TASKS,
 )

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from loko.document import StrictModel
+from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 from loko_testbed.reproduce.studies.study import Study, study_named
 
@@ -15,6 +16,7 @@ class StudyFigure(FindingFigure):
     """A figure that shows what a study found."""
 
     kind: Literal["study"]
+    supported_options = IN_TASKS
     measured_by: str
     """The module of the study in `loko_testbed.reproduce.studies`."""
     full: dict[str, Any]
