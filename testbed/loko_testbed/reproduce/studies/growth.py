@@ -232,7 +232,7 @@ def show(rows: Rows) -> Outcome:
     """Show speed, first answer and memory by the number of switches."""
     growths = [Growth(**row) for row in rows]
     panels: tuple[tuple[str, Callable[[Growth], float], str], ...] = (
-        ("requests a second", lambda growth: growth.requests_per_s, "new pairs of hosts"),
+        ("thousand requests a second", lambda growth: growth.requests_per_s / 1e3, "new pairs of hosts"),
         ("first answer [ms]", lambda growth: growth.first_ms, "from the lab to the first answer"),
         ("memory [MiB]", lambda growth: growth.memory_bytes / _MIB, "of admission, beside the lab"),
     )
