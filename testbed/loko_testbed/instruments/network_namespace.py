@@ -15,6 +15,7 @@ from loko_testbed.instruments.programs import require, run
 from loko_testbed.simulation.runner import RunError
 
 _CLONE_NEWNET: Final = 0x4000_0000
+_HERE: Final = Path("/proc/thread-self/ns/net")
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -92,11 +93,12 @@ def inside(namespace: Path) -> Iterator[None]:
 @contextmanager
 def _coming_back() -> Iterator[None]:
     """Bring this thread back to its network namespace after the context."""
-    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    here = os.open(_HERE, os.O_RDONLY)
     try:
         yield
     finally:
-        _enter(here)
+        if not os.path.samestat(os.fstat(here), _HERE.stat()):
+            _enter(here)
         os.close(here)
 
 

@@ -109,7 +109,7 @@ def test_what_is_not_found_is_named_with_the_reason(circle: Circle) -> None:
 def test_every_measured_number_says_where_it_comes_from(circle: Circle) -> None:
     profile = load_profile(circle.path)
     assert profile.measurement is not None
-    assert profile.measurement.device == circle.true_path
+    assert profile.measurement["device"] == circle.true_path
     base = profile.cpu.base_ps
     assert base.source == "measured"
     assert base.standard_error is not None

@@ -14,8 +14,9 @@ from loko.slicing.document import HtbPort, TrtcmPort, load_slices
 from loko.topology.frame import segment_of
 from loko.topology.lab import load_lab
 from loko.topology.network import RoutedFlow, shortest_path
+from loko_testbed.instruments import traffic_control
 from loko_testbed.instruments.segment_tap import Segments
-from loko_testbed.live import datapaths, shaping
+from loko_testbed.live import datapaths
 from loko_testbed.measure.slices import htb_port, tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod
 from loko_testbed.measure.slices.port import TransferResult, transfer_of
@@ -387,7 +388,7 @@ def test_a_missing_discipline_is_one_line_and_nothing_stays(
     def remove(command: list[str], **_options: object) -> None:
         deleted.append(command[1:])
 
-    for module in (htb_port, shaping):
+    for module in (htb_port, traffic_control):
         monkeypatch.setattr(module, "run", run)
     monkeypatch.setattr("subprocess.run", remove)
     monkeypatch.setattr(htb_port, "require", lambda program: program)
