@@ -7,8 +7,8 @@ from typing import Any
 
 import uvicorn
 
-from loko.service.client_connection import ClientConfig, ClientConnection
-from loko.service.connections import ClientLimits, Clients
+from loko.service.acceptor import ClientConnection
+from loko.service.connections import ConnectionLimiter, Limit
 from loko.service.guard import Asgi
 
 
@@ -38,8 +38,13 @@ class Transport(asyncio.Transport):
 
 
 def connect(app: Asgi) -> tuple[ClientConnection, Transport]:
+    places = ConnectionLimiter(Limit(in_all=2, by_address=2))
+    place, _ = places.take("a", 0.0)
+    assert place is not None
     connection = ClientConnection(
-        ClientConfig(app, Clients(ClientLimits.of(64, files=1024)), log_config=None),
+        places,
+        place,
+        config=uvicorn.Config(app, log_config=None, lifespan="off"),
         server_state=uvicorn.server.ServerState(),
         app_state={},
     )

@@ -17,7 +17,7 @@ from loko.service.client_metrics import client_metrics
 from loko.service.connections import Clients
 from loko.service.counters import RequestMetrics
 from loko.service.exposition import CONTENT_TYPE as METRICS_TYPE
-from loko.service.guard import BODY_BYTES, Asgi, error_body
+from loko.service.guard import BODY_BYTES, Asgi
 from loko.service.manager_client import ManagerClient
 from loko.service.openapi_links import add_links
 from loko.service.page import add_pages
@@ -419,7 +419,8 @@ def _answered(metrics: RequestMetrics, answer: CallResponse) -> Response:
 
 def _error(metrics: RequestMetrics, status: int, code: str, message: str) -> Response:
     metrics.refusals[code, ""] += 1
-    return Response(error_body(code, message), status_code=status, media_type="application/json")
+    body = json.dumps({"error": {"code": code, "message": message}})
+    return Response(body, status_code=status, media_type="application/json")
 
 
 def _is_json(content_type: str) -> bool:

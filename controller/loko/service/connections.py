@@ -18,9 +18,6 @@ from loko.document import InputError
 
 OWN_FILES: Final = 192
 """Files that the service may need itself: disk, log, programs beside it, connections that are closing."""
-BACKLOG: Final = 128
-"""Connections that may wait to be accepted. They are accepted in one go, before any of them takes a place, so
-they need files of the service's own."""
 _LEAST: Final = 16
 
 
@@ -88,10 +85,11 @@ class AddressCounter:
 
 
 class ConnectionPhase(Enum):
-    """What a connection waits for."""
+    """State of a connection that waits."""
 
+    OPEN = auto()
+    """The first byte of its first request."""
     HEADERS = auto()
-    """The headers of a request, from its first byte; of the first request, from the beginning."""
     BODY = auto()
     WORKING = auto()
     """The service: the request is complete, the answer is not."""
@@ -99,11 +97,17 @@ class ConnectionPhase(Enum):
     """A further request."""
 
 
-CLIENT_TIMEOUT_S: Final = 10.0
-"""How long a client may take for the headers, and for the body, and may read nothing of an answer."""
+CLIENT_TIMEOUT_S: Final = {
+    ConnectionPhase.OPEN: 10.0,
+    ConnectionPhase.HEADERS: 10.0,
+    ConnectionPhase.BODY: 10.0,
+}
+"""How long a client may keep the service waiting in each phase. OPEN and HEADERS share one time."""
 IDLE_S: Final = 30
 """How long a connection is kept for a further request: longer than clients keep theirs (httpx: 5 s), so that
 none sends a request into a connection that is just being closed."""
+READING_S: Final = 10.0
+"""How long a client may read nothing of an answer that is waiting for it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +116,7 @@ class ConnectionSlot:
 
     address: str
     since_s: float
-    phase: ConnectionPhase = ConnectionPhase.HEADERS
+    phase: ConnectionPhase = ConnectionPhase.OPEN
     stuck_s: float | None = None
     """Since when the client has read nothing of its answer."""
     close: Callable[[], None] = field(default=lambda: None)
@@ -122,7 +126,9 @@ class ConnectionSlot:
 
     def enter(self, phase: ConnectionPhase, now_s: float) -> None:
         """Note that the connection now waits for something else."""
-        self.since_s, self.phase = now_s, phase
+        if not (self.phase is ConnectionPhase.OPEN and phase is ConnectionPhase.HEADERS):
+            self.since_s = now_s
+        self.phase = phase
 
     @property
     def waits_for_client(self) -> bool:
@@ -132,9 +138,9 @@ class ConnectionSlot:
     def is_overdue(self, now_s: float) -> bool:
         """Return whether the client has kept the service waiting for too long."""
         if self.stuck_s is not None:
-            return now_s - self.stuck_s >= CLIENT_TIMEOUT_S
-        is_sending = self.phase in {ConnectionPhase.HEADERS, ConnectionPhase.BODY}
-        return is_sending and now_s - self.since_s >= CLIENT_TIMEOUT_S
+            return now_s - self.stuck_s >= READING_S
+        timeout_s = CLIENT_TIMEOUT_S.get(self.phase)
+        return timeout_s is not None and now_s - self.since_s >= timeout_s
 
 
 class ConnectionLimiter:

@@ -259,16 +259,11 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return give
 
 
-def error_body(code: str, message: str) -> bytes:
-    """Return the body of an error."""
-    return json.dumps({"error": {"code": code, "message": message}}).encode()
-
-
 async def answer(
     send: Send, status: int, code: str, message: str, headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
     """Answer with an error."""
-    body = error_body(code, message)
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
     sent = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
     if status in {429, 503}:
         sent.append((b"retry-after", b"1"))

@@ -29,40 +29,37 @@ import uvicorn
 import uvloop
 from pydantic import TypeAdapter
 
+from loko.service.acceptor import Acceptor
 from loko.service.api import application
 from loko.service.call_protocol import LEAVING_S, LINE_BYTES, RestSettings, receive
-from loko.service.client_connection import ClientConfig
-from loko.service.connections import BACKLOG, IDLE_S, ClientLimits, Clients
+from loko.service.connections import IDLE_S, ClientLimits, Clients
 from loko.service.counters import RequestMetrics
 from loko.service.guard import Guard
 from loko.service.hosts import KnownHosts
 from loko.service.journal import begin_log
 from loko.service.manager_client import ManagerClient
 
-_SWEEP_TICKS: Final = 5
-_RECEIVE_BYTES: Final = 32_768
-_SEND_BYTES: Final = 131_072
 _LOG: Final = logging.getLogger("loko.service")
 
 
 class RestServer(uvicorn.Server):
-    """A server that closes the connections of slow clients."""
+    """A server that gets its connections from a `Acceptor`."""
 
-    def __init__(self, config: ClientConfig, *, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, front: Acceptor, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._close_overdue = config.close_overdue
+        self._front = front
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Called by the server when it begins."""
         await super().startup(sockets)
+        self._front.open(self.server_state)
         self._ready()
 
-    async def on_tick(self, counter: int) -> bool:
-        """Called by the server ten times a second."""
-        if counter % _SWEEP_TICKS == 0:
-            self._close_overdue()
-        return await super().on_tick(counter)
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called by the server when it is to end."""
+        self._front.close()
+        await super().shutdown(sockets)
 
 
 async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
@@ -82,19 +79,19 @@ async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
         token=settings.token,
         requests_per_s=settings.requests_per_s,
     )
-    config = ClientConfig(
+    config = uvicorn.Config(
         guarded,
-        clients,
         log_config=None,
         log_level="error",  # errors of clients are counted, and logged seldom
         access_log=False,
+        lifespan="off",
+        ws="none",
         proxy_headers=False,  # limits apply to the real address of the connection
         server_header=False,
-        backlog=BACKLOG,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=LEAVING_S,
     )
-    server = RestServer(config, ready=manager.ready)
+    server = RestServer(config, Acceptor(listening, config, clients), ready=manager.ready)
 
     def end() -> None:
         server.should_exit = True
@@ -107,10 +104,7 @@ async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
         os._exit(1)  # it has ended, or is of no use: nothing can be answered
 
     listening_task = asyncio.create_task(listen())
-    # Each connection inherits these sizes of its buffers, which also limit what is read in one go.
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
-    await server.serve(sockets=[listening])
+    await server.serve(sockets=[])
     listening_task.cancel()
 
 

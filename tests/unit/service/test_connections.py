@@ -8,6 +8,7 @@ from loko.document import InputError
 from loko.service.connections import (
     CLIENT_TIMEOUT_S,
     OWN_FILES,
+    READING_S,
     AddressCounter,
     ClientLimits,
     ConnectionLimiter,
@@ -23,10 +24,7 @@ def places(in_all: int = 6, by_address: int = 3) -> ConnectionLimiter:
 
 
 def enter(
-    all_places: ConnectionLimiter,
-    address: str,
-    now_s: float,
-    phase: ConnectionPhase = ConnectionPhase.HEADERS,
+    all_places: ConnectionLimiter, address: str, now_s: float, phase: ConnectionPhase = ConnectionPhase.OPEN
 ) -> ConnectionSlot:
     place, loser = all_places.take(address, now_s)
     assert place is not None
@@ -35,7 +33,9 @@ def enter(
     return place
 
 
-@pytest.mark.parametrize("phase", [ConnectionPhase.HEADERS, ConnectionPhase.BODY, ConnectionPhase.IDLE])
+@pytest.mark.parametrize(
+    "phase", [ConnectionPhase.OPEN, ConnectionPhase.HEADERS, ConnectionPhase.BODY, ConnectionPhase.IDLE]
+)
 def test_a_newcomer_gets_the_place_of_the_oldest_of_its_address_that_waits(phase: ConnectionPhase) -> None:
     crowd = places()
     working = enter(crowd, "a", 1.0, ConnectionPhase.WORKING)
@@ -88,12 +88,12 @@ def test_leaving_twice_counts_once() -> None:
     assert crowd.take("a", 2.0)[1] is not None
 
 
-@pytest.mark.parametrize("phase", [ConnectionPhase.HEADERS, ConnectionPhase.BODY])
+@pytest.mark.parametrize("phase", [ConnectionPhase.OPEN, ConnectionPhase.HEADERS, ConnectionPhase.BODY])
 def test_each_part_of_a_request_has_a_deadline(phase: ConnectionPhase) -> None:
     crowd = places()
     place = enter(crowd, "a", 100.0, phase)
-    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S - 0.001)) == []
-    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S)) == [place]
+    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S[phase] - 0.001)) == []
+    assert list(crowd.overdue(100.0 + CLIENT_TIMEOUT_S[phase])) == [place]
 
 
 def test_the_service_itself_may_take_its_time_unless_its_answer_is_not_taken() -> None:
@@ -101,12 +101,13 @@ def test_the_service_itself_may_take_its_time_unless_its_answer_is_not_taken() -
     place.enter(ConnectionPhase.WORKING, 1.0)
     assert not place.is_overdue(1e9)
     place.stuck_s = 50.0
-    assert not place.is_overdue(50.0 + CLIENT_TIMEOUT_S - 0.001)
-    assert place.is_overdue(50.0 + CLIENT_TIMEOUT_S)
+    assert not place.is_overdue(50.0 + READING_S - 0.001)
+    assert place.is_overdue(50.0 + READING_S)
 
 
 def test_headers_that_trickle_have_the_time_of_the_first_request_once() -> None:
     place = ConnectionSlot("a", 0.0)
+    place.enter(ConnectionPhase.HEADERS, 9.0)
     assert place.is_overdue(10.0)
     place.enter(ConnectionPhase.IDLE, 10.0)
     place.enter(ConnectionPhase.HEADERS, 25.0)
