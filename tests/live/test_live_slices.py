@@ -101,12 +101,14 @@ def test_what_waits_in_a_queue_is_limited_by_the_queue_unless_a_socket_has_less_
         queue=0, host=SENDERS[0], frame_bytes=1518, instants_ns=10_000_000 + 100_000 * np.arange(500)
     )
     carried, _ = transmit_live(port, {0: burst}, injection=injection)
-    came = int((carried[0].received_ns != LOST).sum())
-    # While they come, in 50 ms, 43 leave: the bucket's two, and one every 1.2 ms; fewer if a timer is late.
+    sent_ns, received_ns = carried[0].sent_ns, carried[0].received_ns
+    came_ns = received_ns[received_ns != LOST]
+    # How many leave while the burst comes depends on the kernel's timers: 43 if none is late.
+    waiting = int((came_ns > sent_ns.max()).sum())
     if injection is InjectionMethod.TAP:
-        assert 400 + 2 <= came <= 420 + 40
+        assert 399 <= waiting <= 401
     else:
-        assert 60 + 40 <= came <= 130 + 40
+        assert 60 <= waiting <= 130
 
 
 def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
