@@ -6,7 +6,7 @@ use openflow::v1_0::flow_mod::{field, flag};
 use openflow::v1_0::{error, Match};
 use openflow::ErrorCode;
 
-/// What a `FLOW_MOD` does with entries.
+/// Operation of a `FLOW_MOD` on entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the standard's names
 pub enum FlowCommand {

@@ -52,7 +52,7 @@ class StoredTasks(Generic[Task, Result]):
     """Returns all that a task's result depends on, apart from the commit and `common`, as values that `plain`
     converts. Default: the name of `function`, and the task itself."""
     common: object = None
-    """What the results of all tasks depend on, likewise."""
+    """Inputs that all tasks share, as values that `plain` converts."""
     workers: Workers = field(default_factory=Workers)
     """Where tasks are computed. Tasks in real time have one process, which is this one."""
     on_kept: Callable[[Task], object] = lambda _: None

@@ -21,7 +21,7 @@ PLACES = {
     r"\"class\", \"add\"": "testbed/loko_testbed/instruments/traffic_control.py",
     r"Struct\(\"!BBHI\"\)": "controller/loko/control/framing.py",
 }
-"""What marks an instrument, and the one module that has it."""
+"""The one module of each instrument, by a pattern of the instrument's code."""
 
 
 @pytest.mark.parametrize("mark", PLACES)

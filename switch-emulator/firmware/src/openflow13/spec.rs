@@ -23,7 +23,7 @@ use openflow::ErrorCode;
 /// Head of a `MULTIPART_REQUEST`.
 const REQUEST_BYTES: usize = 16;
 
-/// What the board holds.
+/// Capacities of the board.
 pub(super) const LIMITS: Limits = Limits {
     tables: TABLES as u8,
     entries: MAX_ENTRIES,

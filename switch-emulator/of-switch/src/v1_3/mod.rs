@@ -54,14 +54,14 @@ pub trait Memory: Debug {
     /// Takes so many bytes. Returns `None` if there is no room.
     fn take(&mut self, bytes: usize) -> Option<Self::Block>;
 
-    /// Gives a piece back.
+    /// Frees a piece.
     fn free(&mut self, block: Self::Block);
 
-    /// Gives all pieces back.
+    /// Frees all pieces.
     fn free_all(&mut self);
 }
 
-/// What the switch does with a frame, one step at a time.
+/// One step of the switch in handling a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum PipelineStep<'a> {
     /// It passes over an entry of another table.
@@ -75,7 +75,7 @@ pub enum PipelineStep<'a> {
     },
     /// It compares a field.
     Field {
-        /// What the entry asks for.
+        /// The field and value that the entry matches on.
         wanted: &'a Wanted,
         /// Whether the frame has it.
         holds: bool,

@@ -42,7 +42,7 @@ class SampleStore:
 
     folder: Path
     parameters: Mapping[str, Any]
-    """What all samples depend on apart from the commit: those taken with other parameters are not found."""
+    """Inputs of all samples apart from the commit: samples taken with other parameters are not found."""
 
     def parts(
         self,

@@ -36,7 +36,7 @@ _SAMPLES: Final = 100
 
 
 class ClosureSize(StrictModel):
-    """What is measured."""
+    """Which switches are measured, and how thoroughly."""
 
     unseen: tuple[int, ...] = ()
     """Seeds of switches whose numbers are drawn at random, measured beside the board."""

@@ -124,7 +124,7 @@ _GROUPS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "frames: ": lambda row: "one size" if len(row["sizes"]) == 1 else "several sizes",
     "controller: ": lambda row: "with messages" if row["control"] else "without",
 }
-"""What the trials on boards are grouped by, with the words before the group's name."""
+"""Groupings of the trials on boards: the words before a group's name, and the group of a trial."""
 
 
 def show(rows: Rows) -> Outcome:
