@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
@@ -35,9 +35,13 @@ class PointsByX:
 
     def at(self, values: Sequence[float]) -> list[PointResult] | None:
         """Return the points at these x; None if one of them was not measured."""
-        if any(x not in self.by_x for x in values):
+        if self.missing(values):
             return None
         return [point for x in values for point in self.by_x[x]]
+
+    def missing(self, values: Iterable[float]) -> list[float]:
+        """Return those of these x that have no points."""
+        return [x for x in values if x not in self.by_x]
 
     def loss(self, x: float) -> float:
         """Return the share of lost packets at x over all flows."""
@@ -167,7 +171,7 @@ class LossBeyond(_MarkedCheck):
         lossy = [x for x in above if x in measured.by_x and measured.loss(x) > 0]
         if lossy:
             return f"{_percent(measured.loss(lossy[-1]))} lost at {lossy[-1]:g}", True
-        missing = [x for x in above if x not in measured.by_x]
+        missing = measured.missing(above)
         return _not_at(missing, here="no loss") if missing else ("no loss", False)
 
 
@@ -206,7 +210,7 @@ class Starts(_MarkedCheck):
         here = "nowhere" if begin is None else f"{begin:g}"
         if begin is not None and begin < expected:
             return here, False
-        missing = [x for x in evidence.planned if x < expected and x not in measured.by_x]
+        missing = measured.missing(x for x in evidence.planned if x < expected)
         if missing:
             return _not_at(missing, here=here)
         if evidence.shorter:
@@ -235,7 +239,7 @@ class LossBeforeLate(Check):
         measured = PointsByX(evidence.series)
         lost, late = measured.lost_from, measured.late_from
         here = f"{_onset('lost', lost)}, {_onset('late', late)}"
-        missing = [x for x in evidence.planned if x not in measured.by_x]
+        missing = measured.missing(evidence.planned)
         if missing:
             return _not_at(missing, here=here)
         if evidence.shorter:
@@ -257,7 +261,7 @@ class LossEarlier(Check):
         measured, other = PointsByX(evidence.series), PointsByX(evidence.others[full_name(self.figure)])
         begin, theirs = measured.lost_from, other.lost_from
         here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
-        missing = [x for x in evidence.planned if x not in measured.by_x]
+        missing = measured.missing(evidence.planned)
         if missing:
             return _not_at(missing, here=here)
         if begin is None:
@@ -302,7 +306,7 @@ class LossBelow(Check):
         measured = PointsByX(evidence.series)
         here, other = measured.largest_loss, PointsByX(evidence.others[full_name(self.figure)]).largest_loss
         told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
-        missing = [x for x in evidence.planned if x not in measured.by_x]
+        missing = measured.missing(evidence.planned)
         if missing:
             return _not_at(missing, here=told)
         if here == other == 0:
@@ -326,7 +330,7 @@ class DelayGrows(Check):
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
-        missing = [x for x in evidence.planned if x not in measured.by_x]
+        missing = measured.missing(evidence.planned)
         before = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x < self.start]
         after = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x >= self.start]
         if not before or not after:
@@ -362,7 +366,7 @@ class DelayRises(Check):
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
-        missing = [x for x in wanted if x not in measured.by_x]
+        missing = measured.missing(wanted)
         if missing:
             return _not_at(missing)
         delays_ms = [measured.delay_ms(x, self.statistic) for x in wanted]
