@@ -88,7 +88,9 @@ class Options:
 
     @property
     def workers(self) -> Workers:
-        """Where the tasks of virtual time are computed."""
+        """Where tasks are computed. In real time one follows another, in this process."""
+        if self.real_time:
+            return Workers()
         return Workers(jobs=self.jobs, executor=self.executor, scheduler=self.scheduler)
 
     @property

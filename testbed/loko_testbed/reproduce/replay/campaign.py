@@ -17,7 +17,6 @@ from loko_testbed.simulation.options import Options, Progress
 from loko_testbed.simulation.records import packed, unpacked
 from loko_testbed.simulation.runner import HostReport, Runner, RunRecords, refuse_others
 from loko_testbed.simulation.virtual import VirtualRunner
-from loko_testbed.tasks.executor import Workers
 from loko_testbed.tasks.store import StoredTasks, forget
 
 
@@ -132,14 +131,14 @@ def _runs(point: Point, options: Options) -> list[PointRun]:
 def _stored(
     options: Options, on_kept: Callable[[PointRun], None]
 ) -> Iterator[StoredTasks[PointRun, KeptRun]]:
-    """Yield the store of all figures' runs. In real time, runs are carried out one after the other."""
+    """Yield the store of all figures' runs."""
     with ExitStack() as stack:
         yield StoredTasks(
             folder=options.out,
             campaign=lambda run: campaign_of(run.point.figure),
             function=stack.enter_context(_LiveLabs(options)) if options.real_time else in_virtual_time,
             inputs=lambda run: run.fingerprint,
-            workers=Workers() if options.real_time else options.workers,
+            workers=options.workers,
             on_kept=on_kept,
         )
 

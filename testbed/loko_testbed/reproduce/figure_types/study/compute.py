@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ def compute(figure: StudyFigure, options: Options, progress: Progress) -> tuple[
     measured = compute_tasks(
         study.measure,
         tasks,
-        replace(options, jobs=1) if options.real_time else options,
+        options,
         lambda task: progress.advance(f"{figure.name}: {task}"),
     )
     rows = [row for of_task in measured for row in of_task]
