@@ -10,7 +10,7 @@ import io
 import pickle
 from typing import Any, Final
 
-_OWN: Final = ("loko", "loko_testbed", "benchmarks")
+_OWN: Final = ("loko", "loko_testbed")
 """Packages whose classes are restored."""
 _OTHERS: Final = frozenset(
     {
