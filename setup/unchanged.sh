@@ -13,7 +13,8 @@ while [ "$1" != -- ]; do
 done
 shift
 
-key=$(fingerprint "${paths[@]}" requirements.lock)-$(printf '%s' "$*" | sha256sum | cut -c 1-16)
+files=$(fingerprint "${paths[@]}" requirements.lock) # ends here if a path does not exist
+key=$files-$(printf '%s' "$*" | sha256sum | cut -c 1-16)
 if done_before "$name" "$key"; then exit 0; fi
 begin "$name"
 cd "$root"
