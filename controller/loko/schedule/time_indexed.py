@@ -94,8 +94,8 @@ def unconstrained(problem: SchedulingProblem) -> TimeIndexedProgram:
 def path_sets(problem: SchedulingProblem, paths: Sequence[Sequence[Path]]) -> TimeIndexedProgram:
     """S/PR (section 3.3) on these paths of each flow.
 
-    The paths are spr_paths (`loko.schedule.problem.candidates`). The last constraint has pl[l,j]; the paper
-    prints pl[i,j].
+    The paths are spr_paths (`loko.schedule.problem.candidate_paths`). The last constraint has pl[l,j]; the
+    paper prints pl[i,j].
     """
     program = IntegerProgram()
     slot_of: list[dict[int, tuple[int, Path | None]]] = []

@@ -13,6 +13,14 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 INDEX = DOCS / "README.md"
 PAGES = sorted(path for path in DOCS.glob("*.md") if path != INDEX)
+PROGRAMS = (
+    *("controller/**/*.py", "testbed/**/*.py", "tests/**/*.py", "benchmarks/**/*.py", "playbooks/**/*.py"),
+    *("switch-emulator/*/src/**/*.rs", "switch-emulator/*/tests/**/*.rs"),
+    *("switch-emulator/*/examples/*.rs", "switch-emulator/fuzz/*.sh", "setup/**/*.sh", "tests/**/*.sh"),
+)
+OTHERS = {"tests/integrated/test_request_reply_v12.py", "test_hub.py", "test_mine.py"}
+"""Files of other projects, and of readers."""
+FILE = re.compile(r"`([a-z_][\w-]*(?:/[\w-]+)*\.(?:py|rs|sh))`")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
@@ -53,6 +61,14 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
         if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors_of(path)):
             missing.append(f"{target}#{anchor}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_program_that_a_page_names_is_there(page: Path) -> None:
+    """A page may leave out the first folders. Words in capitals stand for any name."""
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for glob in PROGRAMS for path in ROOT.glob(glob)]
+    named = {name for name in FILE.findall(text_of(page)) if not re.search(r"[A-Z]{3}", name)}
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} <= OTHERS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
