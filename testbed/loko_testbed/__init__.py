@@ -5,6 +5,20 @@
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loko_testbed.notebook_api import ReplayedFigure, evaluate, open_figure
+
+__all__ = ["ReplayedFigure", "evaluate", "open_figure"]
 
 # Without a home that it can write to, matplotlib warns in each process, and draws all the same.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of `loko_testbed.notebook_api` on first use: every module imports this package."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.notebook_api"), name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.admission.routing import admit
 from loko.document import InputError
+from loko.notebook_display import arrow_stream, html_table
 from loko.switch_model.allocation import Allocation
 from loko.switch_model.flow import Flow, refuse_duplicates
 from loko.switch_model.mix import Mix
@@ -16,6 +19,27 @@ from loko.switch_model.scenario import MatchType, OpenFlow, Scenario, Unknown, l
 from loko.topology.frame_sizes import CrossableSwitches, sizes_by_switch
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
+from loko.units import in_ms
+
+COLUMNS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "flow": str,
+        "accepted": bool,
+        "path": str,
+        "guarantee_ns": float,
+        "deadline_ns": float,
+        "slack_ns": float,
+        "switch": str,
+        "quantity": str,
+        "used": float,
+        "requested": float,
+        "allowed": float,
+        "unit": str,
+        "would_fit": str,
+    }
+)
+"""Columns of `Plan.rows`, with the types of their values; those from `switch` on say why a flow is
+refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +72,60 @@ class Plan:
         """Return by how much a flow's guarantee is below its deadline; None without a deadline."""
         deadline_ns = self.deadlines_ns.get(admitted.flow.id)
         return None if deadline_ns is None else deadline_ns - admitted.guarantee_ns
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row of `COLUMNS` for each flow, accepted ones first; what it lacks does not apply."""
+        return [
+            *(self._accepted_row(admitted) for admitted in self.accepted),
+            *(self._refused_row(refusal) for refusal in self.refused),
+        ]
+
+    def _accepted_row(self, admitted: Admitted) -> dict[str, object]:
+        return {
+            "flow": admitted.flow.id,
+            "accepted": True,
+            "path": " ".join(hop.switch for hop in admitted.path),
+            "guarantee_ns": admitted.guarantee_ns,
+            "deadline_ns": self.deadlines_ns.get(admitted.flow.id),
+            "slack_ns": self.slack_ns(admitted),
+        }
+
+    def _refused_row(self, refusal: Refusal) -> dict[str, object]:
+        return {
+            "flow": refusal.flow.id,
+            "accepted": False,
+            "deadline_ns": self.deadlines_ns.get(refusal.flow.id),
+            "switch": refusal.switch,
+            "quantity": refusal.quantity,
+            "used": refusal.used,
+            "requested": refusal.requested,
+            "allowed": refusal.allowed,
+            "unit": refusal.unit,
+            "would_fit": refusal.suggestion_text or refusal.hint,
+        }
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export `rows` to any library of data frames: `polars.DataFrame(plan)`, `pyarrow.table(plan)`."""
+        return arrow_stream(COLUMNS, self.rows(), requested_schema)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the flows for a notebook."""
+        rows = [
+            [
+                admitted.flow.id,
+                " ".join(hop.switch for hop in admitted.path),
+                in_ms(admitted.guarantee_ns, math.ceil),
+                in_ms(self.deadlines_ns.get(admitted.flow.id), math.floor),
+                "",
+            ]
+            for admitted in self.accepted
+        ]
+        rows += [
+            [refusal.flow.id, "", "", in_ms(self.deadlines_ns.get(refusal.flow.id), math.floor), str(refusal)]
+            for refusal in self.refused
+        ]
+        columns = ("flow", "path", "guarantee ms", "deadline ms", "why it is refused")
+        return html_table(f"{self.lab.name}: {self.fit} flows fit by {self.scheme}", columns, rows)
 
     def as_values(self) -> dict[str, object]:
         """The plan as plain values, for JSON."""

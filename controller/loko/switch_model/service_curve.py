@@ -10,12 +10,13 @@ from enum import Enum
 from typing import Final
 
 from loko.document import InputError
+from loko.notebook_display import html_table
 from loko.switch_model.calculus import RateLatency, time_ns
 from loko.switch_model.control_traffic import Interference
 from loko.switch_model.device import ActionCost, ActionCosts, Profile, openflow_13
 from loko.switch_model.generic_switch import ForwardingServer, GenericSwitch
 from loko.switch_model.scenario import ActionType, Case, OpenFlow, Scenario, Unknown
-from loko.units import PS_PER_NS
+from loko.units import NS_PER_US, PS_PER_NS
 
 _VLAN_TAG_BYTES: Final = 4
 _BESIDE_BYTES: Final = 8 + 12
@@ -268,6 +269,16 @@ class SwitchService:
             f"SwitchService({self.profile.name!r}: R = {self.rate_bps / 1e6:.3f} Mbit/s,"
             f" T = {self.curve.latency_ns / 1e3:.1f} us, B = {self.capacity_bytes} bytes)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the curve, and of the addends of its latency, for a notebook."""
+        rows = [
+            ["R, rate", f"{self.rate_bps / 1e6:.3f} Mbit/s"],
+            *([f"T: {term.name}", f"{term.value_ns / NS_PER_US:.1f} us"] for term in self.terms),
+            ["T, latency", f"{self.curve.latency_ns / NS_PER_US:.1f} us"],
+            ["B, buffer", f"{self.capacity_bytes} bytes"],
+        ]
+        return html_table(f"Service curve of {self.profile.name}", ("quantity", "value"), rows)
 
     @property
     def rate_bps(self) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admitted, Refusal
-from loko.admission.planning import Plan
+from loko.admission.planning import COLUMNS, Plan
 from loko.admission.what_if import Changes
 from loko.terminal import tell
 from loko.units import NS_PER_MS, in_ms
@@ -177,55 +177,17 @@ def as_csv(results: Sequence[Plan]) -> str:
 
     Beside a baseline, a last column marks its lines.
     """
-    columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
+    columns = (*COLUMNS,) if len(results) == 1 else ("scheme", *COLUMNS)
     if any(result.baseline for result in results):
         columns = (*columns, "baseline")
-    rows: list[Mapping[str, object]] = []
-    for result in results:
-        cells = [_accepted_cells(result, admitted) for admitted in result.accepted]
-        cells += [_refused_cells(result, refusal) for refusal in result.refused]
-        rows += [{**row, "scheme": result.scheme, "baseline": result.baseline} for row in cells]
+    rows = [
+        {
+            **row,
+            "accepted": "yes" if row["accepted"] else "no",
+            "scheme": result.scheme,
+            "baseline": result.baseline,
+        }
+        for result in results
+        for row in result.rows()
+    ]
     return csv_lines(columns, rows)
-
-
-_COLUMNS: Final = (
-    "flow",
-    "accepted",
-    "path",
-    "guarantee_ns",
-    "deadline_ns",
-    "slack_ns",
-    "switch",
-    "quantity",
-    "used",
-    "requested",
-    "allowed",
-    "unit",
-    "would_fit",
-)
-
-
-def _accepted_cells(result: Plan, admitted: Admitted) -> Mapping[str, object]:
-    return {
-        "flow": admitted.flow.id,
-        "accepted": "yes",
-        "path": " ".join(hop.switch for hop in admitted.path),
-        "guarantee_ns": admitted.guarantee_ns,
-        "deadline_ns": result.deadlines_ns.get(admitted.flow.id),
-        "slack_ns": result.slack_ns(admitted),
-    }
-
-
-def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
-    return {
-        "flow": refusal.flow.id,
-        "accepted": "no",
-        "deadline_ns": result.deadlines_ns.get(refusal.flow.id),
-        "switch": refusal.switch,
-        "quantity": refusal.quantity,
-        "used": refusal.used,
-        "requested": refusal.requested,
-        "allowed": refusal.allowed,
-        "unit": refusal.unit,
-        "would_fit": refusal.suggestion_text or refusal.hint,
-    }

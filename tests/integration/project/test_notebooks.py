@@ -18,4 +18,4 @@ def test_a_notebook_prints_what_it_shows(path, tmp_path):
 
 
 def test_there_are_notebooks_to_run():
-    assert len(notebooks()) == 4
+    assert len(notebooks()) == 5
