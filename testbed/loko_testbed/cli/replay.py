@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, fields
 from typing import Annotated
@@ -20,7 +21,7 @@ from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
-from loko.units import NS_PER_MS
+from loko.units import in_ms
 from loko_testbed.cli.choices import AllocationOption, ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko_testbed.simulation.runner import RunError
@@ -137,14 +138,14 @@ def _print(planned: Plan, results: list[DeliveryResult]) -> None:
             admitted.flow.id,
             str(sum(carried.sent for carried in of_flow)),
             str(sum(carried.lost for carried in of_flow)),
-            f"{max(carried.worst for carried in of_flow) * admitted.guarantee_ns / NS_PER_MS:.3f}",
-            f"{admitted.guarantee_ns / NS_PER_MS:.3f}",
+            in_ms(max(carried.worst for carried in of_flow) * admitted.guarantee_ns, math.ceil),
+            in_ms(admitted.guarantee_ns, math.ceil),
         )
     console = Console()
     console.print(table)
     broken = {late.flow for result in results for late in result.broken}
     if planned.refused:
-        console.print(f"{len(planned.refused)} flows were refused and sent nothing")
+        console.print(f"refused, and sent nothing: {len(planned.refused)}")
     console.print("every guarantee was kept" if not broken else f"broken: {', '.join(sorted(broken))}")
     for event in dict.fromkeys(event for result in results for event in result.events):
         tell(event)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import re
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -180,27 +177,6 @@ def test_boards_connect_to_a_controller_while_the_check_runs(
     )
     held.release()
     assert json.loads(ended.out)["alone"] == ["newest-hello"], ended.err
-
-
-@pytest.mark.waits
-@pytest.mark.timeout(600)  # pytest starts a dozen times
-def test_the_example_of_the_page_ends_as_it_says(tmp_path: Path) -> None:
-    section = (ROOT / "docs/library.md").read_text().split("## Which quirk breaks it")[1].split("\n## ")[0]
-    code, command = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)[:2]
-    (tmp_path / "test_mine.py").write_text(textwrap.dedent(code))
-    lines = [line.strip() for line in command.splitlines() if line.strip()]
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        # Other plugins of this environment would take longer to load than the check takes.
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": "loko_testbed.live.emulation.pytest_plugin",
-    }
-    done = subprocess.run(
-        lines[0], shell=True, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines() == lines[1:]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ PROGRAMS = (
     *("switch-emulator/*/src/**/*.rs", "switch-emulator/*/tests/**/*.rs"),
     *("switch-emulator/*/examples/*.rs", "switch-emulator/fuzz/*.sh", "setup/**/*.sh", "tests/**/*.sh"),
 )
-OTHERS = {"tests/integrated/test_request_reply_v12.py", "test_hub.py", "test_mine.py"}
+OTHERS = {
+    *("tests/integrated/test_request_reply_v12.py", "test_hub.py", "test_mine.py"),
+    *("my_controller.py", "test_my_controller.py", "lost.py", "jitter.py"),
+}
 """Files of other projects, and of readers."""
 FILE = re.compile(r"`([a-z_][\w-]*(?:/[\w-]+)*\.(?:py|rs|sh))`")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
