@@ -99,10 +99,11 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def decoded(data: bytes, name: str) -> str:
+def decoded(data: bytes, name: str, *, is_file: bool = True) -> str:
     """Return text in UTF-8, or in UTF-16 with a byte order mark, with line ends as in Python.
 
-    Raises `InputError` for other encodings, with the command that converts the file called `name`.
+    Raises `InputError` for other encodings, with the command that converts the file called `name`, or the
+    standard input.
     """
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -110,9 +111,10 @@ def decoded(data: bytes, name: str) -> str:
     except UnicodeDecodeError:
         if b"\0" in data:
             raise InputError(f"{name}: is not a text file") from None
+        file = f" {shlex.quote(name)}" if is_file else ""
         raise InputError(
             f"{name}: is not in UTF-8, perhaps in Windows-1252; save it in UTF-8, or convert it:"
-            f" iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(name)}"
+            f" iconv -f WINDOWS-1252 -t UTF-8{file}"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

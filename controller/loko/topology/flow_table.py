@@ -26,6 +26,7 @@ _OLE: Final = b"\xd0\xcf\x11\xe0"
 _WITH_UNITS: Final = frozenset({"rate", "burst", "frame", "deadline", "period"})
 """Columns whose values have units."""
 _UNIT_IN_HEADING: Final = re.compile(r"(.+?)\s*(?:\[(.+)\]|\((.+)\))")
+_SEPARATOR_LINE: Final = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _BARE_NUMBER: Final = re.compile(r"[\d\s.,']+")
 _HEADINGS: Final = {
     "id": r"(flow|stream)?[ _-]?(id|name)|flow|stream",
@@ -60,6 +61,8 @@ class FlowTable:
     """Rows that have a cell with text."""
     separator: str
     """Stands between the columns of a text; a comma for a workbook."""
+    line: int = 1
+    """Line of the headings."""
     is_workbook: bool = False
 
     def named(
@@ -113,7 +116,7 @@ class FlowTable:
         guessed = [_FlowColumn(name or "", column.unit) for name, column in zip(meant, written, strict=True)]
         if is_clear and may_guess:
             return guessed
-        first = f"{self.name}:1"
+        first = f"{self.name}:{self.line}"
         if is_clear and len(strange) > 1:
             raise InputError(
                 f"{first}: unknown columns; if this is meant, add '--columns {GUESS}', or make this the first"
@@ -157,21 +160,36 @@ def is_workbook(data: bytes) -> bool:
 
 
 def is_table(text: str, known: Collection[str]) -> bool:
-    """Return whether a text begins with headings of which one is known, rather than with YAML or JSON."""
+    """Return whether a text begins with headings rather than with YAML or JSON.
+
+    Of headings one is known, or two probably mean different columns.
+    """
     first = text.lstrip().split("\n", 1)[0]
-    cells = first.split(_separator(first))
-    return len(cells) > 1 and any(_FlowColumn.parse(cell).name in known for cell in cells)
+    if _SEPARATOR_LINE.fullmatch(first):
+        return True
+    cells = next(csv.reader([first], delimiter=_separator(first)), [])
+    names = [_FlowColumn.parse(cell).name for cell in cells]
+    return len(cells) > 1 and (
+        any(name in known for name in names) or len({*map(_other_heading, names)} - {None}) > 1
+    )
 
 
 def text_table(name: str, text: str) -> FlowTable:
-    """Read columns that are separated by commas, semicolons or tabs. Raises `InputError`."""
+    """Read columns that are separated by commas, semicolons or tabs. Raises `InputError`.
+
+    Spreadsheets take the separator from a first line such as ``sep=;``.
+    """
     lines = text.splitlines()
-    separator = _separator(lines[0] if lines else "")
-    table = csv.reader(lines, delimiter=separator)
+    stated = _SEPARATOR_LINE.fullmatch(lines[0]) if lines else None
+    first = 1 if stated else 0
+    separator = stated[1] if stated else _separator(lines[0] if lines else "")
+    table = csv.reader(lines[first:], delimiter=separator)
     headings = next(table, [])
     if not headings:
         raise InputError(f"{name}: is empty; name the columns in the first line: id,source,destination,…")
-    return FlowTable(name, headings, _filled((table.line_num, cells) for cells in table), separator)
+    return FlowTable(
+        name, headings, _filled((first + table.line_num, cells) for cells in table), separator, first + 1
+    )
 
 
 def workbook_table(name: str, data: bytes) -> FlowTable:
@@ -211,10 +229,12 @@ def _meant(heading: str, known: Collection[str]) -> str | None:
     """Return the column that a heading probably means."""
     if heading in known:
         return heading
-    for column, pattern in _HEADINGS.items():
-        if re.fullmatch(pattern, heading):
-            return column
-    return next(iter(difflib.get_close_matches(heading, known, n=1)), None)
+    return _other_heading(heading) or next(iter(difflib.get_close_matches(heading, known, n=1)), None)
+
+
+def _other_heading(heading: str) -> str | None:
+    """Return the column that people and other programs call so."""
+    return next((column for column, pattern in _HEADINGS.items() if re.fullmatch(pattern, heading)), None)
 
 
 def _allowed(known: Collection[str]) -> str:

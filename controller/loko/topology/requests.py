@@ -270,9 +270,10 @@ def _rows_of(path: str | Path, columns: str | None) -> tuple[str, Iterator[_Row]
         data = read_bytes(Path(path))
     if is_workbook(data):
         return name, _table_rows(workbook_table(name, data), columns)
-    text = decoded(data, name)
+    text = decoded(data, name, is_file=str(path) != STDIN)
     known = {".csv": True, ".yml": False, ".yaml": False, ".json": False}
-    if known.get(suffix, is_table(text, RequestDocument.model_fields)):
+    is_text_table = columns is not None or is_table(text, RequestDocument.model_fields)
+    if known.get(suffix, is_text_table):
         return name, _table_rows(text_table(name, text), columns)
     if columns is not None:
         raise InputError(f"--columns: is for CSV and workbooks, which {name} is not; leave it out")
