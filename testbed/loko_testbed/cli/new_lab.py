@@ -38,8 +38,11 @@ def new_lab(
     *,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Read the network from GraphML, NetJSON or a containerlab topology."),
+        typer.Option("--from", help="Read the network from GraphML, GML, NetJSON, containerlab or SNDlib."),
     ] = None,
+    largest_part: Annotated[
+        bool, typer.Option("--largest-part", help="Of a file whose network is not connected.")
+    ] = False,
     switches: Annotated[int | None, typer.Option(help="How many switches. Default: 4.")] = None,
     hosts: Annotated[
         int | None,
@@ -88,7 +91,16 @@ def new_lab(
         if rate is None
         else _simple(lab_name, rate=rate, latency=latency, buffer=buffer, ports=ports, link_rate=link_rate)
     )
-    drawing, told = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
+    if largest_part and source is None:
+        raise InputError("--largest-part: is for networks of --from; leave it out")
+    drawing, told = _drawing(
+        *(shape, source),
+        name=lab_name,
+        switches=switches,
+        hosts=hosts,
+        fanout=fanout,
+        largest_part=largest_part,
+    )
     files = _files(drawing, shape, folder, profile or _ZODIAC, device)
     lab = write_lab(folder, files, force=force)
     count = f"{len(lab.switches)} switches, {len(lab.machines)} hosts"
@@ -144,6 +156,7 @@ def _drawing(
     switches: int | None,
     hosts: int | None,
     fanout: int,
+    largest_part: bool,
 ) -> tuple[Drawing, list[str]]:
     """Draw a shape, or read a file. Also return what was left out of the file or renamed, line by line.
 
@@ -168,6 +181,15 @@ def _drawing(
         width = max(len(name) for name in renamed.values())
         told.append(f"{source}: these nodes have other names in the lab:")
         told += [f"  {name:{width}}  {label}" for label, name in renamed.items()]
+    if largest_part:
+        whole, drawing = drawing, drawing.largest_part()
+        lost = [
+            node
+            for node in (*whole.switches, *whole.hosts)
+            if node not in (*drawing.switches, *drawing.hosts)
+        ]
+        if lost:
+            told.append(f"{source}: not in the largest part, left out: {', '.join(lost)}")
     if hosts is None and drawing.hosts:
         return drawing, told
     return with_hosts(drawing, hosts or 1, at=list(drawing.switches)), told

@@ -136,6 +136,9 @@ def test_networks_of_other_programs_are_read():
             "  Springf-2  Springfield",
         ),
         ("unknown-label.graphml", "Springfie 1", "h1 h2", 3, "  1          ? (1)"),
+        ("doubled-edges.gml", "Geneve Geneve-2 9", "h1 h2 h3", 6, "  Geneve-2  Genève (8)"),
+        ("directed.sndlib.txt", "Northtown Southtown Easttown", "h1 h2 h3", 5, "3 arcs are 2 cables"),
+        ("undirected.sndlib.xml", "Northtown Southtown", "h1 h2", 4, ""),
         ("yed-groups.graphml", "core1 edge1 edge2", "h1 h2 h3", 5, ""),
         ("envvar.clab.yml", "s1", "a", 1, ""),
         ("extended.clab.yml", "s1", "a b", 2, ""),
@@ -150,7 +153,50 @@ def test_files_as_they_are_found_are_read(file, switches, hosts, cables, says):
     assert (" ".join(lab.switches), " ".join(lab.hosts)) == (switches, hosts)
     assert len(lab.links) == cables
     assert says in told
-    assert ("other names" in told) == (says.startswith("  ") or "both-arcs" in file)
+    assert ("other names" in told) == (says.startswith("  ") or "arcs are" in says)
+
+
+def test_every_kept_file_is_tried():
+    """A file that is added to the cases needs its right answer here."""
+    tried = Path(__file__).read_text()
+    assert [file.name for file in CASES.iterdir() if f'"{file.name}"' not in tried] == []
+
+
+def test_of_a_network_in_parts_the_largest_is_taken_as_the_refusal_advises():
+    words = ["lab", "new", "--from", CASES / "two-parts.graphml", "--out", "found"]
+    refused = in_one_line(
+        loko(*words, status=2), "is in 2 parts that no cable connects (Harbour and 2 more, Island)"
+    )
+    (advice,) = re.findall(r"take only the largest \((--[a-z-]+)\)", refused)
+    told = loko(*words, advice)
+    assert "not in the largest part, left out: Island" in told
+    lab = load_lab("found")
+    assert [*lab.switches] == ["Harbour", "Station", "h1"]
+    assert [*lab.hosts] == ["h1-2", "h2", "h3"]
+    in_one_line(loko("lab", "new", "ring", advice, status=2), "--largest-part: is for networks of --from")
+
+
+def test_ports_are_those_of_the_file_where_a_switch_can_have_them():
+    """Ports are taken as named; an end without a name gets the lowest free port."""
+    names = {"a": ["eth4", "eth2", "e1-1"], "b": ["eth9", "eth1"], "c": ["eth2", "eth2"]}
+    links = [("a", "b"), ("a", "c"), ("a", "x"), ("b", "x"), ("c", "x")]
+    left = {node: iter(interfaces) for node, interfaces in names.items()} | {
+        "x": iter(["eth7", "eth8", "eth9"])
+    }
+    document = {
+        "topology": {
+            "nodes": {node: {"kind": "bridge"} for node in "abc"} | {"x": {"labels": {"role": "host"}}},
+            "links": [{"endpoints": [f"{end}:{next(left[end])}" for end in ends]} for ends in links],
+        }
+    }
+    Path("net.clab.yml").write_text(yaml.safe_dump(document))
+    loko("lab", "new", "--from", "net.clab.yml", "--out", "found")
+    ports: dict[str, list[int]] = {node: [] for node in names}
+    for link in load_lab("found").links:
+        for end in (link.a, link.b):
+            if end.node in ports:
+                ports[end.node].append(end.port)
+    assert ports == {"a": [4, 2, 1], "b": [1, 2], "c": [1, 2]}
 
 
 def test_names_are_unique_and_short_enough_for_the_interfaces_of_linux():
@@ -235,7 +281,7 @@ def test_a_host_with_several_cables_gets_an_interface_for_each():
     network["links"].remove({"source": "a", "target": "b"})
     Path("net.json").write_text(json.dumps(network))
     refused = loko("lab", "new", "--from", "net.json", "--out", "found", "--force", status=2)
-    in_one_line(refused, "b cannot be reached from a; connect the network")
+    in_one_line(refused, "is in 2 parts that no cable connects (a, b)")
 
 
 @pytest.mark.parametrize("name", ["two-switch/topology", "two-switch/server", "ring/five"])
@@ -266,6 +312,10 @@ def test_interfaces_are_called_as_in_containerlab_whichever_cable_comes_first():
     [
         ("x.graphml", "no graph", ["x.graphml: is not GraphML", "syntax error"]),
         ("x.graphml", "<graphml/>", ["x.graphml: is not GraphML"]),
+        ("x.gml", "graph [ node [ id 1 ]", ["x.gml: is not GML"]),
+        ("x.gml", "graph [ node [ label 1 ] ]", ["x.gml: is not GML"]),
+        ("x.txt", "?SNDlib native format; type: network\nNODES (\n)\n", ["x.txt: has no section LINKS"]),
+        ("x.xml", "<network xmlns='http://sndlib.zib.de/network'>", ["x.xml: is not XML"]),
         ("x.json", "[]", ["x.json", "must be keys with values"]),
         (
             "x.json",
@@ -289,7 +339,7 @@ def test_interfaces_are_called_as_in_containerlab_whichever_cable_comes_first():
         (
             "x.yml",
             "topology: {nodes: {a: {kind: bridge}, b: {kind: bridge}}}",
-            ["b cannot be reached from a"],
+            ["is in 2 parts that no cable connects (a, b)"],
         ),
         ("x.yml", "topology: {nodes: {}}", ["x.yml: has no switch"]),
         ("x.txt", "", ["x.txt: is none of GraphML"]),

@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 import networkx as nx
 
 from loko.document import InputError, read_text
-from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, cables_of_arcs, says_host
+from loko.topology.new_lab.parsed_graph import network_of_graph
+from loko.topology.new_lab.parsed_network import ParsedNetwork
 
 _XML: Final = "{http://graphml.graphdrawing.org/xmlns}"
 
@@ -17,8 +18,7 @@ _XML: Final = "{http://graphml.graphdrawing.org/xmlns}"
 def read_graphml(path: Path) -> ParsedNetwork:
     """Read the nodes and edges of a file. Raises `InputError` in one line.
 
-    A node that contains a graph is a group (yEd: a folder), and no switch. In a directed graph, arcs to and
-    fro are one cable.
+    A node that contains a graph is a group (yEd: a folder), and no switch.
     """
     text = read_text(path)
     try:
@@ -27,17 +27,7 @@ def read_graphml(path: Path) -> ParsedNetwork:
     except (ET.ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path}: is not GraphML: {why}") from None
-    nodes = {
-        str(key): ParsedNode(str(values.get("label") or ""), says_host(values))
-        for key, values in graph.nodes(data=True)
-        if str(key) not in groups
-    }
-    arcs = [(str(a), str(b)) for a, b in graph.edges()]
-    for arc in arcs:
-        if group := next((end for end in arc if end in groups), None):
-            raise InputError(f"{path}: a cable leads to the group '{group}'; lead it to a node of the group")
-    cables, notes = cables_of_arcs(arcs) if graph.is_directed() else (arcs, ())
-    return ParsedNetwork(nodes=nodes, cables=cables, notes=notes)
+    return network_of_graph(path, graph, groups)
 
 
 def _groups(text: str) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""Networks that other programs have written: GraphML, NetJSON (NetworkGraph), containerlab.
+"""Networks that other programs have written: GraphML, GML, NetJSON (NetworkGraph), containerlab, SNDlib.
 
-Of each only nodes and cables are taken; of containerlab also what the interfaces of hosts are called. A node
+Of each only nodes and cables are taken, and at which interface each cable ends, if it is stated. A node
 is a host if an attribute (containerlab: a label) ``type``, ``kind`` or ``role`` is ``host``, or in
 containerlab if it is of kind ``linux`` with one cable; else it is a switch.
 """
@@ -13,12 +13,16 @@ from typing import Final, NamedTuple
 
 from loko.document import InputError
 from loko.topology.new_lab.containerlab import read_containerlab
+from loko.topology.new_lab.gml import read_gml
 from loko.topology.new_lab.graphml import read_graphml
 from loko.topology.new_lab.netjson import read_netjson
 from loko.topology.new_lab.network import Drawing
 from loko.topology.new_lab.parsed_network import ParsedNetwork, names_of
+from loko.topology.new_lab.sndlib import is_sndlib, read_sndlib
 
-_SUFFIXES: Final = "GraphML (.graphml), NetJSON (.json), containerlab (.clab.yml)"
+_SUFFIXES: Final = (
+    "GraphML (.graphml, .xml), GML (.gml), NetJSON (.json), containerlab (.clab.yml), SNDlib (.txt, .xml)"
+)
 
 
 class Imported(NamedTuple):
@@ -66,8 +70,14 @@ def import_network(path: Path, *, name: str, environment: Mapping[str, str]) -> 
 
 def _found(path: Path, environment: Mapping[str, str]) -> ParsedNetwork:
     match path.suffix.lower():
-        case ".graphml" | ".xml":
+        case ".graphml":
             return read_graphml(path)
+        case ".xml":
+            return read_sndlib(path) if is_sndlib(path) else read_graphml(path)
+        case ".gml":
+            return read_gml(path)
+        case ".txt" if is_sndlib(path):
+            return read_sndlib(path)
         case ".json" | ".netjson":
             return read_netjson(path)
         case ".yml" | ".yaml":

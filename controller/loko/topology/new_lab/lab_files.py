@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,8 @@ from loko.topology.new_lab.network import Drawing
 from loko.topology.schemas import SCHEMA_FOLDER, schema_line, schema_of
 from loko.units import DataSize
 
+_PORT: Final = re.compile(r"(?:eth)?([1-9][0-9]{0,3})")
+"""What an interface of a switch is called whose number is its port."""
 _HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
 
 
@@ -57,23 +60,21 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
     drawing.check()
     ports = device.ports.count.value
     cables = Counter(node for cable in drawing.cables for node in cable)
-    used: Counter[str] = Counter()
-    switches = frozenset(drawing.switches)
-    interfaces = {host: _interfaces(drawing, host) for host in drawing.hosts if cables[host] > 1}
-
-    def end(node: str) -> str:
-        used[node] += 1
-        if node in switches:
-            return f"{node}:{used[node]}"
-        return node if node not in interfaces else f"{node}:{interfaces[node][used[node] - 1]}"
-
-    links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
     for switch in drawing.switches:
         if (count := cables[switch]) > ports:
             raise InputError(
                 f"{drawing.title}: {switch} needs {count} ports, and {device.name} has {ports};"
                 " take fewer hosts or cables, or another device (--profile, --rate)"
             )
+    used: Counter[str] = Counter()
+    interfaces = {host: _interfaces(drawing, host) for host in drawing.hosts if cables[host] > 1}
+    at = interfaces | {switch: _ports(drawing, switch, ports) for switch in drawing.switches}
+
+    def end(node: str) -> str:
+        used[node] += 1
+        return f"{node}:{at[node][used[node] - 1]}" if node in at else node
+
+    links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
     return _text(
         {
             "name": drawing.name,
@@ -100,11 +101,32 @@ def _hosts(hosts: Iterable[str], interfaces: Mapping[str, Sequence[str]]) -> dic
 
 def _interfaces(drawing: Drawing, host: str) -> list[str]:
     """Return the names of a host's interfaces, in order of its cables: as drawn, or eth1, eth2 and so on."""
-    ends = zip(drawing.cables, drawing.interfaces or drawing.cables, strict=True)
-    names = [name for nodes, named in ends for node, name in zip(nodes, named, strict=True) if node == host]
-    if drawing.interfaces and len(set(names)) == len(names) and all(map(is_interface_name, names)):
+    names = _drawn_interfaces(drawing, host)
+    if len(set(names)) == len(names) and all(map(is_interface_name, names)):
         return names
     return [f"eth{number}" for number in range(1, len(names) + 1)]
+
+
+def _ports(drawing: Drawing, switch: str, count: int) -> list[int]:
+    """Return the ports of a switch in order of its cables: as drawn, or the lowest that are free."""
+    found = [_PORT.fullmatch(name) for name in _drawn_interfaces(drawing, switch)]
+    drawn = [int(port[1]) if port else 0 for port in found]
+    stated = [port for port in drawn if port]
+    if len(set(stated)) < len(stated) or max(stated, default=0) > count:
+        drawn, stated = [0] * len(drawn), []
+    free = (port for port in itertools.count(1) if port not in stated)
+    return [port or next(free) for port in drawn]
+
+
+def _drawn_interfaces(drawing: Drawing, node: str) -> list[str]:
+    """Return the names of a node's interfaces in order of its cables; empty where none is drawn."""
+    named = drawing.interfaces or [("", "")] * len(drawing.cables)
+    return [
+        interface
+        for ends, interfaces in zip(drawing.cables, named, strict=True)
+        for end, interface in zip(ends, interfaces, strict=True)
+        if end == node
+    ]
 
 
 def ring_text(name: str, switches: int, hosts: int) -> str:

@@ -8,7 +8,14 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from loko.document import InputError, read
-from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, cables_of_arcs, says_host
+from loko.topology.new_lab.parsed_network import (
+    Cable,
+    ParsedNetwork,
+    ParsedNode,
+    cables_of_arcs,
+    says_host,
+    stated_interfaces,
+)
 
 
 class _Typed(BaseModel):
@@ -24,6 +31,7 @@ class _NetjsonNode(BaseModel):
 class _NetjsonLink(BaseModel):
     source: str
     target: str
+    properties: dict[str, Any] = Field(default_factory=dict)
 
 
 class _Graph(BaseModel):
@@ -45,5 +53,11 @@ def read_netjson(path: Path) -> ParsedNetwork:
         if node.id in nodes:
             raise InputError(f"{path}: two nodes have the id '{node.id}'; rename one")
         nodes[node.id] = ParsedNode(node.label, says_host(node.properties))
-    cables, notes = cables_of_arcs((link.source, link.target) for link in graph.links)
-    return ParsedNetwork(nodes=nodes, cables=cables, notes=notes)
+    arcs: list[Cable] = [(link.source, link.target) for link in graph.links]
+    kept, notes = cables_of_arcs(arcs)
+    return ParsedNetwork(
+        nodes=nodes,
+        cables=[arcs[place] for place in kept],
+        interfaces=[stated_interfaces(arcs[place], graph.links[place].properties) for place in kept],
+        notes=notes,
+    )

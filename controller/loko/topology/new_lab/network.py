@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +14,10 @@ _MOST_SWITCHES: Final = 4000
 """As a ring; the boards' maker has addresses for 4,096."""
 _MOST_HOSTS: Final = 250
 """At one switch; its hosts share the last byte of their addresses."""
+
+
+_FEW: Final = 3
+"""So many parts of a network are named where it falls apart."""
 
 
 class Shape(StrEnum):
@@ -34,7 +38,7 @@ class Drawing:
     hosts: tuple[str, ...]
     cables: tuple[tuple[str, str], ...]
     interfaces: tuple[tuple[str, str], ...] = ()
-    """Names of the interfaces at the ends of each cable; empty if not stated."""
+    """Interfaces at the ends of each cable, of a switch its port as 3 or eth3. Empty where not stated."""
 
     def check(self) -> None:
         """Raise `InputError`, in one line, if no lab can be made from this drawing."""
@@ -43,20 +47,57 @@ class Drawing:
             if node in seen:
                 raise InputError(f"{self.title}: two nodes are named '{node}'; rename one")
             seen.add(node)
-        graph = nx.MultiGraph()
-        graph.add_nodes_from(seen)
-        graph.add_edges_from(self.cables)
         if not self.switches or not self.hosts:
             missing = "switch" if not self.switches else "host"
             raise InputError(f"{self.title}: has no {missing}; a lab needs hosts at switches (--hosts)")
+        cabled = {node for ends in self.cables for node in ends}
         for host in self.hosts:
-            if graph.degree[host] == 0:
+            if host not in cabled:
                 raise InputError(f"{self.title}: host '{host}' has no cable; give it one")
-        start = next(iter(self.switches))
-        reached = nx.node_connected_component(graph.subgraph(self.switches), start)
-        reached |= {host for host in self.hosts if not reached.isdisjoint(graph[host])}
-        if lost := seen - reached:  # nothing passes through a host
-            raise InputError(f"{self.title}: {min(lost)} cannot be reached from {start}; connect the network")
+        if len(parts := self._parts()) > 1:
+            named = ", ".join(map(self._part_name, parts[:_FEW])) + (", …" if len(parts) > _FEW else "")
+            raise InputError(
+                f"{self.title}: is in {len(parts)} parts that no cable connects ({named}); connect them, or"
+                " take only the largest (--largest-part)"
+            )
+
+    def largest_part(self) -> Drawing:
+        """Return the part with the most switches. A host in several parts keeps its cables in this one."""
+        parts = self._parts()
+        if len(parts) < 2:
+            return self
+        kept = [place for place, ends in enumerate(self.cables) if parts[0].issuperset(ends)]
+        return replace(
+            self,
+            switches=tuple(switch for switch in self.switches if switch in parts[0]),
+            hosts=tuple(host for host in self.hosts if host in parts[0]),
+            cables=tuple(self.cables[place] for place in kept),
+            interfaces=tuple(self.interfaces[place] for place in kept) if self.interfaces else (),
+        )
+
+    def _parts(self) -> list[set[str]]:
+        """Return the nodes that reach each other through switches, the part with the most switches first.
+
+        Nothing passes through a host: one with cables to two parts is in both.
+        """
+        graph = nx.Graph(self.cables)
+        graph.add_nodes_from(self.switches)
+        parts = [
+            switches | {host for switch in switches for host in graph[switch]}
+            for switches in nx.connected_components(graph.subgraph(self.switches))
+        ]
+        among_hosts = graph.subgraph(graph.nodes - set[str]().union(*parts))
+        parts += nx.connected_components(among_hosts)
+        place = {node: number for number, node in enumerate((*self.switches, *self.hosts))}
+        return sorted(
+            parts,
+            key=lambda part: (-len(part.intersection(self.switches)), min(place[node] for node in part)),
+        )
+
+    def _part_name(self, part: set[str]) -> str:
+        first = next(node for node in (*self.switches, *self.hosts) if node in part)
+        others = len(part.intersection(self.switches)) - 1
+        return f"{first} and {others} more" if others > 0 else first
 
 
 def draw(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> Drawing:
@@ -93,20 +134,21 @@ def with_hosts(drawing: Drawing, hosts: int, at: list[str]) -> Drawing:
     Where there are several, h1a, h1b, …
     """
     named = list(drawing.hosts)
+    taken = {*drawing.hosts, *drawing.switches}
     cables = []
     for switch in at:
         number = drawing.switches.index(switch) + 1
         for which in range(hosts):
-            host = f"h{number}" if hosts == 1 else f"h{number}{_letters(which)}"
+            host = plain = f"h{number}" if hosts == 1 else f"h{number}{_letters(which)}"
+            again = 1
+            while host in taken:
+                again += 1
+                host = f"{plain}-{again}"
+            taken.add(host)
             named.append(host)
             cables.append((host, switch))
-    return Drawing(
-        name=drawing.name,
-        title=drawing.title,
-        switches=drawing.switches,
-        hosts=tuple(named),
-        cables=(*cables, *drawing.cables),
-    )
+    interfaces = (*[("", "")] * len(cables), *drawing.interfaces) if drawing.interfaces else ()
+    return replace(drawing, hosts=tuple(named), cables=(*cables, *drawing.cables), interfaces=interfaces)
 
 
 def refuse_hosts(hosts: int) -> None:

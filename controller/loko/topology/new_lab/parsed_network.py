@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,8 @@ from anyascii import anyascii
 LONGEST_NODE: Final = 9
 """Linux takes 15 characters for an interface: of a node's these, a hyphen, and a name such as `eth12`."""
 _SAYS_HOST: Final = ("type", "kind", "role")
+Cable = tuple[str, str]
+"""The nodes at both ends."""
 
 
 class ParsedNode(NamedTuple):
@@ -28,9 +30,9 @@ class ParsedNetwork:
     """The nodes by their ids in the file, the cables between them, and what was left out."""
 
     nodes: Mapping[str, ParsedNode]
-    cables: Sequence[tuple[str, str]]
+    cables: Sequence[Cable]
     interfaces: Sequence[tuple[str, str]] = ()
-    """Names of the interfaces at the ends of each cable; empty if the file has none."""
+    """Interfaces at the ends of each cable: of a switch a port, as 3 or eth3. Empty where not stated."""
     notes: tuple[str, ...] = ()
     """Lines that say what was left out, or how an ambiguity was read."""
 
@@ -40,23 +42,34 @@ def says_host(values: Mapping[str, Any]) -> bool:
     return any(str(values.get(key, "")).lower() == "host" for key in _SAYS_HOST)
 
 
-def cables_of_arcs(arcs: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Return the cables of a directed graph: arcs to and fro are one. With a note if there are such arcs."""
-    listed = list(arcs)
-    count = Counter(listed)
-    left: Counter[tuple[str, str]] = Counter()
-    cables = []
-    for arc in listed:
+def stated_interfaces(ends: Cable, values: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the interfaces at the ends of a cable that has its ends as attributes ``a`` and ``b``.
+
+    They are written as in a lab's file, such as ``s1:3``; an end without an interface has none.
+    """
+    stated = dict(str(values.get(key, "")).rpartition(":")[::2] for key in ("a", "b"))
+    return stated.get(ends[0], ""), stated.get(ends[1], "")
+
+
+def cables_of_arcs(arcs: Sequence[Cable]) -> tuple[list[int], tuple[str, ...]]:
+    """Return the places of the arcs of a directed graph that are cables: arcs to and fro are one.
+
+    With a note if there are such arcs.
+    """
+    count = Counter(arcs)
+    left: Counter[Cable] = Counter()
+    kept = []
+    for place, arc in enumerate(arcs):
         back = arc[::-1]
         if left[back]:
             left[back] -= 1  # the way back of a cable that is listed already
         else:
-            cables.append(arc)
+            kept.append(place)
             if count[back]:
                 left[arc] += 1
-    if len(cables) == len(listed):
-        return cables, ()
-    return cables, (f"{len(listed)} arcs are {len(cables)} cables, since both directions are listed",)
+    if len(kept) == len(arcs):
+        return kept, ()
+    return kept, (f"{len(arcs)} arcs are {len(kept)} cables, since both directions are listed",)
 
 
 def names_of(nodes: Mapping[str, ParsedNode]) -> dict[str, str]:
