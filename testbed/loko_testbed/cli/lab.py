@@ -30,6 +30,7 @@ from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.requests import load_flows
 from loko_testbed.cli.choices import ColumnsOption, OpenFlowOption
 from loko_testbed.cli.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
+from loko_testbed.cli.lab_export import lab_export
 from loko_testbed.cli.new_lab import new_lab
 from loko_testbed.instruments.programs import locate
 from loko_testbed.live.background import BackgroundLab, ProcessLine, up
@@ -52,6 +53,7 @@ lab_app = typer.Typer(
     help="Write a lab of your own; start, show and stop a lab that keeps running.",
 )
 lab_app.command("new")(new_lab)
+lab_app.command("export")(lab_export)
 
 
 @contextmanager

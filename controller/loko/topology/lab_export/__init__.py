@@ -1,0 +1,1 @@
+"""Labs in the formats of other programs."""
