@@ -14,6 +14,11 @@ use zodiac_simulator::{
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 use crate::board::{Flow, Output};
 
+/// A captured frame: when it was sent and received, from where to where, and its bytes.
+type PyFrame<'py> = (u64, u64, (String, u8), (String, u8), Bound<'py, PyBytes>);
+/// A captured segment of a control session: when, whether the board sent it, and its payload.
+type PySegment<'py> = (u64, bool, Bound<'py, PyBytes>);
+
 /// Boards, hosts and links in virtual time.
 #[pyclass(frozen, module = "switch_emulator")]
 pub(crate) struct Network(Mutex<simulator::Network>);
@@ -255,6 +260,39 @@ impl Network {
             destination,
         };
         self.with(|network| network.add_tcp(host, &config))
+    }
+
+    fn begin_capture(&self) -> PyResult<()> {
+        self.with(|network| {
+            network.begin_capture();
+            Ok(())
+        })
+    }
+
+    fn captured_frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<PyFrame<'py>>> {
+        let frames = self.with(|network| Ok(network.captured_frames()))?;
+        Ok(frames
+            .into_iter()
+            .map(|frame| {
+                let data = PyBytes::new(py, &frame.data);
+                (frame.sent_ns, frame.received_ns, frame.from, frame.to, data)
+            })
+            .collect())
+    }
+
+    fn captured_segments<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(String, Vec<PySegment<'py>>)>> {
+        let sessions = self.with(|network| Ok(network.captured_segments()))?;
+        let segment = |segment: simulator::CapturedSegment| {
+            let data = PyBytes::new(py, &segment.data);
+            (segment.at_ns, segment.is_from_board, data)
+        };
+        Ok(sessions
+            .into_iter()
+            .map(|(board, segments)| (board, segments.into_iter().map(segment).collect()))
+            .collect())
     }
 
     fn now_ns(&self) -> PyResult<u64> {

@@ -499,6 +499,23 @@ class Network:
         sources.
         """
 
+    def begin_capture(self) -> None:
+        """Capture the frames on all cables, and the control sessions of the boards that have been added."""
+
+    def captured_frames(self) -> list[tuple[int, int, tuple[str, int], tuple[str, int], bytes]]:
+        """Take the captured frames, in order of departure.
+
+        Each is when its first bit left, when it reached the other end (in ns since the boards were powered
+        up), name and port of both ends, and its bytes without frame check sequence and padding.
+        """
+
+    def captured_segments(self) -> list[tuple[str, list[tuple[int, bool, bytes]]]]:
+        """Take what was captured of each board's control session, by the board's name, in order of time.
+
+        Each is the payload of a TCP segment, with its instant at the board and whether the board sent it.
+        Sessions of boards with ``control="network"`` are frames on cables instead.
+        """
+
     def now_ns(self) -> int:
         """Return how far time has come since the boards were powered up: when a run would begin.
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::Instant;
 
+use crate::capture::CapturedSegment;
 use crate::device::{Device, DeviceOutputKind, DeviceReport};
 
 /// Default time between two segments: longer than the board works on any message, so each segment finds it idle.
@@ -53,6 +54,8 @@ pub(crate) struct DirectSession {
     pub(crate) planned: VecDeque<(u64, Vec<u8>)>,
     /// The planned segments once the run has begun, with their instants since power-up.
     pub(crate) requests: VecDeque<(u64, Vec<u8>)>,
+    /// What both ends have sent so far, if it is captured.
+    pub(crate) capture: Option<Vec<CapturedSegment>>,
 }
 
 impl DirectSession {
@@ -72,10 +75,22 @@ impl DirectSession {
             self.settle(board, Pace::default(), &mut replies);
         }
         for segment in segments {
+            self.record(self.now_ns, false, segment);
             board.segment(Instant::from_nanos(self.now_ns), segment);
             self.settle(board, pace, &mut replies);
         }
         replies
+    }
+
+    /// Keeps a segment if the session is captured.
+    pub(crate) fn record(&mut self, at_ns: u64, is_from_board: bool, data: &[u8]) {
+        if let Some(capture) = &mut self.capture {
+            capture.push(CapturedSegment {
+                at_ns,
+                is_from_board,
+                data: data.to_vec(),
+            });
+        }
     }
 
     /// Returns whether segments can be sent.
@@ -146,7 +161,10 @@ impl DirectSession {
     fn collect(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
         while let Some(output) = board.poll_output() {
             match output.kind {
-                DeviceOutputKind::Controller(bytes) => replies.push(bytes),
+                DeviceOutputKind::Controller(bytes) => {
+                    self.record(output.at.as_nanos(), true, &bytes);
+                    replies.push(bytes);
+                }
                 DeviceOutputKind::Event(event) => {
                     self.events.push((output.at.as_nanos(), event));
                 }

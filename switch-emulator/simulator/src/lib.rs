@@ -18,12 +18,14 @@
 //! | `source`, [`TbfParameters`] | random bursts or a given release pattern, the shaper and its queue |
 //! | [`ConformanceChecker`] | an independent check that what was sent keeps to its token bucket |
 //! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
+//! | `capture` | frames on all cables and messages of control sessions, for a caller that asks for them |
 //! | `flow` | identity of frames, taps, records |
 //! | `controller` | the far end of a control session that needs no cable |
 //! | `controller_host` | a controller on the control network: MAC and IP address, TCP |
 #![forbid(unsafe_code)]
 
 mod bucket;
+mod capture;
 mod conformance;
 mod controller;
 mod controller_host;
@@ -45,6 +47,7 @@ mod steps;
 mod tcp;
 
 pub use bucket::TokenBucket;
+pub use capture::{CapturedFrame, CapturedSegment};
 pub use conformance::ConformanceChecker;
 pub use controller::Pace;
 pub use controller_host::ControllerConfig;

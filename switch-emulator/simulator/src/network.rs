@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use zodiac_firmware::{Board, Config, ControlCarrier, Instant, PortNumber, Profile};
 
+use crate::capture::FrameOnLink;
 use crate::conformance::ConformanceChecker;
 use crate::controller::{DirectSession, Pace};
 use crate::controller_host::{ControllerConfig, ControllerHost};
@@ -108,6 +109,8 @@ pub struct Network {
     pub(crate) has_run: bool,
     /// If it is advanced step by step.
     pub(crate) steps: Option<Steps>,
+    /// The frames on all links so far, if they are captured.
+    pub(crate) capture: Option<Vec<FrameOnLink>>,
 }
 
 impl Network {
@@ -129,6 +132,7 @@ impl Network {
             connections: Vec::new(),
             has_run: false,
             steps: None,
+            capture: None,
         }
     }
 

@@ -12,6 +12,7 @@ use zodiac_firmware::{is_pause_frame, Deferrable, FlowKey, Instant};
 
 use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
+use crate::capture::FrameOnLink;
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, DeviceOutputKind, DeviceReport};
 use crate::error::Error;
@@ -547,7 +548,10 @@ impl<'a> Run<'a> {
                 self.collect_controller(controller, now_ns);
             } else {
                 self.deliver_to_board(board, now_ns.saturating_sub(1));
-                let device = &mut self.net.boards[board].device;
+                let BoardNode {
+                    device, session, ..
+                } = &mut self.net.boards[board];
+                session.record(now_ns, false, &bytes);
                 device.segment(Instant::from_nanos(now_ns), &bytes);
             }
         }
@@ -575,7 +579,10 @@ impl<'a> Run<'a> {
                     }
                 }
                 output if self.net.steps.is_some() => self.emit(board, at_ns, output),
-                DeviceOutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
+                DeviceOutputKind::Controller(bytes) => {
+                    self.net.boards[board].session.record(at_ns, true, &bytes);
+                    self.answer_echo(board, at_ns, &bytes);
+                }
                 DeviceOutputKind::Event(report) => self.report(board, at_ns, report),
                 DeviceOutputKind::Close => {
                     let report = DeviceReport {
@@ -626,6 +633,9 @@ impl<'a> Run<'a> {
             self.lost_on_link_down += 1;
             return self.drop_frame(frame);
         }
+        if self.net.capture.is_some() {
+            self.capture(index, begin_ns, &frame);
+        }
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
@@ -642,6 +652,28 @@ impl<'a> Run<'a> {
         }
         let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes.into()));
         self.enqueue_arrival(frame.on_link(arrival_ns, index, link.end));
+    }
+
+    /// Keeps a frame that begins on a link at `begin_ns`.
+    #[cold]
+    fn capture(&mut self, link: usize, begin_ns: u64, frame: &InFlightFrame) {
+        let Network {
+            flows,
+            arena,
+            capture,
+            ..
+        } = &mut *self.net;
+        let data = match frame.payload() {
+            Payload::SourceFrame { source, sequence } => flows[source as usize].frame(sequence),
+            Payload::Bytes(id) => arena.get(id),
+        };
+        if let Some(frames) = capture {
+            frames.push(FrameOnLink {
+                link,
+                begin_ns,
+                data: data.to_vec(),
+            });
+        }
     }
 
     /// Delivers an unmodified frame of a source to a host; its first bit passes the tap at `begin_ns`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -24,6 +25,7 @@ from loko.topology.requests import load_requests
 from loko.units import in_ms
 from loko_testbed.cli.choices import AllocationOption, ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko_testbed.simulation.captures.run_captures import RunCaptures
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import (
@@ -42,11 +44,15 @@ _LARGEST_LOAD = 4.0
 """Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
 
 
-def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[DeliveryResult]:
+def replay_twice(
+    lab: Lab, planned: Plan, *, seconds: float, seed: int, captures: RunCaptures | None = None
+) -> list[DeliveryResult]:
     """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`.
 
-    On switches with queues, traffic of low priority fills every cable beside the flows.
+    On switches with queues, traffic of low priority fills every cable beside the flows. `captures` gets what
+    passed the cables.
     """
+    capture = None if captures is None else captures.write
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
@@ -56,7 +62,7 @@ def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[
             for flow in case.flows
         ]
         return [
-            transmit_beside_others(case, senders, seed=seed, duration_ns=duration_ns)
+            transmit_beside_others(case, senders, seed=seed, duration_ns=duration_ns, capture=capture)
             for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, instants_ns))
         ]
     rng = np.random.default_rng(seed)
@@ -66,10 +72,12 @@ def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[
     results = []
     with runner_of(case) as runner:
         for traffic in (random_burst_senders(case, load=_LARGEST_LOAD), meeting):
-            powered = runner.powered(seed=seed)
+            powered = runner.powered(seed=seed, is_captured=capture is not None)
             results.append(
                 judge_delivery(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS))
             )
+            if capture is not None:
+                capture(powered)
     return results
 
 
@@ -95,6 +103,10 @@ def replay(
     allocation: AllocationOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(help="Folder for captures: for each run a pcapng file of each switch and host."),
+    ] = None,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow of a run.")] = False,
 ) -> None:
@@ -104,6 +116,8 @@ def replay(
     Status 1 if a guarantee was broken.
 
     Example: loko replay two-switch flows.yml --seconds 2
+
+    Example: loko replay two-switch flows.yml --seconds 0.1 --pcap captures
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     the_lab = load_lab(lab)
@@ -113,7 +127,8 @@ def replay(
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:
-        results = replay_twice(the_lab, planned, seconds=seconds, seed=seed)
+        captures = None if pcap is None else RunCaptures(pcap, the_lab, planned.accepted)
+        results = replay_twice(the_lab, planned, seconds=seconds, seed=seed, captures=captures)
     except RunError as error:
         raise InputError(str(error)) from None
     if as_json:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import switch_emulator
@@ -45,6 +45,15 @@ SEQUENCE_OFFSET: Final = HEADERS_BYTES + 8
 
 _CONTROLLER: Final = "controller"
 """Name of the controller's node; no switch or host of a lab is called so."""
+
+
+class CapturedRun(NamedTuple):
+    """Everything that passed the cables of a run, and the control sessions that need none."""
+
+    frames: list[tuple[int, int, tuple[str, int], tuple[str, int], bytes]]
+    """As of `switch_emulator.Network.captured_frames`."""
+    segments: list[tuple[str, list[tuple[int, bool, bytes]]]]
+    """As of `switch_emulator.Network.captured_segments`."""
 
 
 class VirtualRunner:
@@ -118,11 +127,16 @@ class VirtualRunner:
         return records
 
     def powered(
-        self, *, seed: int, settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({})
+        self,
+        *,
+        seed: int,
+        settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({}),
+        is_captured: bool = False,
     ) -> PoweredLab:
         """Return the lab ready for one run, for callers that need its start time or the boards' complaints.
 
-        `settings` adds to the switches' configuration. Raises `RunError` if a board refuses its table.
+        `settings` adds to the switches' configuration. With `is_captured`, `PoweredLab.captured` has what
+        passed the cables. Raises `RunError` if a board refuses its table.
         """
         try:
             network = lab_network(
@@ -132,6 +146,7 @@ class VirtualRunner:
                 profile_of=self._profile_of,
                 settings=settings,
                 openflow=self._openflow,
+                is_captured=is_captured,
             )
         except ValueError as error:
             raise RunError(f"lab '{self._lab.name}': {error}") from None
@@ -151,6 +166,10 @@ class PoweredLab:
     def now_ns(self) -> int:
         """Time since the switches were powered on: the start of the run by their clocks."""
         return self._network.now_ns()
+
+    def captured(self) -> CapturedRun:
+        """Take what was captured so far; nothing unless the network was made for it."""
+        return CapturedRun(self._network.captured_frames(), self._network.captured_segments())
 
     def run(
         self,
@@ -295,11 +314,13 @@ def lab_network(
     profile_of: Mapping[str, str] = MappingProxyType({}),
     settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({}),
     openflow: OpenFlow = OpenFlow.V1_0,
+    is_captured: bool = False,
 ) -> switch_emulator.Network:
     """Return a simulated network of the lab with these flow tables installed, without senders.
 
     `profile_of` overrides the profiles of switches, by name; `settings` adds to their configuration. The
-    tables are installed with the version `openflow`. Raises `RunError` if a board refuses its table,
+    tables are installed with the version `openflow`. With `is_captured` the network captures everything from
+    then on. Raises `RunError` if a board refuses its table,
     `ValueError` if the emulator refuses anything else.
     """
     network = switch_emulator.Network(seed=seed)
@@ -315,6 +336,8 @@ def lab_network(
         network.add_controller(_CONTROLLER, config={"ip_address": str(lab.controller.ip)})
         for port, name in enumerate(lab.switches, start=1):
             network.connect(_CONTROLLER, port, name, lab.control_port)
+    if is_captured:
+        network.begin_capture()
     for name, entries in tables.items():
         _install(network, name, entries, openflow)
     return network

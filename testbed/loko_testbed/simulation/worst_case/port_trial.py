@@ -8,7 +8,7 @@ shared memory. Only the flows' packets are judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -128,9 +128,17 @@ def transmit_and_judge(lab: Lab, admitted: Sequence[Admitted], *, seed: int, pac
 
 
 def transmit_beside_others(
-    case: AdmittedSet, senders: Sequence[Sender], *, seed: int, duration_ns: int
+    case: AdmittedSet,
+    senders: Sequence[Sender],
+    *,
+    seed: int,
+    duration_ns: int,
+    capture: Callable[[PoweredLab], None] | None = None,
 ) -> DeliveryResult:
-    """Transmit what the flows send beside traffic of low priority from every host, and judge the flows."""
+    """Transmit what the flows send beside traffic of low priority from every host, and judge the flows.
+
+    After the run, `capture` may take what was captured of it.
+    """
     lab, traffic = case.lab, [*senders]
     tables = {
         name: list(entries)
@@ -143,8 +151,11 @@ def transmit_beside_others(
         instants = np.arange(0, duration_ns, 25_000 + 100 * number, dtype=np.int64)
         sends = Releases(instants_ns=instants, bucket=None)
         traffic.append(Sender.of(_OTHERS + number, low, sends))
-    network = lab_network(lab, tables, seed=seed)
-    records = PoweredLab(lab, network, seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    network = lab_network(lab, tables, seed=seed, is_captured=capture is not None)
+    powered = PoweredLab(lab, network, seed)
+    records = powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    if capture is not None:
+        capture(powered)
     seen = {number: packets for number, packets in records.flows.items() if number < _OTHERS}
     return judge_delivery(case, replace(records, flows=seen))
 

@@ -1,0 +1,1 @@
+"""Captures of runs in virtual time, as pcapng for Wireshark and others."""
