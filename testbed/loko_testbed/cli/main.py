@@ -232,6 +232,8 @@ def main() -> None:
     """Run the command line. Wrong input ends with one line and status 2, never with a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
     warnings.showwarning = _warn
+    # There are none for this program, and pydantic would look into every installed package for them.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:

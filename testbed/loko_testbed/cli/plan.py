@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -15,7 +15,6 @@ from rich.console import Console
 from loko.admission import Admission, StatedCondition, Terms
 from loko.admission.baselines import Epsilon
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
-from loko.admission.largest import LargestSet, largest
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
 from loko.admission.schemes import (
@@ -31,7 +30,6 @@ from loko.admission.schemes import (
 from loko.admission.what_if import Changes, changed, changes
 from loko.control.dialect import refuse_version
 from loko.control.entries import default_entries, match_of, planned_entries
-from loko.control.stack_admission import refuse_stacks, stack_admission
 from loko.control.vlan_stack import ForwardingMode
 from loko.document import InputError
 from loko.solvers import Solver, solver_named
@@ -70,6 +68,9 @@ from loko_testbed.cli.for_programs import JsonOption, print_json
 from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
 from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
+
+if TYPE_CHECKING:
+    from loko.admission.largest import LargestSet
 
 _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
 """The schemes that reserve for what a controller sends, and for what boards do by themselves."""
@@ -325,6 +326,8 @@ class _PlanRequest:
     def refuse_forwarding(self, choices: Sequence[SchemeVariant], sheet: Path | None) -> None:
         """Raise `InputError` for options that do not go with the forwarding."""
         if self.forwarding is ForwardingMode.VLAN_STACK:
+            from loko.control.stack_admission import refuse_stacks  # noqa: PLC0415 - slow, so only here
+
             for choice in choices:
                 refuse_stacks(choice, sheet=sheet, padding=self.padding)
 
@@ -337,14 +340,13 @@ class _PlanRequest:
             )
         target_ns = self._target_ns(choice, self.requests)
         admission = self._admission(choice, self.requests, target_ns)
-        answer = self._found(admission, self.requests, target_ns)
-        result = answer.plan if isinstance(answer, LargestSet) else answer
+        result, found = self._found(admission, self.requests, target_ns)
         return _SchemePlan(
             plan=result,
             choice=choice,
             terms=self._terms(choice),
             falls=_falls_of(admission, result),
-            largest=answer if isinstance(answer, LargestSet) else None,
+            largest=found,
             changes=self._changes(choice, result),
             per_flow=None
             if self.forwarding is ForwardingMode.PER_FLOW
@@ -395,11 +397,14 @@ class _PlanRequest:
 
     def _found(
         self, admission: Admission, requests: Sequence[Request], target_ns: float | None
-    ) -> Plan | LargestSet:
+    ) -> tuple[Plan, LargestSet | None]:
+        """Return the plan and, if it was asked for, the largest set that it is of."""
         if self.limit_s is None:
-            return self._planned(admission, requests, target_ns)
+            return self._planned(admission, requests, target_ns), None
+        from loko.admission.largest import largest  # noqa: PLC0415 - slow, so only here
+
         begin_ns = time.monotonic_ns()
-        return largest(
+        found = largest(
             self.lab,
             [request.flow for request in requests],
             admission,
@@ -407,14 +412,15 @@ class _PlanRequest:
             clock=TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
             deadlines_ns=deadlines_of(requests),
         )
+        return found.plan, found
 
     def _changes(self, choice: SchemeVariant, result: Plan) -> Changes | None:
         """Compare with the plan of the flows as they are; None if this is no what-if."""
         if self.requests == self.before:
             return None
         target_ns = self._target_ns(choice, self.before)
-        before = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
-        return changes(before.plan if isinstance(before, LargestSet) else before, result)
+        before, _ = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
+        return changes(before, result)
 
     def _target_ns(self, choice: SchemeVariant, requests: Sequence[Request]) -> float | None:
         """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
@@ -437,6 +443,8 @@ class _PlanRequest:
         self, choice: SchemeVariant, requests: Sequence[Request], target_ns: float | None
     ) -> Admission:
         if self.forwarding is ForwardingMode.VLAN_STACK:
+            from loko.control.stack_admission import stack_admission  # noqa: PLC0415 - slow, so only here
+
             return stack_admission(
                 self.lab,
                 choice,

@@ -40,10 +40,12 @@ def test_the_help_names_every_command_and_loads_none() -> None:
 def test_a_plan_by_the_papers_scheme_loads_only_what_it_needs() -> None:
     script = (
         "import sys\n"
+        "slow = {'numpy', 'jinja2', 'scipy', 'os_ken', 'loko.admission.largest', 'loko.control.wire',\n"
+        "        'loko.admission.packets', 'loko.solvers.highs', 'loko_testbed.tasks.executor'}\n"
         "from loko_testbed.cli.main import main\n"
         f"sys.argv = ['loko', 'plan', 'two-switch', {str(LABS / 'two-switch' / 'flows.yml')!r}]\n"
         "try: main()\n"
-        "except SystemExit as end: print(end.code, {'numpy', 'jinja2', 'scipy'} & set(sys.modules))\n"
+        "except SystemExit as end: print(end.code, slow & set(sys.modules))\n"
     )
     output = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert output.splitlines()[-1] == "0 set()"
