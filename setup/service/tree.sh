@@ -18,9 +18,11 @@ make_tree() {
     begin service-root
     rm -rf "$tree"
     logged service-root uv venv --quiet --relocatable --python "$system_python" "$tree/opt/loko"
-    logged service-root retried uv pip install --python "$tree/opt/loko/bin/python" --require-hashes \
+    # Compiled, since who runs the service may not write there: each start would compile all that it imports.
+    logged service-root retried uv pip install --compile-bytecode --python "$tree/opt/loko/bin/python" --require-hashes \
         --build-constraint "$root/requirements.lock" -r "$root/setup/requirements-service.lock"
-    logged service-root uv pip install --python "$tree/opt/loko/bin/python" --no-deps "$build"/dist/loko_testbed-*.whl
+    logged service-root uv pip install --compile-bytecode --python "$tree/opt/loko/bin/python" --no-deps \
+        "$build"/dist/loko_testbed-*.whl
     mkdir -p "$tree/usr/bin"
     ln -s /opt/loko/bin/loko /opt/loko/bin/zodiac-fx "$tree/usr/bin"
     remember service-root "$key"
