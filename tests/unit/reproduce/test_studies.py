@@ -81,6 +81,16 @@ def test_a_size_that_the_study_does_not_know_is_refused(tmp_path: Path) -> None:
         load_experiment(wrong)
 
 
+@pytest.mark.parametrize("module", ["nothing", "pages", "study", "../outcome"])
+def test_a_document_names_a_module_that_is_a_study(tmp_path: Path, module: str) -> None:
+    wrong = tmp_path / "wrong.yml"
+    text = (ROOT / "labs" / "studies" / "experiments" / "growth.yml").read_text(encoding="utf-8")
+    wrong.write_text(text.replace("measured_by: growth", f"measured_by: {module}"), encoding="utf-8")
+    with pytest.raises(InputError, match=f"study '{module}': ") as refused:
+        load_experiment(wrong)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_study_is_a_figure_with_rows_claims_and_a_picture(tmp_path: Path) -> None:
     figure = STUDIES["studies/growth"].model_copy(update={"quick": {"switches": [5]}})
     options = Options(mode="live", seed=1, out=tmp_path, quick=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from loko.document import InputError
 from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.plug_in import defined_in
 from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.simulation.options import Options, Progress
 from loko_testbed.simulation.senders import option_of
@@ -57,10 +57,7 @@ def figure_type_names() -> tuple[str, ...]:
 
 def figure_type_named(name: str) -> FigureType:
     """Return the figure type with this name, one of `figure_type_names`."""
-    figure_type = import_module(f"{__name__}.{name}.compute").FIGURE_TYPE
-    if not isinstance(figure_type, FigureType):
-        raise TypeError(f"loko_testbed.reproduce.figure_types.{name}.compute: FIGURE_TYPE is no FigureType")
-    return figure_type
+    return defined_in(f"{__name__}.{name}.compute", "FIGURE_TYPE", FigureType)
 
 
 def refuse_unsupported(figures: Sequence[Figure], chosen: Sequence[str]) -> None:

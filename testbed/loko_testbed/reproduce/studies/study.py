@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from loko.document import InputError, StrictModel
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.plug_in import defined_in
 
 Rows = list[dict[str, Any]]
 """Records with values that JSON can hold."""
@@ -34,8 +34,9 @@ class Study:
 
 def study_named(name: str) -> Study:
     """Return the study of the module with this name. Raises `InputError`."""
-    if not (Path(__file__).parent / f"{name}.py").is_file():
+    if name not in {path.stem for path in Path(__file__).parent.glob("*.py")}:
         raise InputError(f"study '{name}': there is no module loko_testbed.reproduce.studies.{name}")
-    study = import_module(f"{__package__}.{name}").STUDY
-    assert isinstance(study, Study)
-    return study
+    try:
+        return defined_in(f"{__package__}.{name}", "STUDY", Study)
+    except TypeError as error:
+        raise InputError(f"study '{name}': {error}") from None
