@@ -17,7 +17,8 @@ from loko_testbed.reproduce.figure_types.experiments import load_experiment
 from loko_testbed.reproduce.figure_types.traffic.compute import FIGURE_TYPE
 from loko_testbed.reproduce.figure_types.traffic.document import PathsFigure
 from loko_testbed.reproduce.figure_types.traffic.path_admission import admit_paths
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 

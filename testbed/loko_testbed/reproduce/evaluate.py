@@ -24,9 +24,10 @@ from loko_testbed.reproduce.result import (
     write_result,
 )
 from loko_testbed.reproduce.runs import FigureRun, read_runs, write_runs
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import each_done, shared_processes
 from loko_testbed.tasks.files import write_atomically
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, machine, this_moment
 
 _COARSE: Final = (

@@ -32,9 +32,10 @@ from loko_testbed.reproduce.result import (
     Series,
     TableResult,
 )
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.records import META, summary
 from loko_testbed.tasks.files import atomic_replacement
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, machine, versions
 from loko_testbed.tasks.store import forget
 

@@ -1,4 +1,4 @@
-"""Input of every figure type: the options chosen on the command line, and a progress display."""
+"""Input of every figure type: the options chosen on the command line."""
 
 from __future__ import annotations
 
@@ -163,29 +163,3 @@ def arguments_of(chosen: Mapping[str, Choice]) -> list[str]:
 def _shortest(value: float) -> str:
     """Format a number with the fewest digits that give the same number again."""
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-
-
-class Progress(Protocol):
-    """Receives the progress of a replay."""
-
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
-        """Begin: `steps` are to be done, `kept` points exist from an earlier replay."""
-
-    def advance(self, doing: str) -> None:
-        """Count one finished step. May be called from any thread."""
-
-    def writing(self, figure: str) -> None:
-        """Note that all points of a figure are complete."""
-
-
-class NoProgress:
-    """A `Progress` that shows nothing."""
-
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
-        """See `Progress.begin`."""
-
-    def advance(self, doing: str) -> None:
-        """See `Progress.advance`."""
-
-    def writing(self, figure: str) -> None:
-        """See `Progress.writing`."""

@@ -29,6 +29,7 @@ from loko.document import InputError
 from loko_testbed.tasks.executor import Result, Task, Workers
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.kept_results import DamagedResultError, result_in, stored
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit
 
 TASKS: Final = ".tasks"
@@ -99,6 +100,17 @@ class StoredTasks(Generic[Task, Result]):
                     there.remove(following)
                     yield self._kept_or_computed(drawn.pop(following))
                     following += 1
+
+    def all(self, tasks: Sequence[Task], progress: Progress, unit: str = "parts") -> list[Result]:
+        """Return the results of all tasks in order; `progress` begins with those that are not kept yet.
+
+        Otherwise like `each_done`.
+        """
+        kept = sum(map(self.is_kept, tasks))
+        progress.begin(len(tasks) - kept, kept, unit)
+        with closing(self.each_done(tasks)) as done:
+            results = dict(done)
+        return [results[place] for place in range(len(tasks))]
 
     def is_kept(self, task: Task) -> bool:
         """Return whether the result of a task is kept."""

@@ -37,8 +37,9 @@ from loko_testbed.reproduce.figure_types.experiments import experiments, select
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
+from loko_testbed.tasks.progress import NoProgress
 from loko_testbed.tasks.store import TASKS
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
@@ -304,7 +305,7 @@ def test_an_interrupted_figure_of_tasks_goes_on_at_the_next_task(tmp_path: Path)
         return number
 
     def compute(_figure: object, options: Options, _progress: object) -> tuple[Outcome, pa.Table]:
-        numbers = compute_tasks(task, range(4), options, lambda _: None)
+        numbers = compute_tasks(task, range(4), options, NoProgress())
         outcome = Outcome(chart=None, findings={}, x=AxisLabel(name="", unit=""), runs=sum(numbers))
         return outcome, pa.table({"number": numbers})
 

@@ -15,7 +15,8 @@ from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types.experiments import experiments, experiments_named, select
 from loko_testbed.reproduce.report import write_report
 from loko_testbed.reproduce.result import read_results
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 IDS = ("table2", "fig17a", "fig17b", "sec4")
 OTHER = "other"

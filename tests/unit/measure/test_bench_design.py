@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loko_testbed.cli.bench.progress import announcement, format_duration
+from loko_testbed.cli.bench.progress import announcement
 from loko_testbed.measure.bench import campaign
 from loko_testbed.measure.bench.cost_model.cost_terms import frame_terms, trial_terms
 from loko_testbed.measure.bench.cost_model.estimate import CostObservation, solve
@@ -18,6 +18,7 @@ from loko_testbed.measure.bench.procedures import (
     throughput,
 )
 from loko_testbed.measure.bench.procedures.dp_time import chosen_tables
+from loko_testbed.tasks.progress import format_duration
 
 OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}
 

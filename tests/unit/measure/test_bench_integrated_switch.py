@@ -28,8 +28,9 @@ from loko_testbed.reproduce.figure_types.bench.compute import compute
 from loko_testbed.reproduce.figure_types.bench.document import IntegratedSwitchFigure
 from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import NoProgress
 
 TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 1000
 

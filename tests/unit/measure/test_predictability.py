@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from markupsafe import escape
 from predictable_switches import mutated
+from recorded_progress import RecordedProgress
 from typer.testing import CliRunner
 
 from loko.document import InputError
@@ -354,7 +355,7 @@ def test_an_interrupted_campaign_measures_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[str] = []
-    told: list[str] = []
+    progress = RecordedProgress()
 
     def counted(part: CampaignTask, *, live: None) -> dict[str, Any]:
         measured.append(part.name)
@@ -363,14 +364,15 @@ def test_an_interrupted_campaign_measures_what_is_missing(
     monkeypatch.setattr(predictability_campaign, "measure", counted)
 
     def run(todo: list[CampaignTask]) -> dict[str, dict[str, Any]]:
-        return run_campaign(todo, tmp_path, workers=Workers(), tell=lambda part: told.append(part.name))
+        return run_campaign(todo, tmp_path, workers=Workers(), progress=progress)
 
     todo = parts("ideal-1g", SMALL, 1)
     names = [part.name for part in todo]
     run(todo[:3])
     assert run(todo) == {name: {"name": name} for name in names}
     assert measured == names
-    assert told == names[:3] + names
+    assert progress.begun == [(3, 0, "parts"), (len(names) - 3, 3, "parts")]
+    assert progress.done == names
     for another in (parts("ideal-1g", SMALL, 2), parts("dell-s3048-on", SMALL, 1)):
         measured.clear()
         run(another[:1])

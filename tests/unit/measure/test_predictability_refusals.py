@@ -18,6 +18,7 @@ from loko_testbed.measure.predictability import flow_management
 from loko_testbed.measure.predictability.campaign import QUICK, parts, run_campaign
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.executor import Workers
+from loko_testbed.tasks.progress import NoProgress
 from loko_testbed.tasks.store import TASKS
 
 
@@ -74,7 +75,7 @@ def test_a_switch_that_stops_answering_half_way_keeps_finished_parts(
     assert len(todo) == 2
     out = tmp_path / "out"
     with pytest.raises(RunError, match="stopped answering after 0 entries or more"):
-        run_campaign(todo, out, workers=Workers(), tell=lambda part: None)
+        run_campaign(todo, out, workers=Workers(), progress=NoProgress())
     assert len(list((out / TASKS / "parts").iterdir())) == 1
 
 

@@ -9,7 +9,8 @@ import pytest
 from loko_testbed.reproduce.claims import judge
 from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURES = experiments()
 

@@ -32,8 +32,9 @@ from loko_testbed.reproduce.figure_types.comparison.replay import (
     run_replay,
 )
 from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURE = experiments()["tssdn/comparison"]
 TWO, RING = FIGURE.labs

@@ -14,8 +14,9 @@ from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.reproduce.studies import attacks, models, random_sets
 from loko_testbed.reproduce.studies.attacks import AttackTask
 from loko_testbed.reproduce.studies.study import Rows
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.state_models import CASES, IN_USE, cases
+from loko_testbed.tasks.progress import NoProgress
 
 SEED = 5
 """Seed of trials that begin with small networks."""

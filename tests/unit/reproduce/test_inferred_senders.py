@@ -43,8 +43,9 @@ from loko_testbed.reproduce.result import (
     read_result,
     write_result,
 )
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURE = experiments()["loko/senders"]
 

@@ -19,7 +19,8 @@ from loko_testbed.reproduce.figure_types.experiments import FORMER_TYPES, experi
 from loko_testbed.reproduce.finding_checks import FindingFigure
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURE = FindingFigure.model_validate(
     {

@@ -21,8 +21,9 @@ from loko_testbed.reproduce.figure_types.schedules.document import RunTimes, Top
 from loko_testbed.reproduce.figure_types.schedules.timing import Find, ours, time_indexed, timed
 from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.reproduce.schedule_check.graphs import GraphSchedule, graph_refutations
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import NoProgress
 
 pytest.importorskip("networkx")
 

@@ -26,8 +26,9 @@ from loko_testbed.reproduce.figure_types.slices import compute as slices
 from loko_testbed.reproduce.figure_types.slices.compute import compute
 from loko_testbed.reproduce.figure_types.slices.document import Segmentation, SegmentedMessage, Slices
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.tasks.progress import NoProgress
 
 
 def replay(figure: Slices, folder: Path) -> Outcome:

@@ -16,7 +16,8 @@ from loko_testbed.reproduce.result import read_result
 from loko_testbed.reproduce.studies.growth import GrowthTask
 from loko_testbed.reproduce.studies.pages import main, measurements, pages, pictured
 from loko_testbed.reproduce.studies.study import study_named
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = measurements(ROOT / "docs" / "measurements")

@@ -20,8 +20,9 @@ from loko_testbed.reproduce.figure_types.traffic.deployed import deploy
 from loko_testbed.reproduce.figure_types.traffic.distribution import Distribution, panels
 from loko_testbed.reproduce.figure_types.traffic.document import Deployment, LokoSystem, SiloSystem
 from loko_testbed.reproduce.result import GUARANTEE_MS
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURES = experiments()
 SILO = SiloSystem(system="silo", label="Silo", rate_bps=45e6, burst_bytes=306)

@@ -31,10 +31,11 @@ from loko_testbed.reproduce.figure_types.transfers.compute import compute
 from loko_testbed.reproduce.figure_types.transfers.document import TransfersBesideIperf3, TransfersByPort
 from loko_testbed.reproduce.figure_types.transfers.transfers import measure_transfer, port_with
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST, RunError
 from loko_testbed.simulation.traffic import Sender, Tcp, flow_of
 from loko_testbed.simulation.virtual import VirtualRunner
+from loko_testbed.tasks.progress import NoProgress
 
 
 def figure(name: str, rates_mbps: list[int], seconds: float) -> TransfersByPort:

@@ -29,7 +29,8 @@ from loko_testbed.reproduce.result import (
     PointResult,
 )
 from loko_testbed.reproduce.verdicts import ClaimCount, counted_with, counts, counts_of_all
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURES = experiments()
 CIRCULAR = {

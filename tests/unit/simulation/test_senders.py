@@ -22,11 +22,12 @@ from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 from loko_testbed.reproduce.figure_types.traffic.sweep import SweepReplay
 from loko_testbed.reproduce.figure_types.traffic.versions import admitted_senders
 from loko_testbed.reproduce.flow_figure import SendingFigure, refuse_unsupported_senders
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
 from loko_testbed.simulation.traffic import RandomBursts, Sender
 from loko_testbed.simulation.virtual import VirtualRunner
+from loko_testbed.tasks.progress import NoProgress
 
 FIGURES = experiments()
 SENDING = [figure for figure in FIGURES.values() if isinstance(figure, SendingFigure)]

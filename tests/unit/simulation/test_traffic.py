@@ -17,7 +17,7 @@ from loko_testbed.live.runner import LiveRunner
 from loko_testbed.reproduce.replay.campaign import replay_in_order
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.simulation import traffic
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError, RunRecords
 from loko_testbed.simulation.traffic import (
     IN_WORDS,
@@ -31,6 +31,7 @@ from loko_testbed.simulation.traffic import (
     flow_of,
 )
 from loko_testbed.simulation.virtual import VirtualRunner
+from loko_testbed.tasks.progress import NoProgress
 
 LAB = load_lab("two-switch")
 FRAME_BYTES = 306

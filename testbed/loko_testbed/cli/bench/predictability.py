@@ -111,10 +111,7 @@ def judge_predictability(
         stack.enter_context(lock_folder(output_directory(folder)))
         live = stack.enter_context(software_switches.open_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
-        bar.begin(len(todo), 0, "parts")
-        results = run_campaign(
-            todo, folder, workers=workers, tell=lambda part: bar.advance(part.name), live=live
-        )
+        results = run_campaign(todo, folder, workers=workers, progress=bar, live=live)
     judged = verdicts(results, thresholds(), live=subject)
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 
 from loko.switch_model.scenario import Scenario
@@ -13,6 +13,7 @@ from loko_testbed.measure.bench.part import Design, Key, MeasurementPart, Measur
 from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE
 from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import Progress
 
 
 def parts(
@@ -39,6 +40,23 @@ def simulated_parts(
 def every_key() -> set[Key]:
     """Return the keys of all parts that a campaign can measure, whatever its design."""
     return {part.key for design in Design for part in parts(EVERY_PROCEDURE, samples=1, design=design)}
+
+
+def counting(
+    todo: Sequence[MeasurementPart], kept: Set[Key], progress: Progress, *, real_time: bool
+) -> Callable[[MeasurementPart], None]:
+    """Begin to show the progress of a campaign, of which `kept` is complete. Return the `on_part` of `run`.
+
+    In real time it counts the seconds that parts are expected to take.
+    """
+    left_s = {part.key: part.expected_s if real_time else 1.0 for part in todo if part.key not in kept}
+    progress.begin(sum(left_s.values()), len(todo) - len(left_s), "s" if real_time else "parts")
+
+    def on_part(part: MeasurementPart) -> None:
+        if part.key in left_s:
+            progress.advance(str(part.key), left_s[part.key])
+
+    return on_part
 
 
 def run(

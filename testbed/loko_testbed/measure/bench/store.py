@@ -49,6 +49,7 @@ class SampleStore:
         measure: Callable[[_Part], PartSamples],
         *,
         workers: Workers | None = None,
+        on_kept: Callable[[_Part], object] = lambda _: None,
     ) -> StoredTasks[_Part, PartSamples]:
         """Return parts as tasks, which `measure` measures. Default for `workers`: this process."""
         return StoredTasks(
@@ -58,6 +59,7 @@ class SampleStore:
             inputs=lambda part: str(part.key),
             common=self.parameters,
             workers=workers or Workers(),
+            on_kept=on_kept,
         )
 
     @property

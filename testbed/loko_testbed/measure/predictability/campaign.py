@@ -5,8 +5,7 @@ Each part is an independent task, whose result is kept (`loko_testbed.tasks.stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +38,7 @@ from loko_testbed.measure.predictability.table_iii import (
 )
 from loko_testbed.measure.predictability.throughput import LosslessRate
 from loko_testbed.tasks.executor import Workers
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.store import StoredTasks
 
 DIMENSIONS: Final = ("PT", "PQ", "TP", "FM", "BM")
@@ -288,34 +288,25 @@ def run_campaign(
     folder: Path,
     *,
     workers: Workers,
-    tell: Callable[[CampaignTask], None],
+    progress: Progress,
     live: SwitchUnderTest | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Measure the parts that the folder lacks, and return the results of all.
 
     A `live` switch is measured in this process alone, part by part. Raises `InputError`, `RunError`.
     """
-    results: dict[str, dict[str, Any]] = {}
-    with closing(_stored(todo[0], folder, workers, live).each_done(todo)) as done:
-        for place, result in done:
-            results[todo[place].name] = result
-            tell(todo[place])
-    return results
-
-
-def _stored(
-    part: CampaignTask, folder: Path, workers: Workers, live: SwitchUnderTest | None
-) -> StoredTasks[CampaignTask, dict[str, Any]]:
-    """Return the store of a campaign's parts, of which `part` is one."""
+    part = todo[0]
     switch = profile_text(part.device) if live is None else f"live {part.device} {live.pace}"
-    return StoredTasks(
+    stored = StoredTasks(
         folder=folder,
         campaign="parts",
         function=partial(measure, live=live),
         inputs=lambda task: [task.name, profile_text(task.also) if task.also else None],
         common={"switch": switch, "size": part.size, "seed": part.seed},
         workers=workers,
+        on_kept=lambda task: progress.advance(task.name),
     )
+    return {task.name: result for task, result in zip(todo, stored.all(todo, progress), strict=True)}
 
 
 def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from loko_testbed.reproduce.figure_types.experiments import experiments_named, s
 from loko_testbed.reproduce.folder import full_name, short_name
 from loko_testbed.reproduce.result import FigureResult, read_results
 from loko_testbed.reproduce.runs import RUNS, read_runs
-from loko_testbed.simulation.options import LIVE_ONLY, Options, Progress, names_of_choices, unflatten
+from loko_testbed.simulation.options import LIVE_ONLY, Options, names_of_choices, unflatten
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, sha256_of
 
 SMALL_PART_S: Final = 60.0

@@ -17,8 +17,9 @@ from loko.document import InputError
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.plug_in import defined_in
 from loko_testbed.reproduce.result import FigureResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import option_of
+from loko_testbed.tasks.progress import Progress
 
 _HERE = Path(__file__).parent
 

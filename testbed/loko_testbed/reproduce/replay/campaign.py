@@ -13,10 +13,11 @@ from loko_testbed.reproduce.analysis import DelayStats, host_of
 from loko_testbed.reproduce.folder import campaign_of
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.reproduce.result import Counters, HostResult, merge_counters
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.records import packed, unpacked
 from loko_testbed.simulation.runner import HostReport, Runner, RunRecords, refuse_others
 from loko_testbed.simulation.virtual import VirtualRunner
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.store import StoredTasks, forget
 
 

@@ -22,7 +22,8 @@ from loko_testbed.reproduce.figure_types.admission.reservations import RESERVATI
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _RUNS_PER_TASK: Final = 125
 _USABLE_PERCENT: Final = 90.0
@@ -42,10 +43,7 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         for length in hops
         for part in _parts(runs if series == figure.series[0] else others)
     ]
-    progress.begin(len(batches), 0, "parts")
-    batches_done = compute_tasks(
-        run_batch, batches, options, lambda batch: progress.advance(f"{figure.figure}: {batch.hops} hops")
-    )
+    batches_done = compute_tasks(run_batch, batches, options, progress, lambda batch: f"{batch.hops} hops")
     rows = [row for part in batches_done for row in part]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
     if figure.shows != "use":

@@ -19,10 +19,11 @@ from loko_testbed.reproduce.guarantees import guarantee_of_packets
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, GuaranteeResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.worst_case.attack import Attack, attack
 from loko_testbed.simulation.worst_case.schemes import fill
 from loko_testbed.simulation.worst_case.search import SearchResult
+from loko_testbed.tasks.progress import Progress
 
 AttackTask = tuple[AttackFigure, Attacked, SearchBudget, int]
 
@@ -31,10 +32,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     """Attack every scheme. Raises `InputError` or `RunError`."""
     budget = figure.quick if options.quick else figure.budget
     tasks = [(figure, scheme, budget, options.seed) for scheme in figure.schemes]
-    progress.begin(len(tasks), 0, "schemes")
-    attacks = compute_tasks(
-        run_attack, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
-    )
+    attacks = compute_tasks(run_attack, tasks, options, progress, lambda task: task[1].label, unit="schemes")
     lab = lab_of(figure)
     outcome = Outcome(
         chart=_chart(figure, attacks, budget),

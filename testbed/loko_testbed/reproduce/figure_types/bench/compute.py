@@ -27,7 +27,8 @@ from loko_testbed.reproduce.figure_types.bench.messages import MESSAGES
 from loko_testbed.reproduce.figure_types.bench.overload import OVERLOAD
 from loko_testbed.reproduce.figure_types.bench.processing_times import PROCESSING_TIMES
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _SHOWN: Final[Mapping[str, Shown]] = {
     "echo-over-time": ECHO_OVER_TIME,

@@ -27,7 +27,8 @@ from loko_testbed.reproduce.analysis import box_of
 from loko_testbed.reproduce.chart import BoxGroup
 from loko_testbed.reproduce.figure_types.bench.document import BenchFigure, ControlPlane
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _WHISKERS: Final = (5, 95)
 WHISKERS: Final = "{} % and {} %".format(*_WHISKERS)
@@ -85,13 +86,12 @@ def measure(figure: BenchFigure, options: Options, progress: Progress, make_part
     store = SampleStore(
         options.out, {**chosen.identity, "mode": options.mode, "samples": samples, "seed": options.seed}
     )
-    wanted = {part.key for part in make_parts()}
-    progress.begin(len(wanted), len(store.complete_among(wanted)), "parts")
-
-    def tell(part: MeasurementPart) -> None:
-        progress.advance(f"{figure.name}: {part.key.name}")
-
-    run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=tell)
+    todo = make_parts()
+    wanted = {part.key for part in todo}
+    on_part = campaign.counting(
+        todo, store.complete_among(wanted), progress, real_time=chosen.inventory is not None
+    )
+    run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=on_part)
     return Measured(chosen, store.samples(wanted), store.left_out(wanted), options)
 
 

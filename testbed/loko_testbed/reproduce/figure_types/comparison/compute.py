@@ -33,7 +33,8 @@ from loko_testbed.reproduce.guarantees import guarantee_of_packets
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, GuaranteeResult, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _HEADERS_BYTES: Final = 14 + 20 + 8 + 4
 """Bytes of a UDP frame other than its payload, including the FCS."""
@@ -103,13 +104,8 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
     ]
     disturbances = disturbances_of(figure, budget)
     alone = [disturbance for disturbance in disturbances if disturbance.kind == "best-effort"]
-    steps = len(questions) + len(cases) * len(disturbances) + len(figure.labs) * len(alone)
-    progress.begin(steps, 0, "steps")
     asked = compute_tasks(
-        answer_query,
-        questions,
-        options,
-        lambda question: progress.advance(f"{figure.figure}: asking {question[2].label}"),
+        answer_query, questions, options, progress, lambda question: question.compared.label, unit="answers"
     )
     answers = {
         (question.comparison_lab.key, question.compared.key, question.rate_kbps): promised
@@ -138,9 +134,7 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
             for system, promised in systems.items()
             for disturbance in (disturbances if promised else alone)
         ]
-    carried = compute_tasks(
-        run_replay, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
-    )
+    carried = compute_tasks(run_replay, tasks, options, progress, lambda task: task.system, unit="replays")
     results = ComparisonResults(
         figure=figure,
         budget=budget,

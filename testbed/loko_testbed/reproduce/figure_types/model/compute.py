@@ -10,7 +10,8 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.model import allocation_map, service_curve
 from loko_testbed.reproduce.figure_types.model.document import AllocationMap, ServiceCurve
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 
 def compute(

@@ -45,7 +45,8 @@ from loko_testbed.reproduce.figure_types.predictability.times import (
 )
 from loko_testbed.reproduce.figure_types.predictability.verdict import compute_verdicts
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 
 def parameters(figure: Predictability, _options: Options) -> Mapping[str, Any]:

@@ -39,7 +39,8 @@ from loko_testbed.reproduce.figure_types.predictability.tasks import (
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _MIN: Final = 60
 _ENTRIES: Final = "entries"

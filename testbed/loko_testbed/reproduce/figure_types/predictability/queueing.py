@@ -18,7 +18,8 @@ from loko_testbed.reproduce.figure_types.predictability.tasks import StudyTask, 
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
 

@@ -20,7 +20,8 @@ from loko_testbed.reproduce.figure_types.predictability.tasks import (
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _QUICK_RATES: Final = 4
 """A replay with ``--quick`` uses each `_QUICK_RATES`-th rate only."""

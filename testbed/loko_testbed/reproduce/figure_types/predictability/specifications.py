@@ -12,7 +12,8 @@ from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability, Specifications
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _PRINTED: Final = {"ASIC": "asic", "CPU": "cpu", "firmware": "firmware", "of": "release", "ports": "ports"}
 """Columns of the table, and what the facts call them."""

@@ -21,8 +21,9 @@ from loko_testbed.measure.predictability import (
 from loko_testbed.measure.predictability.subject import switch_under_test
 from loko_testbed.measure.predictability.table_iii import TimingScenario
 from loko_testbed.reproduce.replay.tasks import compute_tasks
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import Result
+from loko_testbed.tasks.progress import Progress
 
 _StudyTask = TypeVar("_StudyTask", bound="StudyTask")
 
@@ -92,8 +93,7 @@ def compute_each(
     progress: Progress,
 ) -> list[Result]:
     """Compute all tasks and return their results in order."""
-    progress.begin(len(tasks), 0, "measurements")
-    return compute_tasks(function, tasks, options, lambda task: progress.advance(task.text))
+    return compute_tasks(function, tasks, options, progress, lambda task: task.text)
 
 
 def processing_times(task: TimingTask) -> NDArray[np.int64] | None:

@@ -31,7 +31,8 @@ from loko_testbed.reproduce.figure_types.predictability.tasks import (
 )
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _WHISKERS: Final = "least and most"
 _NAMES: Final = {

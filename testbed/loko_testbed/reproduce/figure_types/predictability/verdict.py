@@ -15,7 +15,8 @@ from loko_testbed.reproduce.figure_types.predictability.tasks import measure_par
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _IDEAL: Final = "ideal-1g"
 _STUDY: Final = "predictability"
@@ -36,10 +37,7 @@ def compute_verdicts(
         )
     )
     tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
-    progress.begin(len(tasks), 0, "measurements")
-    results = compute_tasks(
-        measure_part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}")
-    )
+    results = compute_tasks(measure_part, tasks, options, progress, lambda task: f"{task.device} {task.name}")
     numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
     for task, result in zip(tasks, results, strict=True):
         numbers[task.device][task.name] = result

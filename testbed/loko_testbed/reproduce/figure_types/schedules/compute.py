@@ -10,7 +10,8 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.schedules import run_times, scheduled_flows
 from loko_testbed.reproduce.figure_types.schedules.document import RunTimes, ScheduledFlows
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 
 def compute(

@@ -26,7 +26,8 @@ from loko_testbed.reproduce.figure_types.schedules.timing import (
 )
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 WAYS: Final[Mapping[str, Find]] = {"ours": ours, "time_indexed": time_indexed}
 _IN_WORDS: Final = {"ours": "this project's method", "time_indexed": "the paper's program, HiGHS"}

@@ -14,7 +14,8 @@ from loko_testbed.reproduce.figure_types.schedules.scenario import ScenarioRow, 
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _SCHEMES: Final[dict[str, Callable[[ScenarioRow], int]]] = {
     "pr": lambda row: row.s_pr,
@@ -42,12 +43,13 @@ def scenarios_of(figure: ScheduledFlows, scale: ScenarioRanges, *, seed: int) ->
 def compute(figure: ScheduledFlows, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry out all scenarios. Raises `InputError`."""
     scenarios = scenarios_of(figure, figure.quick if options.quick else figure.scale, seed=options.seed)
-    progress.begin(len(scenarios), 0, "scenarios")
     rows = compute_tasks(
         run_scenario,
         scenarios,
         options,
-        lambda scenario: progress.advance(f"{figure.figure}: {scenario.flows} flows"),
+        progress,
+        lambda scenario: f"{scenario.flows} flows",
+        unit="scenarios",
     )
     columns = pa.table(dict(zip(ScenarioRow._fields, zip(*rows, strict=True), strict=True)))
     outcome = Outcome(

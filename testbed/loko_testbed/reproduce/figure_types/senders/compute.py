@@ -22,8 +22,9 @@ from loko_testbed.reproduce.figure_types.senders.predictions import FOLDER, Pred
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import LOSS_PERCENT, AxisLabel, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.tasks.progress import Progress
 
 _DRAWN_DEVIANCE: Final = 30.0
 """Deviance at which the colour scale ends."""
@@ -55,12 +56,13 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         )
         for senders in (*grid.senders, SenderSettings())
     ]
-    progress.begin(len(trials), 0, "senders")
     counts = compute_tasks(
         run_cell,
         trials,
         options,
-        lambda trial: progress.advance(f"{figure.figure}: bursts of {trial.senders.burst_frames} frames"),
+        progress,
+        lambda trial: f"bursts of {trial.senders.burst_frames} frames",
+        unit="senders",
     )
     *cells, default = (
         SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(each))

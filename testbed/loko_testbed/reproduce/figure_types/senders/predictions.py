@@ -16,8 +16,9 @@ from loko_testbed.reproduce.figure_types.senders.document import Predicted
 from loko_testbed.reproduce.figure_types.traffic.checks import PointsByX
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import SenderChoice, SenderSettings
+from loko_testbed.tasks.progress import NoProgress
 
 FOLDER = ".predictions"
 """Subfolder for the replays of predicted figures, which are kept as usual for their types."""

@@ -31,8 +31,9 @@ from loko_testbed.reproduce.figure_types.slices.document import BurstSeries, Mes
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST, RunError
+from loko_testbed.tasks.progress import NoProgress, Progress
 
 
 def parameters(figure: Slices, options: Options) -> Mapping[str, Any]:
@@ -103,7 +104,7 @@ class _BurstTimes:
             self.findings["switch_cpu_percent"] = 100 * share
         else:
             trial = SliceTrial(port, figure.device, {0: release}, options.seed)
-            (carried,) = compute_tasks(transmit, [trial], options, lambda _: None)
+            (carried,) = compute_tasks(transmit, [trial], options, NoProgress())
             self.all = carried[0]
         self.each = [
             PacketTimes(sent, received)

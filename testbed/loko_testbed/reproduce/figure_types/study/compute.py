@@ -11,20 +11,15 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.study.document import StudyFigure
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 
 def compute(figure: StudyFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry out all tasks of a study. Raises `InputError` or `RunError`."""
     study = figure.study
     tasks = study.tasks(figure.size(quick=options.quick, runs=options.runs), options.seed)
-    progress.begin(len(tasks), 0, "tasks")
-    measured = compute_tasks(
-        study.measure,
-        tasks,
-        options,
-        lambda task: progress.advance(f"{figure.name}: {task}"),
-    )
+    measured = compute_tasks(study.measure, tasks, options, progress)
     rows = [row for of_task in measured for row in of_task]
     return study.show(rows), pa.Table.from_pylist(rows)
 

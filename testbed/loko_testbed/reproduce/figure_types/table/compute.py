@@ -10,7 +10,8 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
 from loko_testbed.reproduce.figure_types.table.document import TableFigure
 from loko_testbed.reproduce.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, versions
 
 _KB: Final = 1024

@@ -21,8 +21,9 @@ from loko_testbed.reproduce.figure_types.time_triggered.virtual import transmit
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, HostResult, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import Progress
 
 _SHARES: Final = 200
 """Points of a distribution function."""
@@ -52,10 +53,10 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     if options.quick:
         packets = min(packets, figure.quick.packets)
     sendings = [SlotTrial(figure, case, packets, options.seed) for case in figure.cases]
-    progress.begin(len(sendings), 0, "cases")
     sent: dict[str, SlotFrameTimes] = {}
     missing: list[NoteResult] = []
     if live:
+        progress.begin(len(sendings), 0, "cases")
         for trial in sendings:
             try:
                 sent[trial.case.name] = transmit_live(trial)
@@ -64,10 +65,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
             progress.advance(f"{figure.name}, {trial.case.label}")
     else:
         sendings_done = compute_tasks(
-            transmit,
-            sendings,
-            options,
-            lambda trial: progress.advance(f"{figure.name}, {trial.case.label}"),
+            transmit, sendings, options, progress, lambda trial: trial.case.label, unit="cases"
         )
         sent = dict(zip([case.name for case in figure.cases], sendings_done, strict=True))
     figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})

@@ -20,10 +20,11 @@ from loko_testbed.reproduce.folder import figure_file
 from loko_testbed.reproduce.outcome import ONLY_WORDS, Outcome, kept_outcome, result_of
 from loko_testbed.reproduce.replay.campaign import purge_runs, replay_in_order
 from loko_testbed.reproduce.result import FigureResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.records import RecordWriter
 from loko_testbed.simulation.runner import RunRecords
 from loko_testbed.tasks.files import atomic_replacement
+from loko_testbed.tasks.progress import Progress
 
 _REPLAYS: Final[Mapping[str, type[TrafficReplay[Any]]]] = {
     "sweep": SweepReplay,

@@ -33,8 +33,9 @@ from loko_testbed.reproduce.figure_types.transfers.transfers import (
 )
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import Progress
 
 _POLICED: Final = "dpdk"
 """The port of the polling switch, as a name in `labs/slicing/slices`."""

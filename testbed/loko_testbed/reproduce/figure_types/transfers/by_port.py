@@ -31,7 +31,8 @@ from loko_testbed.reproduce.figure_types.transfers.transfers import (
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 
 def parameters(figure: TransfersByPort, options: Options) -> Mapping[str, Any]:
@@ -75,8 +76,9 @@ def _in_virtual_time(
         transfer_task(port, rate, figure, figure.congestion_control, seconds=seconds, seed=options.seed)
         for port, rate in points
     ]
-    progress.begin(len(tasks), 0, "transfers")
-    results = compute_tasks(transfer, tasks, options, lambda _: progress.advance(figure.name))
+    results = compute_tasks(
+        transfer, tasks, options, progress, lambda task: task.port.queues[0].name, unit="transfers"
+    )
     return LiveTransfersResult(
         did={
             (port.name, rate): measure_transfer(transferred, figure.frame_bytes, duration_ns)

@@ -11,7 +11,8 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.transfers import beside_iperf3, by_port
 from loko_testbed.reproduce.figure_types.transfers.document import TransfersBesideIperf3, TransfersByPort
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
-from loko_testbed.simulation.options import Options, Progress
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.progress import Progress
 
 _Transfers = TransfersByPort | TransfersBesideIperf3
 
