@@ -11,9 +11,9 @@ import numpy as np
 import psutil
 import pytest
 from live_harness import needs_namespaces
+from measured_slices import measured_rows
 
 from loko.slicing.document import HtbPort, TrtcmPort, load_slices
-from loko_testbed.cli.bench.slices import measured_rows
 from loko_testbed.instruments.programs import locate, run
 from loko_testbed.live.datapaths import LEAST_NICE, missing_for_dpdk
 from loko_testbed.live.departure_times import departures

@@ -312,7 +312,7 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         (["evaluate", "fig17a", "--mode", "live", "--executor", "dask"], "for --mode virtual only"),
         (
             ["bench", "all", "--device", str(BENCHES / "openvswitch.yml"), "--jobs", "2"],
-            "--jobs 2: for a board in virtual time only",
+            "--jobs 2: for virtual time only",
         ),
         (["evaluate", "--wat"], "No such option: --wat"),
         (["schedule", "two-switch", "--robust"], "No such option: --robust"),

@@ -23,10 +23,12 @@ import pytest
 from dask_cluster import TIMEOUT_S, Cluster, Relay, cluster
 from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner
+from typer.testing import CliRunner
 
 from loko.document import InputError
 from loko.switch_model.scenario import Scenario
 from loko.topology.lab import load_lab
+from loko_testbed.cli.bench import BENCH
 from loko_testbed.measure.bench import campaign, processes
 from loko_testbed.measure.bench.device_choice import choose
 from loko_testbed.measure.bench.procedures import dp_time
@@ -256,6 +258,15 @@ def test_the_bench_measures_the_same_on_a_cluster(tmp_path: Path, computers: Clu
         measured.append(sorted((str(key), size, times.tolist()) for key, size, times, _ in rows))
     assert measured[0] == measured[1]
     assert measured[0]
+
+
+def test_slices_measure_the_same_on_a_cluster(tmp_path: Path, computers: Cluster) -> None:
+    words = ["slice", "--device", "policer-of-one-packet", "--json"]
+    here = ["--out", str(tmp_path / "here"), "--jobs", "1"]
+    there = ["--out", str(tmp_path / "there"), "--executor", "dask", "--scheduler", computers.address]
+    told = [CliRunner().invoke(BENCH, [*words, *where]) for where in (here, there)]
+    assert told[0].stdout == told[1].stdout
+    assert [done.exit_code for done in told] == [0, 0]
 
 
 def test_processes_that_are_always_killed_are_one_line() -> None:

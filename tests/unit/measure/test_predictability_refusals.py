@@ -81,4 +81,4 @@ def test_a_switch_that_stops_answering_half_way_keeps_finished_parts(
 
 def test_several_jobs_for_one_live_switch(tmp_path: Path, said: Callable[..., str]) -> None:
     line = said("linux-bridge", tmp_path / "out", "--jobs", "2")
-    assert line.startswith("error: --jobs 2: a live switch is measured part by part")
+    assert line.startswith("error: --jobs 2: for virtual time only")

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from measured_slices import measured_rows
 from typer.testing import CliRunner
 
 from loko.document import LABS
 from loko.slicing.document import TrtcmPort, TrtcmQueue, load_slices
-from loko_testbed.cli.bench.slices import measured_rows
 from loko_testbed.cli.main import app
 from loko_testbed.measure.slices import measurements, policed_port
 from loko_testbed.measure.slices.devices import open_device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ import typer
 
 from loko.document import InputError
 from loko_testbed.cli.bench.progress import announcement, measuring
+from loko_testbed.cli.bench.workers import workers_of
 from loko_testbed.measure.bench import campaign, processes
 from loko_testbed.measure.bench.device_choice import DeviceChoice, choose
 from loko_testbed.measure.bench.inventory import SoftwareSwitch
@@ -52,13 +52,8 @@ class ChosenCampaign:
         scheduler: str | None,
     ) -> Self:
         """Build a campaign from the options of a command. Raises `InputError`."""
-        workers = Workers(jobs=jobs or len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
-        workers.refuse_contradiction()
         chosen = choose(device)
-        if chosen.inventory is not None and jobs is not None:
-            raise InputError(f"--jobs {jobs}: for a board in virtual time only; leave it out")
-        if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
-            raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
+        workers = workers_of(jobs, executor, scheduler, real_time=chosen.inventory is not None)
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
         if chosen.is_simulated and not all(procedure.simulated_parts for procedure in procedures):
             sensible = [procedure.name for procedure in PROCEDURES if procedure.simulated_parts]

@@ -17,6 +17,7 @@ from rich.table import Table
 from loko.document import InputError
 from loko.switch_model.device import load_device
 from loko.terminal import tell
+from loko_testbed.cli.bench.workers import ExecutorOption, JobsOption, SchedulerOption, workers_of
 from loko_testbed.cli.for_programs import print_csv, refuse_both
 from loko_testbed.measure.bench.software_switches import named_switches as software_switches
 from loko_testbed.measure.predictability.campaign import (
@@ -31,7 +32,7 @@ from loko_testbed.measure.predictability.campaign import (
 from loko_testbed.measure.predictability.marks import WORDS, thresholds
 from loko_testbed.measure.predictability.subject import SwitchUnderTest
 from loko_testbed.reproduce.verdict_page import page
-from loko_testbed.tasks.executor import Executor, Workers
+from loko_testbed.tasks.executor import Executor
 from loko_testbed.tasks.files import lock_folder, output_directory, write_atomically
 from loko_testbed.tasks.progress import ProgressBar
 
@@ -66,13 +67,9 @@ def judge_predictability(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
-    executor: Annotated[
-        Executor, typer.Option(help="Where parts are measured in virtual time: here, or on a Dask cluster.")
-    ] = Executor.PROCESSES,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
-    ] = None,
+    jobs: JobsOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each dimension.")] = False,
@@ -88,17 +85,12 @@ def judge_predictability(
     Example: loko bench predictability --device dell-s3048-on --quick
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
-    workers.refuse_contradiction()
     folder = out or _RESULTS / Path(device).stem
     is_live = device in software_switches.NAMES
+    workers = workers_of(jobs, executor, scheduler, real_time=is_live)
     if is_live:
         if also is not None:
             raise InputError(f"--also {also}: a live switch is measured as it is: leave it out")
-        if jobs != 1:
-            raise InputError(f"--jobs {jobs}: a live switch is measured part by part: leave it out")
-        if executor is not Executor.PROCESSES:
-            raise InputError(f"--executor {executor}: a live switch is measured part by part: leave it out")
         subject = software_switches.outline(device)
         size = software_switches.QUICK_SIZE if quick else software_switches.SIZE
         size = size if packets is None else replace(size, packets=packets)

@@ -19,6 +19,7 @@ from loko_testbed.cli.bench.chosen_campaign import ChosenCampaign
 from loko_testbed.cli.bench.controller import bench_controller
 from loko_testbed.cli.bench.live import check, judge, report, senders
 from loko_testbed.cli.bench.predictability import judge_predictability
+from loko_testbed.cli.bench.workers import ExecutorOption, JobsOption, SchedulerOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko_testbed.measure.bench.cost_model.fitted import fit
 from loko_testbed.measure.bench.cost_model.profile_document import Origin, measured_profile
@@ -60,16 +61,6 @@ SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the sa
 FormOption = Annotated[
     str | None,
     typer.Option(help="Profile that gives the form and what is not measured. Default: the device's own."),
-]
-ExecutorOption = Annotated[
-    Executor, typer.Option(help="Where parts are measured in virtual time: here, or on a Dask cluster.")
-]
-SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(min=1, max=256, help="Parts measured at a time (virtual). Default: one per processor."),
 ]
 OpenFlowOption = Annotated[
     OpenFlow,

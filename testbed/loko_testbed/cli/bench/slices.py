@@ -10,13 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from loko_testbed.cli.bench.workers import ExecutorOption, JobsOption, SchedulerOption, workers_of
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
-from loko_testbed.measure.bench.part import SampleSet
-from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
-from loko_testbed.measure.slices.devices import open_device
+from loko_testbed.measure.slices.campaign import measured_rows
 from loko_testbed.measure.slices.document import load_sliced_switch
-from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict, rows
-from loko_testbed.measure.slices.measurements import SliceMeasurement, parts
+from loko_testbed.measure.slices.judgement import SliceRow, SliceVerdict
+from loko_testbed.tasks.executor import Executor
 from loko_testbed.tasks.files import lock_folder, output_directory
 from loko_testbed.tasks.progress import ProgressBar
 
@@ -34,6 +33,9 @@ def bench_slice(
     seed: Annotated[
         int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")
     ] = 1,
+    jobs: JobsOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, a line for each row of the table.")
@@ -47,7 +49,11 @@ def bench_slice(
     Example: loko bench slice --device policer-of-one-packet
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    judged = measured_rows(device, out or Path("results") / "bench" / f"slice-{Path(device).stem}", seed=seed)
+    switch = load_sliced_switch(device)
+    workers = workers_of(jobs, executor, scheduler, real_time=switch.real_time)
+    folder = output_directory(out or Path("results") / "bench" / f"slice-{Path(device).stem}")
+    with lock_folder(folder), ProgressBar() as progress:
+        judged = measured_rows(switch, folder, seed=seed, workers=workers, progress=progress)
     if as_json:
         print_json([asdict(row) for row in judged])
     elif as_csv:
@@ -56,31 +62,6 @@ def bench_slice(
         _print(judged)
     if any(row.verdict is SliceVerdict.DIFFERS for row in judged):
         raise typer.Exit(1)
-
-
-def measured_rows(device: str, folder: Path, *, seed: int) -> list[SliceRow]:
-    """Measure what is missing, and return the table. Raises `InputError` or `RunError`."""
-    switch = load_sliced_switch(device)
-    opened, port = open_device(switch), switch.port()
-    todo = parts(port, switch.counted_as(), opened)
-    output_directory(folder)
-    parameters = {
-        "switch": switch.model_dump(mode="json"),
-        "port": port.model_dump(mode="json"),
-        "device": opened.parameters(),
-        "seed": seed,
-    }
-    store = SampleStore(folder, parameters)
-
-    def measure(part: SliceMeasurement) -> PartSamples:
-        return part_samples((size, SampleSet(numbers)) for size, numbers in part.measure(opened, seed))
-
-    measured = store.parts(measure)
-    with lock_folder(folder), ProgressBar() as bar:
-        bar.begin(len(todo), len(store.complete_among(part.key for part in todo)), "parts")
-        for place, _ in measured.each_done(todo):
-            bar.advance(str(todo[place].key))
-    return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
 
 
 def _print(judged: list[SliceRow]) -> None:

@@ -91,6 +91,11 @@ class SlicedSwitch(StrictModel):
         """The configured port. Raises `InputError`."""
         return load_slices(self.configured)
 
+    @property
+    def real_time(self) -> bool:
+        """Whether it is a program of this machine, measured by the machine's clock."""
+        return isinstance(self.switch, HtbSwitch | DpdkSwitch)
+
     def counted_as(self) -> CountedBytes:
         """Bytes that the configured rates are meant to count."""
         if self.counts is not None:
