@@ -24,9 +24,10 @@ from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.chart import Chart, Panel
 from loko_testbed.reproduce.figure_types.experiments import experiments_named, select
 from loko_testbed.reproduce.folder import full_name, short_name
-from loko_testbed.reproduce.result import ClaimResult, FigureResult, read_result
-from loko_testbed.simulation.options import NoProgress, Options
+from loko_testbed.reproduce.result import ClaimResult, FigureResult, TrafficResult, read_result
+from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.files import lock_folder, output_directory
+from loko_testbed.tasks.progress import NoProgress
 
 FOLDER: Final = Path("results/virtual")
 """Where the command writes results in virtual time, unless told otherwise."""
@@ -56,12 +57,12 @@ class ReplayedFigure:
 
     @property
     def points(self) -> pa.Table:
-        """A row for each box of a figure that counts packets: its flow, x, counts, and quantiles in ms."""
+        """A row for each box of a figure of traffic: its flow, x, counts, and quantiles in ms; else none."""
         return pa.Table.from_pylist(
             [
                 {"flow": series.label, **point.model_dump(exclude={"delay_ms"})}
                 | {f"{name}_ms": value for name, value in point.delay_ms.model_dump().items()}
-                for series in self.result.series
+                for series in (self.result.series if isinstance(self.result, TrafficResult) else ())
                 for point in series.points
             ]
         )
@@ -85,20 +86,19 @@ class ReplayedFigure:
         It is written nowhere: reports and bundles have only figures that a document describes and a command
         repeats.
         """
-        result = self.result.model_copy(
-            update={
-                "figure": figure,
-                "title": title,
-                "series": [],
-                "table": None,
-                "chart": Chart(panels=list(panels)),
-                "findings": dict(findings or {}),
-                "guarantees": [],
-                "claims": list(claims),
-                "printed": [],
-                "bands": [],
-                "notes": [],
-            }
+        made_from = self.result
+        result = FigureResult(
+            figure=figure,
+            paper=made_from.paper,
+            title=title,
+            mode=made_from.mode,
+            seed=made_from.seed,
+            x=made_from.x,
+            chart=Chart(panels=list(panels)),
+            findings=dict(findings or {}),
+            claims=list(claims),
+            notes=[],
+            provenance=made_from.provenance,
         )
         derived = ReplayedFigure(result, self.folder)
         derived.__dict__["records"] = self.records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from loko_testbed.reproduce.chart import (
     BoxGroup,
     BoxPanel,
@@ -19,7 +21,14 @@ from loko_testbed.reproduce.chart import (
     ScatterPanel,
     TimePanel,
 )
-from loko_testbed.reproduce.result import AxisLabel, ClaimResult, FigureResult, HostResult, Provenance
+from loko_testbed.reproduce.result import (
+    AxisLabel,
+    ClaimResult,
+    FigureResult,
+    HostResult,
+    Provenance,
+    TrafficResult,
+)
 
 
 def box(middle: float) -> BoxStatistics:
@@ -91,6 +100,12 @@ COUNTS = HistogramPanel(
     histograms=[HistogramSeries(label="a", counts=[1, 4, 2]), HistogramSeries(label="b", counts=[0, 2, 5])],
 )
 PANELS = [BOXES, LINES, SCATTER, HEAT, SAMPLES, COUNTS]
+
+
+def traffic_result(chart: Chart | None, **counted: Any) -> TrafficResult:
+    """Return the same as the result of a figure of traffic; `counted` has what that has in addition."""
+    values = {**dict(chart_result(Chart(panels=[BOXES]))), "chart": chart}
+    return TrafficResult(**{**values, "series": [], "boards": {}, **counted})
 
 
 def chart_result(chart: Chart, *, findings: dict[str, float] | None = None) -> FigureResult:

@@ -334,7 +334,7 @@ def _print_result(result: FigureResult) -> None:
     tell(f"{result.name}: {told}")
     for guarantee in result.guarantees:
         _print_guarantee(guarantee)
-    if result.switched_by_open_vswitch and result.series:
+    if result.switched_by_open_vswitch and result.counted:
         tell("  no guarantee tested: Open vSwitch forwards in place of the boards")
     if result.coarse_errors:
         tell(

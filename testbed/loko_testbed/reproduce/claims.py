@@ -8,7 +8,14 @@ from typing import Final
 from loko.document import InputError
 from loko_testbed.reproduce.facts import Fact, fact
 from loko_testbed.reproduce.figure import NOT_MEASURED, Claim, Evidence, Figure, Judgement, NotTestable
-from loko_testbed.reproduce.result import ClaimKind, ClaimResult, FigureResult, Series, TableResult
+from loko_testbed.reproduce.result import (
+    ClaimKind,
+    ClaimResult,
+    FigureResult,
+    Series,
+    TableResult,
+    TrafficResult,
+)
 from loko_testbed.simulation.options import Options
 
 _BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
@@ -26,13 +33,16 @@ def evaluate_claims(
     """
     return judge(
         figure,
-        series=result.series,
+        series=result.series if isinstance(result, TrafficResult) else (),
         table=result.table,
         findings=result.findings,
         others={
             other.name: other.series
             for other in together
-            if other.name != result.name and other.series and _same_scale(other, result)
+            if isinstance(other, TrafficResult)
+            and other.series
+            and other.name != result.name
+            and _same_scale(other, result)
         },
         shorter=figure.shorter(options),
     )

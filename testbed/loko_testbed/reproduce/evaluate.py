@@ -121,7 +121,6 @@ def _publish(
                 update={
                     "claims": _with_reasons(claims, result),
                     "guarantees": guarantees_of(result),
-                    "printed": figure.printed(),
                     "bands": bands_of(result, together.values()),
                     "provenance": provenance,
                 }

@@ -171,10 +171,6 @@ class Figure(StrictModel):
         """Every x at which the figure has points; empty for figures without points."""
         return ()
 
-    def printed(self) -> list[Printed]:
-        """Return the paper's values, taken from the facts of the claims, that the figure's picture marks."""
-        return []
-
     def shorter(self, options: Options) -> str:
         """Return in words how a replay under these options is smaller than the paper's; empty if not."""
         return "--quick replays a part of it only" if options.quick else ""

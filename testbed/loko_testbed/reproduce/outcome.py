@@ -29,7 +29,6 @@ from loko_testbed.reproduce.result import (
     HostResult,
     NoteResult,
     Provenance,
-    Series,
     TableResult,
 )
 from loko_testbed.simulation.options import Options
@@ -58,8 +57,6 @@ class Outcome(BaseModel):
     profile: str = ""
     table: TableResult | None = None
     """Numbers for a table in the report."""
-    series: list[Series] = []
-    """Boxes of counted packets, so that broken guarantees are found."""
     guarantees: list[GuaranteeResult] = []
     """For each system, whether it kept its guarantee."""
     bands: list[Band] = []
@@ -69,12 +66,12 @@ class Outcome(BaseModel):
     assumptions: dict[str, float] = {}
     runs: int = 1
     seconds: float = 0
-    boards: dict[str, dict[str, int]] = {}
     host: HostResult = HostResult()
     backend: str = ""
     real_boards: dict[str, dict[str, str]] = {}
 
 
+_Outcome = TypeVar("_Outcome", bound=Outcome)
 Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
 """Computes one figure: returns its outcome and its raw rows. Raises `InputError` or `RunError`."""
 
@@ -95,7 +92,7 @@ class OneByOne:
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
         path = figure_file(options.out, figure.name, ".parquet")
         fingerprint = self._fingerprint(figure, options)
-        kept = kept_outcome(path, fingerprint)
+        kept = kept_outcome(path, fingerprint, Outcome)
         if kept is not None:
             return kept
         with tasks_of(figure.name, fingerprint):
@@ -117,7 +114,7 @@ class OneByOne:
         }
 
 
-def kept_outcome(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
+def kept_outcome(path: Path, fingerprint: Mapping[str, Any], model: type[_Outcome]) -> _Outcome | None:
     """Return the outcome in a figure's records; None if they are missing, or have another fingerprint.
 
     Raises `InputError` if they are damaged.
@@ -128,7 +125,7 @@ def kept_outcome(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
     if kept.get("fingerprint") != json.loads(json.dumps(fingerprint)):
         return None
     try:
-        return Outcome.model_validate(kept.get("outcome"))
+        return model.model_validate(kept.get("outcome"))
     except ValidationError:
         raise InputError(f"{path}: damaged records; delete the file and run again") from None
 
@@ -149,7 +146,6 @@ def result_of(figure: Figure, outcome: Outcome, options: Options) -> FigureResul
         mode=options.mode,
         seed=options.seed,
         x=outcome.x,
-        series=outcome.series,
         table=outcome.table,
         chart=outcome.chart,
         findings=outcome.findings,
@@ -157,7 +153,6 @@ def result_of(figure: Figure, outcome: Outcome, options: Options) -> FigureResul
         bands=outcome.bands,
         claims=[],
         notes=notes_of(figure) + outcome.notes,
-        boards=outcome.boards,
         provenance=Provenance(
             commit=commit(),
             profile=outcome.profile,

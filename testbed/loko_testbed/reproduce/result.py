@@ -6,9 +6,19 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    computed_field,
+    model_validator,
+)
 
 from loko.document import InputError
 from loko.topology.lab import Backend
@@ -255,49 +265,25 @@ class FigureResult(_ResultModel):
     mode: str
     seed: int
     x: AxisLabel
-    series: list[Series] = []
-    """Boxes of counted packets."""
     table: TableResult | None = None
     chart: Chart | None = None
-    """The picture, unless it is drawn from `series` or `table`."""
+    """The picture, unless it is drawn from `TrafficResult.series` or `table`."""
     findings: dict[str, float] = {}
-    """Named numbers that claims are judged by, unless by `series` or `table`; names end with the units."""
+    """Named numbers that claims are judged by, unless by `TrafficResult.series` or `table`; names end with
+    the units."""
     guarantees: list[GuaranteeResult] = []
     """For each system that gives a guarantee, whether it was kept (`loko_testbed.reproduce.guarantees`)."""
     claims: list[ClaimResult]
-    printed: list[Printed] = []
-    """Values printed in the paper, for the picture to mark beside those found here."""
     bands: list[Band] = []
     """Bands for this figure that others of the folder predict, and bands that this one predicts for
     others."""
     notes: list[NoteResult]
-    boards: dict[str, dict[str, int]] = {}
-    """Counters of each switch over all runs (`merge_counters`)."""
     provenance: Provenance
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, values: Any) -> Any:
-        """Leave out what is written only for other readers, and follows from `findings`."""
-        if not isinstance(values, dict):
-            return values
-        return {key: value for key, value in values.items() if key not in {"guarantee_ms", "floor_ms"}}
-
-    @computed_field  # type: ignore[prop-decorator]
     @property
-    def guarantee_ms(self) -> float | None:
-        """The guarantee of all flows; None for figures without one, or with several."""
-        return self._rounded_ms(GUARANTEE_MS)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def floor_ms(self) -> float | None:
-        """The delay through idle switches; None for figures that have no such number."""
-        return self._rounded_ms(LEAST_DELAY_MS)
-
-    def _rounded_ms(self, finding: str) -> float | None:
-        """Return a finding in ms, rounded to nanoseconds; None if there is none."""
-        return round(self.findings[finding], 6) if finding in self.findings else None
+    def counted(self) -> list[PointResult]:
+        """The boxes of all flows whose packets are counted: those of a figure of traffic."""
+        return []
 
     @property
     def name(self) -> str:
@@ -313,7 +299,7 @@ class FigureResult(_ResultModel):
             chosen = {"mode": self.mode, "seed": self.seed}
             if self.switched_by_open_vswitch and "," not in made.backend:
                 chosen["backend"] = made.backend
-            if self.series:
+            if self.counted:
                 chosen |= {"runs": made.runs, "seconds": made.seconds}
         return shlex.join(["loko", "evaluate", self.name, *arguments_of(chosen)])
 
@@ -347,7 +333,7 @@ class FigureResult(_ResultModel):
 
     @property
     def _unexplained(self) -> int:
-        return sum(point.violations for series in self.series for point in series.points)
+        return sum(point.violations for point in self.counted)
 
     @property
     def breaks_ours(self) -> bool:
@@ -362,6 +348,60 @@ class FigureResult(_ResultModel):
         return [claim for claim in self.claims if claim.holds is False]
 
 
+class TrafficResult(FigureResult):
+    """The result of a figure of traffic, whose packets were counted."""
+
+    series: list[Series]
+    """Boxes of counted packets."""
+    printed: list[Printed] = []
+    """Values printed in the paper, for the picture to mark beside those found here."""
+    boards: dict[str, dict[str, int]]
+    """Counters of each switch over all runs (`merge_counters`)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        """Leave out what is written only for other readers, and follows from `findings`."""
+        if not isinstance(values, dict):
+            return values
+        return {key: value for key, value in values.items() if key not in {"guarantee_ms", "floor_ms"}}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def guarantee_ms(self) -> float | None:
+        """The guarantee of all flows; None for figures without one, or with several."""
+        return self._rounded_ms(GUARANTEE_MS)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def floor_ms(self) -> float | None:
+        """The delay through idle switches; None for figures that have no such number."""
+        return self._rounded_ms(LEAST_DELAY_MS)
+
+    def _rounded_ms(self, finding: str) -> float | None:
+        """Return a finding in ms, rounded to nanoseconds; None if there is none."""
+        return round(self.findings[finding], 6) if finding in self.findings else None
+
+    @property
+    def counted(self) -> list[PointResult]:
+        """See `FigureResult.counted`."""
+        return [point for series in self.series for point in series.points]
+
+
+def _type_of(values: Any) -> str:
+    """Return which kind of result this is: that of traffic has series."""
+    has_series = isinstance(values, TrafficResult) or (isinstance(values, dict) and "series" in values)
+    return "traffic" if has_series else "other"
+
+
+_RESULT: Final[TypeAdapter[FigureResult]] = TypeAdapter(
+    Annotated[
+        Annotated[TrafficResult, Tag("traffic")] | Annotated[FigureResult, Tag("other")],
+        Discriminator(_type_of),
+    ]
+)
+
+
 def runs_of(runs: int, seconds: float) -> str:
     """Return a text such as "30 runs of 10 s"."""
     return f"{runs} {'run' if runs == 1 else 'runs'} of {seconds:g} s"
@@ -373,17 +413,13 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
     return [(text, int(digits or 0)) for text, digits in parts]
 
 
+_LEFT_OUT_IF_EMPTY: Final = ("table", "chart", "findings", "printed", "bands")
+
+
 def write_result(result: FigureResult, directory: Path) -> Path:
     """Write the figure's `.json` (`loko_testbed.reproduce.folder`); the same result gives the same bytes."""
     path = figure_file(directory, result.name, ".json")
-    optional = {
-        "table": result.table,
-        "chart": result.chart,
-        "findings": result.findings or None,
-        "printed": result.printed or None,
-        "bands": result.bands or None,
-    }
-    without = {name for name, value in optional.items() if value is None}
+    without = {name for name in _LEFT_OUT_IF_EMPTY if not getattr(result, name, None)}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
     return path
 
@@ -391,12 +427,12 @@ def write_result(result: FigureResult, directory: Path) -> Path:
 def read_result(path: Path) -> FigureResult:
     """Read a result back. Raises `InputError`, one line, if it is missing or damaged."""
     try:
-        return FigureResult.model_validate_json(path.read_bytes())
+        return _RESULT.validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = ".".join(str(part) for part in first["loc"][1:])
         raise InputError(
             f"{path}: damaged result ({where + ': ' if where else ''}{first['msg']}); delete it and run again"
         ) from None

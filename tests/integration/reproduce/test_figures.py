@@ -24,11 +24,11 @@ from loko_testbed.reproduce.guarantees import guarantee
 from loko_testbed.reproduce.report import render
 from loko_testbed.reproduce.result import (
     AxisLabel,
-    FigureResult,
     HostResult,
     NoteResult,
     Provenance,
     Series,
+    TrafficResult,
     read_result,
     write_result,
 )
@@ -39,7 +39,7 @@ FIGURES = experiments()
 SWEEPS = [figure for figure in FIGURES.values() if isinstance(figure, Sweep)]
 
 
-def result_of(sweep: Sweep) -> FigureResult:
+def result_of(sweep: Sweep) -> TrafficResult:
     """Return a result with made-up delays: two runs of ten packets per point; losses above x = 4."""
     setting = prepare(sweep)
     labels = [flow.label for flow in sweep.flows]
@@ -52,7 +52,7 @@ def result_of(sweep: Sweep) -> FigureResult:
             box.add(records([int(setting.floor_ns) + step * 50_000 for step in range(20)] + lost, flow=flow))
             points.append(box.point(x, guaranteed=x in sweep.guaranteed))
         series.append(Series(label=label, flow=flow, points=points))
-    return FigureResult(
+    return TrafficResult(
         figure=sweep.figure,
         paper=sweep.paper,
         title=sweep.title,
@@ -60,6 +60,7 @@ def result_of(sweep: Sweep) -> FigureResult:
         seed=1,
         x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
         series=series,
+        boards={},
         findings={"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6},
         guarantees=[guarantee("Loko", {line.label: line.points[:1] for line in series}, ours=True)],
         claims=judge(sweep, series=series),

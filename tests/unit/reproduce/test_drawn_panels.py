@@ -12,7 +12,7 @@ from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
+from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result, traffic_result
 
 from loko_testbed.reproduce.chart import (
     BoxPanel,
@@ -36,10 +36,10 @@ from loko_testbed.reproduce.result import (
     MEDIAN_MS,
     Band,
     DelayQuantiles,
-    FigureResult,
     PointResult,
     Printed,
     Series,
+    TrafficResult,
 )
 
 MANY = LINES.model_copy(
@@ -251,7 +251,7 @@ def test_curves_are_told_apart_without_colours() -> None:
         assert len(looks) == len(curves)
 
 
-def sweep_result(xs: list[float]) -> FigureResult:
+def sweep_result(xs: list[float]) -> TrafficResult:
     delay = DelayQuantiles(min=0.6, p1=0.61, p25=0.65, p50=0.7, p75=0.9, p99=1.5, max=2.0)
     series = [
         Series(
@@ -273,8 +273,8 @@ def sweep_result(xs: list[float]) -> FigureResult:
         )
         for flow, (label, lost) in enumerate((("H1->H3", 0), ("H3->H1", 7)))
     ]
-    changed = {"series": series, "chart": None, "findings": {"guarantee_ms": 4.13, "least_delay_ms": 0.564}}
-    return chart_result(Chart(panels=[BOXES])).model_copy(update=changed)
+    findings = {"guarantee_ms": 4.13, "least_delay_ms": 0.564}
+    return traffic_result(None, series=series, findings=findings)
 
 
 @pytest.mark.parametrize("xs", [[1.0], [1.0, 2.0, 3.0, 4.0]])
@@ -345,7 +345,7 @@ def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> No
         Printed(finding="in_time_percent", text="not all of them", fact="f"),
     ]
     chart = Chart(panels=[panel])
-    figure = draw_chart(chart_result(chart).model_copy(update={"printed": printed}), chart, captioned=True)
+    figure = draw_chart(traffic_result(chart, printed=printed), chart, captioned=True)
     assert_legible(figure)
     (axes,) = (axes_of_share for axes_of_share in figure.axes if axes_of_share.child_axes)
     (apart,) = axes.child_axes

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from sample_charts import LINES, chart_result
+from sample_charts import LINES, chart_result, traffic_result
 
 from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart, LinePanel
@@ -306,10 +306,7 @@ def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_
         )
         for x, packets, lost, delays in ((1.0, 0, 0, none), (2.0, 10, 10, none), (3.0, 10, 5, some))
     ]
-    result = chart_result(Chart(panels=[LINES])).model_copy(
-        update={"series": [Series(label="H1->H3", flow=0, points=points)]}
-    )
-    over_x = over_x_of(result)
+    over_x = over_x_of(traffic_result(None, series=[Series(label="H1->H3", flow=0, points=points)]))
     assert over_x[LOSS_PERCENT] == {2: (100, 100), 3: (50, 50)}
     assert over_x[MEDIAN_MS] == {3: (2, 2)}
 

@@ -8,6 +8,7 @@ import pytest
 
 from loko_testbed.reproduce import facts
 from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.flow_figure import SendingFigure
 from loko_testbed.reproduce.result import Printed
 
 FIGURES = experiments()
@@ -73,7 +74,7 @@ def test_a_fact_in_words_is_told_in_words_and_each_fact_of_a_sweep_once() -> Non
 
 def test_nothing_is_printed_of_a_figure_that_is_ours_or_of_a_number_that_we_recomputed() -> None:
     assert not FIGURES["loko/fig19bmeasured"].printed()
-    for figure in FIGURES.values():
+    for figure in (each for each in FIGURES.values() if isinstance(each, SendingFigure)):
         for value in figure.printed():
             assert not facts.fact(figure.paper, value.fact).recomputed
             assert not figure.ours

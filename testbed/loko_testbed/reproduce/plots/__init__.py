@@ -19,7 +19,7 @@ from loko_testbed.reproduce.plots.canvas import STYLE
 from loko_testbed.reproduce.plots.chart import draw_chart
 from loko_testbed.reproduce.plots.sweep import draw_sweep
 from loko_testbed.reproduce.plots.table import draw_table
-from loko_testbed.reproduce.result import FigureResult
+from loko_testbed.reproduce.result import FigureResult, TrafficResult
 
 _METADATA: Final = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 """Metadata left out of pictures: when, and by which program, they were made."""
@@ -76,6 +76,7 @@ def _figure(result: FigureResult, *, captioned: bool) -> Figure:
         return draw_chart(result, result.chart, captioned)
     if result.table is not None:
         return draw_table(result, result.table, captioned)
+    assert isinstance(result, TrafficResult), f"{result.name} has no picture"
     return draw_sweep(result, captioned)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from loko_testbed.reproduce.result import Band, FigureResult, Printed
+from loko_testbed.reproduce.result import Band, FigureResult, Printed, TrafficResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ NO_ANNOTATIONS: Final = Annotations()
 def annotations_of(result: FigureResult) -> Annotations:
     """Collect what is to be shown beside a result."""
     return Annotations(
-        printed={printed.finding: printed for printed in result.printed},
+        printed={each.finding: each for each in result.printed} if isinstance(result, TrafficResult) else {},
         bands={band.finding: band for band in result.bands if band.figure == result.name},
     )
 

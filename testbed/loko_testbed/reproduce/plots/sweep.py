@@ -34,10 +34,10 @@ from loko_testbed.reproduce.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,
-    FigureResult,
     PointResult,
     Printed,
     Series,
+    TrafficResult,
     runs_of,
 )
 
@@ -55,7 +55,7 @@ _ROWS_LEFT: Final = 0.2
 """Left end of a plot of a single point, whose flows are rows with texts on their left."""
 
 
-def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
+def draw_sweep(result: TrafficResult, captioned: bool) -> Figure:
     """Draw boxes of delays with guarantee and floor, and the loss on a second axis (section 6.1)."""
     if len(result.series[0].points) == 1:
         return _draw_one_point(result, captioned)
@@ -97,7 +97,7 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
     return figure
 
 
-def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
+def _draw_one_point(result: TrafficResult, captioned: bool) -> Figure:
     """Draw a sweep of a single point: a horizontal box for each flow, with its loss as text."""
     legend = _bounds_legend(result)
     width_inches = (RIGHT - _ROWS_LEFT) * WIDTH_INCHES
@@ -148,7 +148,7 @@ def _series_text(line: Series) -> str:
     return f"{line.label.replace('->', ' → ')}\n{loss}"
 
 
-def _tell_runs(figure: Figure, result: FigureResult) -> None:
+def _tell_runs(figure: Figure, result: TrafficResult) -> None:
     runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.setting} mode"
     told = caption_of(_bands(result))
     footnote(figure, f"{runs}{told}")
@@ -184,7 +184,7 @@ def _statistics(point: PointResult) -> dict[str, Any]:
     }
 
 
-def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
+def _bounds_of(result: TrafficResult) -> list[tuple[float, dict[str, Any]]]:
     """Return the guarantee and the least delay, where they are among the findings, with their line styles."""
     looks: Mapping[str, dict[str, Any]] = {
         GUARANTEE_MS: {"color": REFERENCE, "linewidth": 1.3, "zorder": 1},
@@ -195,13 +195,13 @@ def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
     ]
 
 
-def _end_of_delays(result: FigureResult) -> float:
+def _end_of_delays(result: TrafficResult) -> float:
     """Return the upper end of the delay axis: above every delay and the guarantee."""
     delays = [point.delay_ms.max or 0.0 for line in result.series for point in line.points]
     return 1.1 * max([*delays, *(value for value, _ in _bounds_of(result)), 0.0]) or 1.0
 
 
-def _printed(result: FigureResult) -> list[Printed]:
+def _printed(result: TrafficResult) -> list[Printed]:
     """Return the paper's values at those x that were replayed."""
     there = {point.x for point in result.series[0].points}
     return [printed for printed in result.printed if printed.x in there]
@@ -232,7 +232,7 @@ def _printed_look(printed: Printed) -> dict[str, Any]:
     return {**PRINTED_NUMBER, "marker": "v", "markerfacecolor": face}
 
 
-def _bands(result: FigureResult) -> dict[str, Band]:
+def _bands(result: TrafficResult) -> dict[str, Band]:
     """Return the bands by finding, limited to x that were replayed; a band needs at least two of them."""
     there = {point.x for point in result.series[0].points}
     bands = {}
@@ -293,7 +293,7 @@ def _loss_axis(highest: float) -> float:
     return 100.0 if highest else 1.0
 
 
-def _legend(result: FigureResult) -> list[Any]:
+def _legend(result: TrafficResult) -> list[Any]:
     entries: list[Any] = [
         Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=line.label.replace("->", " → "))
         for number, line in enumerate(result.series)
@@ -308,7 +308,7 @@ def _legend(result: FigureResult) -> list[Any]:
     ]
 
 
-def _bounds_legend(result: FigureResult) -> list[Any]:
+def _bounds_legend(result: TrafficResult) -> list[Any]:
     """Return the legend entries of guarantee, floor and the marks of a box."""
     texts = {GUARANTEE_MS: "guarantee {:.2f} ms", LEAST_DELAY_MS: "idle switches {:.3f} ms"}
     labels = [text.format(result.findings[name]) for name, text in texts.items() if name in result.findings]

@@ -15,7 +15,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.figure_types.senders.document import Predicted
 from loko_testbed.reproduce.figure_types.traffic.checks import PointsByX
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
-from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
+from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult, TrafficResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import SenderChoice, SenderSettings
 from loko_testbed.tasks.progress import NoProgress
@@ -76,12 +76,16 @@ def predict(
         (results[predicted.figure],) = figure_type_named(figure.kind).compute(
             [figure], chosen[predicted.figure], NoProgress()
         )
-    sweeps = {name: result for name, result in results.items() if isinstance(known[result.name], Sweep)}
+    sweeps = {
+        name: result
+        for name, result in results.items()
+        if isinstance(known[result.name], Sweep) and isinstance(result, TrafficResult)
+    }
     return Prediction(
         senders=senders,
         capacity_factor=capacity_factor,
         findings={
-            name: {**result.findings, **(onsets_of(result) if name in sweeps else {})}
+            name: {**result.findings, **(onsets_of(sweeps[name]) if name in sweeps else {})}
             for name, result in results.items()
         },
         loss_percent={name: losses_of(result) for name, result in sweeps.items()},
@@ -102,13 +106,13 @@ def _has_capacity(figure: Figure) -> bool:
     return all(isinstance(load_device(switch.profile.name), Profile) for switch in switches)
 
 
-def losses_of(result: FigureResult) -> dict[float, float]:
+def losses_of(result: TrafficResult) -> dict[float, float]:
     """Return the loss of all flows of a sweep together, in per cent, at each x."""
     measured = PointsByX(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
-def over_x_of(result: FigureResult) -> OverX:
+def over_x_of(result: TrafficResult) -> OverX:
     """Return the loss at each x where packets were sent, and the medians where packets arrived."""
     losses, medians = {}, {}
     losses_percent = losses_of(result)
@@ -121,7 +125,7 @@ def over_x_of(result: FigureResult) -> OverX:
     return {LOSS_PERCENT: losses, MEDIAN_MS: medians}
 
 
-def onsets_of(result: FigureResult) -> dict[str, float]:
+def onsets_of(result: TrafficResult) -> dict[str, float]:
     """Return findings on a sweep: the loss at each x, and the smallest x with lost or late packets."""
     measured = PointsByX(result.series)
     losses = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}

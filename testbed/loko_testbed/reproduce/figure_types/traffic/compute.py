@@ -12,14 +12,14 @@ from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.traffic.deployment import DeploymentReplay
 from loko_testbed.reproduce.figure_types.traffic.document import Deployment, PathsFigure, Sweep, Versions
 from loko_testbed.reproduce.figure_types.traffic.paths import PathsReplay
-from loko_testbed.reproduce.figure_types.traffic.replay import TrafficReplay
+from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.figure_types.traffic.sweep import SweepReplay
 from loko_testbed.reproduce.figure_types.traffic.versions import VersionsReplay
 from loko_testbed.reproduce.flow_figure import SendingFigure
 from loko_testbed.reproduce.folder import figure_file
-from loko_testbed.reproduce.outcome import ONLY_WORDS, Outcome, kept_outcome, result_of
+from loko_testbed.reproduce.outcome import ONLY_WORDS, kept_outcome, result_of
 from loko_testbed.reproduce.replay.campaign import purge_runs, replay_in_order
-from loko_testbed.reproduce.result import FigureResult
+from loko_testbed.reproduce.result import FigureResult, TrafficResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.records import RecordWriter
 from loko_testbed.simulation.runner import RunRecords
@@ -55,7 +55,10 @@ def compute(figures: Sequence[SendingFigure], options: Options, progress: Progre
     Runs that exist already with the same parameters are not repeated. Raises `InputError` or `RunError`.
     """
     replays = {figure.name: replay_of(figure, options) for figure in figures}
-    done = {name: kept_outcome(_records(replay), _fingerprint(replay)) for name, replay in replays.items()}
+    done = {
+        name: kept_outcome(_records(replay), _fingerprint(replay), TrafficOutcome)
+        for name, replay in replays.items()
+    }
     places = [
         (name, place)
         for name, replay in replays.items()
@@ -68,7 +71,16 @@ def compute(figures: Sequence[SendingFigure], options: Options, progress: Progre
         for name, of_figure in groupby(runs, key=lambda run: run.figure):
             done[name] = _recorded(replays[name], of_figure)
     outcomes = (done[name] or replay.outcome() for name, replay in replays.items())  # none without points
-    return [result_of(figure, outcome, options) for figure, outcome in zip(figures, outcomes, strict=True)]
+    return [_result(figure, outcome, options) for figure, outcome in zip(figures, outcomes, strict=True)]
+
+
+def _result(figure: SendingFigure, outcome: TrafficOutcome, options: Options) -> TrafficResult:
+    return TrafficResult(
+        **dict(result_of(figure, outcome, options)),
+        series=outcome.series,
+        printed=figure.printed(),
+        boards=outcome.boards,
+    )
 
 
 def _records(replay: TrafficReplay[Any]) -> Path:
@@ -91,7 +103,7 @@ def _fingerprint(replay: TrafficReplay[Any]) -> dict[str, Any]:
     }
 
 
-def _recorded(replay: TrafficReplay[Any], runs: Iterable[ReplayedRun]) -> Outcome:
+def _recorded(replay: TrafficReplay[Any], runs: Iterable[ReplayedRun]) -> TrafficOutcome:
     """Count the packets of a figure's runs and write them to its file.
 
     The runs come in order, and are no longer kept afterwards.

@@ -11,9 +11,8 @@ from loko_testbed.reproduce.chart import Chart
 from loko_testbed.reproduce.figure_types.traffic.deployed import Deployed, deploy
 from loko_testbed.reproduce.figure_types.traffic.distribution import Distribution, panels
 from loko_testbed.reproduce.figure_types.traffic.document import DeployedSystem, Deployment, LokoSystem
-from loko_testbed.reproduce.figure_types.traffic.replay import TrafficReplay
+from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.guarantees import guarantee
-from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.duration import live_s, virtual_s
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.reproduce.result import GUARANTEE_MS, AxisLabel, NoteResult, Series, runs_of
@@ -71,7 +70,7 @@ class DeploymentReplay(TrafficReplay[Deployment]):
         self._kept[place] += len(records)
         return _KEPT_PACKETS
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrafficOutcome:
         """See `TrafficReplay.outcome`."""
         systems, series = self.systems, self._series()
         packets = sum(distribution.packets for distribution in self._distributions)
@@ -86,7 +85,7 @@ class DeploymentReplay(TrafficReplay[Deployment]):
                 findings[f"{deployed.system.key}_{name}_us"] = value / 1e3
         if len(systems) == 1:
             findings[GUARANTEE_MS] = systems[0].guarantee_ns / 1e6
-        return Outcome(
+        return TrafficOutcome(
             chart=Chart(
                 panels=panels(by_system),
                 caption=f"{packets} packets shown, {runs_of(self.runs, self.seconds)}",

@@ -89,7 +89,7 @@ class Sweep(FlowFigure):
         return self.x.values
 
     def printed(self) -> list[Printed]:
-        """See `Figure.printed`. A fact of several claims is marked once, as in the first."""
+        """See `SendingFigure.printed`. A fact of several claims is marked once, as in the first."""
         printed: dict[str, Printed] = {}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
@@ -211,7 +211,7 @@ class Deployment(FlowFigure):
         return self
 
     def printed(self) -> list[Printed]:
-        """See `Figure.printed`. The values are shares of a system's packets.
+        """See `SendingFigure.printed`. The values are shares of a system's packets.
 
         A claim on a share gives its printed value. The claim's fact may be another share of the same system,
         which is then marked as well: figure 3a prints 7.6 % late, and the claim is that none is in time.

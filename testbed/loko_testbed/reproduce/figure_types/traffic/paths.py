@@ -12,9 +12,8 @@ from loko_testbed.reproduce.analysis import stalled_mask
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from loko_testbed.reproduce.figure_types.traffic.document import PathsFigure
 from loko_testbed.reproduce.figure_types.traffic.path_admission import AdmittedPaths, admit_paths
-from loko_testbed.reproduce.figure_types.traffic.replay import TrafficReplay
+from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.guarantees import guarantee
-from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.campaign import PointAccumulator
 from loko_testbed.reproduce.replay.duration import live_s
 from loko_testbed.reproduce.replay.point import Point
@@ -77,7 +76,7 @@ class PathsReplay(TrafficReplay[PathsFigure]):
             self._worst[length] = max(worst, ratio)
         return super().add(place, by_length)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrafficOutcome:
         """See `TrafficReplay.outcome`."""
         [accumulator] = self.accumulators
         points = [box.point(float(length), guaranteed=True) for length, box in accumulator.boxes.items()]
@@ -86,7 +85,7 @@ class PathsReplay(TrafficReplay[PathsFigure]):
             for length, point in zip(self._worst, points, strict=True)
         ]
         lines = {line.label: line.points for line in series}
-        return Outcome(
+        return TrafficOutcome(
             chart=_chart(self.admitted, points, self.options.mode, runs_of(self.runs, self.seconds)),
             findings=_findings(self.admitted, points, self._worst),
             x=AxisLabel(name="links between switches", unit=""),

@@ -10,11 +10,20 @@ from loko_testbed.reproduce.flow_figure import SendingFigure
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.campaign import PointAccumulator
 from loko_testbed.reproduce.replay.point import Point, seed_of
-from loko_testbed.reproduce.result import HostResult, NoteResult, merge_counters, runs_of
+from loko_testbed.reproduce.result import HostResult, NoteResult, Series, merge_counters, runs_of
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunRecords
 
 _Figure = TypeVar("_Figure", bound=SendingFigure)
+
+
+class TrafficOutcome(Outcome):
+    """Everything computed of a figure of traffic, apart from its records."""
+
+    series: list[Series]
+    """Boxes of counted packets, so that broken guarantees are found."""
+    boards: dict[str, dict[str, int]]
+    """See `TrafficResult.boards`."""
 
 
 class TrafficReplay(ABC, Generic[_Figure]):
@@ -38,7 +47,7 @@ class TrafficReplay(ABC, Generic[_Figure]):
         return None
 
     @abstractmethod
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrafficOutcome:
         """Return what follows from all runs. Raises `RunError`."""
 
     @staticmethod
@@ -51,7 +60,7 @@ class TrafficReplay(ABC, Generic[_Figure]):
         return [seed_of(self.options.seed, self.figure.name, *words, run) for run in range(self.runs)]
 
     def replayed_on(self, lab: Lab) -> dict[str, Any]:
-        """Return the fields of an `Outcome` that say how the figure was replayed on this lab."""
+        """Return the fields of an outcome that say how the figure was replayed on this lab."""
         return {
             "profile": next(iter(lab.switches.values())).profile.name,
             "assumptions": self.senders.described(),

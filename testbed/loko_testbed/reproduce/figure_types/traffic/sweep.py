@@ -9,10 +9,9 @@ from loko.switch_model.device import deterministic
 from loko.topology.lab import cabled
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
-from loko_testbed.reproduce.figure_types.traffic.replay import TrafficReplay
+from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.reproduce.guarantees import guarantee
-from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.duration import live_s, virtual_s
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.reproduce.result import (
@@ -59,7 +58,7 @@ class SweepReplay(TrafficReplay[Sweep]):
             echoes_per_s=self.figure.echoes_per_s(x),
         )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrafficOutcome:
         """See `TrafficReplay.outcome`."""
         sweep, setting = self.figure, self.setting
         labels = {flow.label: number for number, flow in enumerate(sweep.flows)}
@@ -73,7 +72,7 @@ class SweepReplay(TrafficReplay[Sweep]):
             factor = deterministic(setting.allocation.service.profile).cpu.capacity_factor.value
         replayed["assumptions"] = {"capacity_factor": factor, **replayed["assumptions"]}
         paper = f" a box, the paper {sweep.runs} of {sweep.seconds:g} s: it may miss what is rare."
-        return Outcome(
+        return TrafficOutcome(
             chart=None,
             x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
             series=series,

@@ -16,10 +16,9 @@ from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from loko_testbed.reproduce.figure import lab_of
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
 from loko_testbed.reproduce.figure_types.traffic.document import Versions
-from loko_testbed.reproduce.figure_types.traffic.replay import TrafficReplay
+from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.figure_types.traffic.setting import flows_of, paths_of, share_of
 from loko_testbed.reproduce.guarantees import guarantee_of_packets
-from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.campaign import PointAccumulator
 from loko_testbed.reproduce.replay.point import Point
 from loko_testbed.reproduce.result import AxisLabel
@@ -83,14 +82,14 @@ class VersionsReplay(TrafficReplay[Versions]):
             guarantees_ns=dict.fromkeys(range(len(senders)), self.switches * allocation.delay_ns),
         )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrafficOutcome:
         """See `TrafficReplay.outcome`."""
         figure, switches = self.figure, self.switches
         carried = {
             version: _delivered(accumulator)
             for version, accumulator in zip(OpenFlow, self.accumulators, strict=True)
         }
-        return Outcome(
+        return TrafficOutcome(
             chart=Chart(panels=_panels(figure, self.allocations, carried, self.sizes, switches), columns=2),
             findings=_findings(figure, self.allocations, carried, switches),
             guarantees=[
@@ -105,6 +104,7 @@ class VersionsReplay(TrafficReplay[Versions]):
                 for version, run in carried.items()
             ],
             x=AxisLabel(name="flow entries", unit=""),
+            series=[],
             **self.replayed_on(self.lab),
         )
 
