@@ -19,7 +19,6 @@ from typing import Annotated
 
 import typer
 from os_ken.ofproto import ofproto_v1_0 as of
-from rich.progress import Progress
 
 from benchmarks.builds import build
 from benchmarks.machine import describe
@@ -34,6 +33,7 @@ from loko_testbed.live.one_board import (
     udp_frame,
 )
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.progress import ProgressBar
 
 SAMPLE_S = 10
 WARM_UP_SHARE = 12
@@ -76,13 +76,13 @@ def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
         BenchmarkTap(namespace, "h1") as sender,
         BenchmarkTap(namespace, "h2") as receiver,
         EmulatorProcess(program, namespace, Path(folder), controller.port, settings="") as emulator,
-        Progress() as progress,
+        ProgressBar() as progress,
     ):
-        task = progress.add_task("endurance", total=seconds)
+        progress.begin(seconds, 0, "s")
         run = _EnduranceRun(emulator, controller, sender, receiver, rate_pps)
         for second in range(seconds):
             run.one_second(second)
-            progress.update(task, advance=1)
+            progress.advance("endurance")
         emulator.end()
     samples = run.samples_bytes
     share = max(1, len(samples) // WARM_UP_SHARE)

@@ -77,8 +77,6 @@ class ProgressBar:
         self._task = self._bar.add_task("starting", total=None, unit="runs")
         self._lines = lines and self._bar.disable
         self._clock = clock
-        self._total = self._done = 0.0
-        self._unit = ""
         self._begin_s = self._told_s = clock()
 
     def __enter__(self) -> Self:
@@ -92,20 +90,19 @@ class ProgressBar:
 
     def begin(self, steps: float, kept: int, unit: str = "runs") -> None:
         """See `Progress.begin`."""
-        self._total, self._done, self._unit = steps, 0.0, unit
         self._begin_s = self._told_s = self._clock()
         text = f"{kept} are there already" if kept else "starting"
-        self._bar.reset(self._task, total=round(steps), description=text, unit=unit)
+        self._bar.reset(self._task, total=steps, description=text, unit=unit)
 
     def advance(self, doing: str, steps: float = 1) -> None:
         """See `Progress.advance`."""
-        self._done += steps
-        self._bar.update(self._task, completed=round(self._done), description=doing)
+        self._bar.update(self._task, advance=steps, description=doing)
         now_s = self._clock()
         if self._lines and now_s - self._told_s > _SECONDS_BETWEEN_LINES:
             self._told_s = now_s
-            left = format_duration((now_s - self._begin_s) / self._done * (self._total - self._done))
-            self.say(f"{self._done:.0f} of {self._total:.0f} {self._unit}; about {left} left")
+            (task,) = self._bar.tasks
+            left = format_duration((now_s - self._begin_s) / task.completed * (task.remaining or 0))
+            self.say(f"{task.completed:.0f} of {task.total:.0f} {task.fields['unit']}; about {left} left")
 
     def say(self, line: str) -> None:
         """Print a line above the bar, except with `loko --quiet`."""
