@@ -414,6 +414,7 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
 
 
 _LEFT_OUT_IF_EMPTY: Final = ("table", "chart", "findings", "printed", "bands")
+"""Keys that a result's JSON has only if there is something below them."""
 
 
 def write_result(result: FigureResult, directory: Path) -> Path:
