@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-
-from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.messages import flow_mod
 from loko.switch_model.scenario import (
@@ -21,7 +19,7 @@ from loko.switch_model.scenario import (
     UsedEntry,
 )
 from loko_testbed.instruments.numbered_frame import FIELDS, TAG_BYTES
-from loko_testbed.instruments.numbered_table import IN_PORT, REWRITING, output, priorities
+from loko_testbed.instruments.numbered_table import IN_PORT, REWRITING, entries_of, match, output
 
 _BARRIER_S: Final = 0.02
 _ENTRY_S: Final = 0.3e-3
@@ -29,7 +27,7 @@ _ENTRY_S: Final = 0.3e-3
 _USED: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": 0xFFFF, **FIELDS}
 """Match fields of the frames that the bench sends, and so of the entry that they hit."""
 
-_ORDERED: Final = {PriorityOrder.INCREASING: 1, PriorityOrder.DECREASING: -1}
+_STEPS: Final = {PriorityOrder.INCREASING: 1, PriorityOrder.DECREASING: -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,56 +119,22 @@ def loading_s(entries: int) -> float:
 
 def flow_mods(table: TableCase) -> list[bytes]:
     """Return the FLOW_MODs of a table, in table order. Exactly one entry matches the bench's frames."""
-    used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
-    return [
-        flow_mod(
-            _match(table.match, None if place == used else place),
+    return entries_of(
+        table.entries,
+        lambda other, priority: flow_mod(
+            _match(table.match, other),
             _actions(table.action, table.rewrites),
             priority=priority,
             xid=priority,
-        )
-        for place, priority in enumerate(priorities(table.entries, _ORDERED[table.priorities]))
-    ]
+        ),
+        used_is_first=table.used_entry is UsedEntry.FIRST,
+        step=_STEPS[table.priorities],
+    )
 
 
 @lru_cache(maxsize=4096)
 def _match(kind: MatchType | SingleFieldMatch, other: int | None) -> Any:
-    """Return a match on the bench's frames, or one of the same shape on something else."""
-    fields = {field: _USED[field] for field in kind.fields}
-    if other is not None:
-        distinguishing = kind.field if isinstance(kind, SingleFieldMatch) else _DISTINGUISHING[kind]
-        if distinguishing is not None:
-            fields[distinguishing] = _OTHERS[distinguishing](other)
-    if kind is MatchType.MASKED_NW_DST:
-        fields["nw_dst_mask"] = 24
-    return parser.OFPMatch(**fields)
-
-
-_DISTINGUISHING: Final = {
-    MatchType.PORT: "in_port",
-    MatchType.TP_DST: "tp_dst",
-    MatchType.DL_DST: "dl_dst",
-    MatchType.MASKED_NW_DST: "nw_dst",
-    MatchType.FIVE_TUPLE: "tp_dst",
-    MatchType.ALL: "tp_dst",
-}
-
-
-# Values that no frame of the bench has, by field and place in the table.
-_OTHERS: Final[dict[str, Callable[[int], Any]]] = {
-    "in_port": lambda place: 1000 + place,
-    "dl_src": lambda place: f"02:00:00:00:02:{place:02x}",
-    "dl_dst": lambda place: f"02:00:00:00:01:{place:02x}",
-    "dl_vlan": lambda place: 1 + place,
-    "dl_vlan_pcp": lambda place: place % 8,
-    "dl_type": lambda place: 0x9000 + place,
-    "nw_tos": lambda place: 4 * (place % 64),
-    "nw_proto": lambda place: 100 + place,
-    "nw_src": lambda place: f"10.2.{place}.1",
-    "nw_dst": lambda place: f"10.1.{place}.2",
-    "tp_src": lambda place: 7000 + place,
-    "tp_dst": lambda place: 7000 + place,
-}
+    return match(kind.fields, _USED, other=other, masked=kind is MatchType.MASKED_NW_DST)
 
 
 @lru_cache

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.messages import flow_mod
+from loko.switch_model.scenario import MatchType
 from loko_testbed.instruments import numbered_frame
 from loko_testbed.instruments.numbered_frame import FIELDS, UDP_OUT, VLAN
 from loko_testbed.instruments.numbered_table import (
@@ -22,8 +23,9 @@ from loko_testbed.instruments.numbered_table import (
     IN_PORT,
     OUT_PORT,
     REWRITING,
+    entries_of,
+    match,
     output,
-    priorities,
 )
 
 OTHER_PORT: Final = 3
@@ -83,13 +85,12 @@ def variations(dimension: TimingDimension) -> Iterator[tuple[str, TimingScenario
 
 def flow_mods(scenario: TimingScenario) -> list[bytes]:
     """Return the FLOW_MODs of a scenario's table. Exactly one entry matches its frames."""
-    count = scenario.entries
-    used = 0 if scenario.matching_rule == "first" else count - 1
-    step = {"increasing": 1, "decreasing": -1, "same": 0}[scenario.priorities]
-    return [
-        _entry(scenario.match, scenario.action, None if place == used else place, priority)
-        for place, priority in enumerate(priorities(count, step))
-    ]
+    return entries_of(
+        scenario.entries,
+        partial(_entry, scenario.match, scenario.action),
+        used_is_first=scenario.matching_rule == "first",
+        step={"increasing": 1, "decreasing": -1, "same": 0}[scenario.priorities],
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -104,42 +105,16 @@ def like_entry(match: str, action: str, priority: int) -> bytes:
 
 def _match(kind: str, other: int | None) -> Any:
     """Return a match on the frames, or one of the same kind on something else."""
-    named = {field: _FRAME[field] for field in _FIELDS[kind]}
-    if other is not None:
-        field = _DISTINGUISHING.get(kind, "tp_dst")
-        named[field] = _OTHERS[field](other)
-    if kind == "masked-nw-dst":
-        named["nw_dst_mask"] = 24
-    return parser.OFPMatch(**named)
+    fields = _NOT_OF_TABLE_1.get(kind) or MatchType(kind).fields
+    return match(fields, _FRAME, other=other, masked=kind == MatchType.MASKED_NW_DST.value)
 
 
 _FRAME: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": VLAN, **FIELDS}
-_FIVE_TUPLE: Final = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "port": ("in_port",),
-    "dl-dst": ("dl_dst",),
-    "dl-vlan": ("dl_vlan",),
+_NOT_OF_TABLE_1: Final[Mapping[str, tuple[str, ...]]] = {
     "dl-vlan-pcp": ("dl_vlan", "dl_vlan_pcp"),
-    "masked-nw-dst": ("dl_type", "nw_dst"),
-    "tp-dst": ("dl_type", "nw_proto", "tp_dst"),
-    "five-tuple": _FIVE_TUPLE,
-    "all": ("dl_src", "dl_dst", "nw_tos", *_FIVE_TUPLE),
+    "all": ("dl_src", "dl_dst", "nw_tos", *MatchType.FIVE_TUPLE.fields),
 }
-_DISTINGUISHING: Final = {
-    "port": "in_port",
-    "dl-dst": "dl_dst",
-    "dl-vlan": "dl_vlan",
-    "dl-vlan-pcp": "dl_vlan",
-    "masked-nw-dst": "nw_dst",
-}
-# Values that no frame has, by field and place in the table.
-_OTHERS: Final[dict[str, Callable[[int], Any]]] = {
-    "in_port": lambda place: 1000 + place,
-    "dl_dst": lambda place: f"02:00:00:01:{place // 256:02x}:{place % 256:02x}",
-    "dl_vlan": lambda place: 10 + place,
-    "nw_dst": lambda place: f"10.{1 + place // 256}.{place % 256}.2" if place != 1 else "10.9.1.2",
-    "tp_dst": lambda place: 7000 + place,
-}
+"""The fields of matches that Table 1 of Loko lacks, or that have other fields there."""
 
 
 def _rewriting(*names: str) -> list[Any]:
@@ -158,8 +133,8 @@ ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
 
 def enqueue_message(udp_out: int, port: int, queue: int) -> bytes:
     """Return the FLOW_MOD that sends frames for a UDP port into a queue of a port."""
-    match = parser.OFPMatch(**{**{field: _FRAME[field] for field in _FIVE_TUPLE}, "tp_dst": udp_out})
-    return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=FIRST_PRIORITY, xid=udp_out)
+    hit = match(MatchType.FIVE_TUPLE.fields, {**_FRAME, "tp_dst": udp_out}, other=None)
+    return flow_mod(hit, [parser.OFPActionEnqueue(port, queue)], priority=FIRST_PRIORITY, xid=udp_out)
 
 
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:

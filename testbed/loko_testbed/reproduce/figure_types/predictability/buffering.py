@@ -36,8 +36,8 @@ def compute_buffers(
         )
         if queues <= switch_under_test(device).queues
     ]
-    results = zip(tasks, compute_each(queue_capacity, tasks, options, progress), strict=True)
-    capacities = {task: capacity for task, capacity in results if capacity is not None}
+    results = compute_each(queue_capacity, tasks, options, progress)
+    capacities = {task: capacity for task, capacity in results.items() if capacity is not None}
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, length in product(figure.devices, measures.frame_bytes):

@@ -57,7 +57,7 @@ def compute_divergence(
         for per_s in measures.rates_per_s
         for run in range(runs)
     ]
-    results = dict(zip(tasks, compute_each(fill_at_rate, tasks, options, progress), strict=True))
+    results = compute_each(fill_at_rate, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
@@ -134,7 +134,7 @@ def compute_aging(
         for device in figure.devices
         for wait_s in measures.waits_s
     ]
-    results = dict(zip(tasks, compute_each(age, tasks, options, progress), strict=True))
+    results = compute_each(age, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
@@ -193,7 +193,8 @@ def compute_alternation(
         FillTask(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
         for device in figure.devices
     ]
-    results = dict(zip(figure.devices, compute_each(alternate, tasks, options, progress), strict=True))
+    done = compute_each(alternate, tasks, options, progress)
+    results = {task.device: result for task, result in done.items()}
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     rows: list[dict[str, str | int]] = []
@@ -236,7 +237,8 @@ def compute_insertion(
     tasks = [
         FillTask(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
     ]
-    results = dict(zip(figure.devices, compute_each(fill_paced, tasks, options, progress), strict=True))
+    done = compute_each(fill_paced, tasks, options, progress)
+    results = {task.device: result for task, result in done.items()}
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, insertion in results.items():
@@ -294,7 +296,7 @@ def compute_sizes(
     ]
     results = {
         (task.device, task.match): size
-        for task, size in zip(tasks, compute_each(table_sizes, tasks, options, progress), strict=True)
+        for task, size in compute_each(table_sizes, tasks, options, progress).items()
     }
     findings: dict[str, float] = {}
     panels: list[Panel] = []

@@ -30,7 +30,8 @@ def compute_queueing(
     """Produce figure 5, with a panel for each switch that has priorities."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
     tasks = [StudyTask(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
-    delays = dict(zip(figure.devices, compute_each(queueing_times, tasks, options, progress), strict=True))
+    done = compute_each(queueing_times, tasks, options, progress)
+    delays = {task.device: delay for task, delay in done.items()}
     findings: dict[str, float] = {
         "without_priorities": float(sum(delay.refused for delay in delays.values()))
     }

@@ -39,7 +39,7 @@ def compute_snake_test(
         for length in FRAME_BYTES
         for rate in rates
     ]
-    passages = dict(zip(tasks, compute_each(received_rate, tasks, options, progress), strict=True))
+    passages = compute_each(received_rate, tasks, options, progress)
     panels: list[Panel] = []
     findings: dict[str, float] = {}
     for device in figure.devices:
@@ -102,7 +102,7 @@ def compute_table(
     ]
     throughputs = {
         (task.device, task.frame_bytes): throughput
-        for task, throughput in zip(tasks, compute_each(lossless_rate, tasks, options, progress), strict=True)
+        for task, throughput in compute_each(lossless_rate, tasks, options, progress).items()
     }
     findings: dict[str, float] = {}
     table: list[list[str | float]] = []

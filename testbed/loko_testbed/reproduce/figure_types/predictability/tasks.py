@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loko_testbed.measure.predictability import (
     buffers,
-    campaign,
     flow_management,
     priority_queueing,
     processing_time,
@@ -91,9 +90,10 @@ def compute_each(
     tasks: Sequence[_StudyTask],
     options: Options,
     progress: Progress,
-) -> list[Result]:
-    """Compute all tasks and return their results in order."""
-    return compute_tasks(function, tasks, options, progress, lambda task: task.text)
+) -> dict[_StudyTask, Result]:
+    """Compute all tasks and return the result of each, in order."""
+    results = compute_tasks(function, tasks, options, progress, lambda task: task.text)
+    return dict(zip(tasks, results, strict=True))
 
 
 def processing_times(task: TimingTask) -> NDArray[np.int64] | None:
@@ -119,11 +119,6 @@ def lossless_rate(task: SnakeTestTask) -> throughput.LosslessRate:
     return throughput.find(
         switch_under_test(task.device), task.frame_bytes, packets=task.packets, seed=task.seed
     )
-
-
-def measure_part(task: campaign.CampaignTask) -> dict[str, Any]:
-    """Measure a part of the campaign."""
-    return campaign.measure(task)
 
 
 def fill_at_rate(task: FillTask) -> tuple[flow_management.Fill, list[int]]:

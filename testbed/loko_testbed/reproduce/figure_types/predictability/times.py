@@ -157,7 +157,7 @@ def compute_stacks(
         for device in figure.devices
         for tags in measures.tags
     ]
-    all_times = dict(zip(tasks, compute_each(tag_stack_times, tasks, options, progress), strict=True))
+    all_times = compute_each(tag_stack_times, tasks, options, progress)
     places = [str(tags) for tags in measures.tags]
     timed: TimesByCase = [
         (
@@ -214,10 +214,7 @@ def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
 
 def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> TimesByCase:
     results = compute_each(processing_times, tasks, options, progress)
-    return [
-        (task, times_ns, summary(times_ns, task.packets))
-        for task, times_ns in zip(tasks, results, strict=True)
-    ]
+    return [(task, times_ns, summary(times_ns, task.packets)) for task, times_ns in results.items()]
 
 
 def _panel(timed: TimesByCase, places: list[str], x: ChartAxis, device: str) -> BoxPanel:

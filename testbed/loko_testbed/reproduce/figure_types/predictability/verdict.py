@@ -7,11 +7,17 @@ from typing import Any, Final
 import pyarrow as pa
 
 from loko.switch_model.device import load_device
-from loko_testbed.measure.predictability.campaign import DIMENSIONS, QUICK, CampaignSize, parts, verdicts
+from loko_testbed.measure.predictability.campaign import (
+    DIMENSIONS,
+    QUICK,
+    CampaignSize,
+    measure,
+    parts,
+    verdicts,
+)
 from loko_testbed.measure.predictability.marks import WORDS, Mark, thresholds
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability, Verdicts
-from loko_testbed.reproduce.figure_types.predictability.tasks import measure_part
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, TableResult
@@ -37,7 +43,7 @@ def compute_verdicts(
         )
     )
     tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
-    results = compute_tasks(measure_part, tasks, options, progress, lambda task: f"{task.device} {task.name}")
+    results = compute_tasks(measure, tasks, options, progress, lambda task: f"{task.device} {task.name}")
     numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
     for task, result in zip(tasks, results, strict=True):
         numbers[task.device][task.name] = result
