@@ -51,12 +51,12 @@ def options(body: bytes) -> dict[int, bytes]:
 
 def frames(path: Path) -> Iterator[Frame]:
     """Read a pcapng file as its specification says, and nothing else than what it should have."""
-    data, names = path.read_bytes(), []
-    while data:
-        kind, length = struct.unpack_from("<II", data)
+    data, at, names = path.read_bytes(), 0, []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
         assert length % 4 == 0
-        assert struct.unpack_from("<I", data, length - 4) == (length,)
-        body, data = data[8 : length - 4], data[length:]
+        assert struct.unpack_from("<I", data, at + length - 4) == (length,)
+        body, at = data[at + 8 : at + length - 4], at + length
         if kind == 0x0A0D0D0A:
             assert struct.unpack("<IHHq", body) == (0x1A2B3C4D, 1, 0, -1)
         elif kind == 1:
@@ -222,3 +222,41 @@ def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     assert answer.exit_code == 2
     assert answer.stderr.count("\n") == 1
     assert (tmp_path / "mine").read_text() == "kept"
+
+
+def test_late_packets_say_so(tmp_path: Path) -> None:
+    words = ["replay", "two-switch", str(FLOWS), "--scheme", "silo", "--seconds", "0.2", "--json"]
+    answer = CliRunner().invoke(app, [*words, "--pcap", str(tmp_path)])
+    assert answer.exit_code == 1, answer.output
+    late = {
+        said["flow"]
+        for path in tmp_path.glob("run-*/H*.pcapng")
+        for frame in frames(path)
+        if (said := COMMENT.fullmatch(frame.comment)) and said["late"]
+    }
+    worst: Counter[str] = Counter()
+    for run in json.loads(answer.stdout)["runs"]:
+        for flow in run["flows"]:
+            worst[flow["flow"]] = max(worst[flow["flow"]], flow["worst"])
+    assert late == {flow for flow, ratio in worst.items() if ratio > 1}
+    assert late
+
+
+def test_what_the_page_prints_is_typed_in_on_switches_with_queues_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (LABS.parent / "docs/own-labs.md").read_text()
+    [(command, file)] = re.findall(r"^    loko (replay .* --pcap captures)\n    wireshark (\S+)$", page, re.M)
+    for words in (
+        "lab new line --switches 2 --profile ideal-1g --out mine",
+        "flows example mine --out mine/flows.yml",
+        command,
+    ):
+        answer = CliRunner().invoke(app, words.split())
+        assert answer.exit_code == 0, answer.output
+    seen = list(frames(Path(file)))
+    assert {frame.interface for frame in seen} == {"s1:1", "s1:2", "s1:openflow"}
+    messages([frame for frame in seen if frame.interface == "s1:openflow"])
+    commented = [bool(frame.comment) for frame in seen if frame.interface == "s1:1"]
+    assert set(commented) == {True, False}  # beside the flows' packets there is traffic of low priority
