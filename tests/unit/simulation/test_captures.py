@@ -260,3 +260,21 @@ def test_what_the_page_prints_is_typed_in_on_switches_with_queues_too(
     messages([frame for frame in seen if frame.interface == "s1:openflow"])
     commented = [bool(frame.comment) for frame in seen if frame.interface == "s1:1"]
     assert set(commented) == {True, False}  # beside the flows' packets there is traffic of low priority
+
+
+def test_a_session_on_a_cable_is_captured_as_it_passes(tmp_path: Path) -> None:
+    lab = (LABS / "two-switch/lab.yml").read_text().replace("control: session", "control: network")
+    (tmp_path / "lab.yml").write_text(lab)
+    words = ["replay", str(tmp_path), str(FLOWS), "--seconds", "0.1", "--pcap", str(tmp_path / "captures")]
+    answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    folder = tmp_path / "captures/run-2"
+    of_controller = list(frames(folder / "controller.pcapng"))
+    for number, name in enumerate(("s1", "s2"), 1):
+        at_port = [frame for frame in frames(folder / f"{name}.pcapng") if frame.interface == f"{name}:4"]
+        assert at_port
+        assert [(frame.is_outbound, frame.data) for frame in at_port] == [
+            (not frame.is_outbound, frame.data)
+            for frame in of_controller
+            if frame.interface == f"controller:{number}"
+        ]
