@@ -25,8 +25,8 @@ from loko.switch_model.scenario import ActionType, MatchType
 from loko.topology.lab import Lab, Switch, load_lab
 from loko_testbed.instruments import cable_probe
 from loko_testbed.instruments.cables import add_cable
+from loko_testbed.instruments.emulator import emulator
 from loko_testbed.instruments.network_namespace import own_network
-from loko_testbed.instruments.programs import emulator
 from loko_testbed.live import board_wiring, openvswitch
 from loko_testbed.live.boards import RunningBoards
 from loko_testbed.live.cores import CorePlan

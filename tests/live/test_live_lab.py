@@ -26,8 +26,8 @@ from loko.document import LABS
 from loko.topology.lab import load_lab
 from loko_testbed.cli.doctor import doctor
 from loko_testbed.cli.lab import lab_app
+from loko_testbed.instruments.emulator import emulator
 from loko_testbed.instruments.network_namespace import namespace_of
-from loko_testbed.instruments.programs import emulator
 from loko_testbed.live.background import BackgroundLab
 from loko_testbed.live.boards import STALL_THRESHOLD_US
 from loko_testbed.live.confinement import Confinement

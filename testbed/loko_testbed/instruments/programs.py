@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from loko_testbed.instruments.emulator import emulator
 from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.simulation.runner import RunError
 
@@ -61,12 +60,6 @@ def require(program: str) -> str:
         package = {**PACKAGES, **STAND_IN_PACKAGES, **SLICE_PACKAGES}.get(program, program)
         raise RunError(f"the program '{program}' is missing: install it with 'apt-get install {package}'")
     return path
-
-
-def emulator() -> Path:
-    """Return the emulator's path: ``LOKO_EMULATOR``, or else beside Python, where set-up links it."""
-    named = os.environ.get("LOKO_EMULATOR")
-    return Path(named) if named else Path(sys.prefix) / "bin" / "zodiac-fx"
 
 
 def require_emulator() -> Path:

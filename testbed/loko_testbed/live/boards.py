@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from loko.topology.lab import Lab, Switch
-from loko.topology.ring import Setting
+from loko.topology.lab import Lab
+from loko_testbed.instruments.emulator import POWERED_FOR_MS, board_tables, scheduling
 from loko_testbed.instruments.programs import require_emulator
 from loko_testbed.live.daemon import Daemon, version_of
 from loko_testbed.simulation.runner import RunError, Stall
@@ -21,15 +21,6 @@ STALL_THRESHOLD_US = 50
 LATENESS = ("p50", "p99", "p999", "max")
 
 _REPORT_TIMEOUT_S = 15.0
-
-POWERED_FOR_MS = 1900
-"""For how long boards have had power when their lab begins: 0.1 s later they look for their controller."""
-
-SHARED_REST_US = 100
-"""How long an emulator that shares its core rests when nothing is due, so that the others get it in time."""
-
-RELAXED_REST_US = 1000
-"""How long an emulator rests whose delays nobody judges: then each uses only a tenth of a core."""
 
 
 def configuration(
@@ -48,7 +39,7 @@ def configuration(
     """
     lines = [
         "[process]",
-        *_scheduling(cpu, shares_core=shares_core),
+        *scheduling(cpu, shares_core=shares_core),
         f"stall_threshold_us = {STALL_THRESHOLD_US}",
         f"powered_for_ms = {POWERED_FOR_MS}",
         f"report = {json.dumps(str(folder / 'report.json'))}",
@@ -60,8 +51,10 @@ def configuration(
         lines += [
             "",
             *board_tables(
-                switch,
+                switch.name,
                 ports[switch.name],
+                profile=switch.emulated_as,
+                settings=switch.config,
                 controller=controller,
                 seed=seed + index,
                 console=str(_console(folder, switch.name)),
@@ -70,39 +63,6 @@ def configuration(
         if lab.controller is not None:
             lines += ['control = "network"', f"netmask = {json.dumps(str(lab.controller.netmask))}"]
     return "\n".join(lines) + "\n"
-
-
-def _scheduling(cpu: int | None, *, shares_core: bool) -> list[str]:
-    if cpu is None:
-        return ['scheduling = "other"', f"rest_us = {RELAXED_REST_US}"]
-    # SCHED_DEADLINE gives a core to one thread alone; of several with SCHED_FIFO, the running one goes on.
-    shared = ['scheduling = "fifo"', f"rest_us = {SHARED_REST_US}"]
-    return [f"cpu = {cpu}", *(shared if shares_core else ['scheduling = "deadline"'])]
-
-
-def board_tables(
-    switch: Switch, ports: Mapping[int, str], *, controller: str, seed: int, console: str
-) -> list[str]:
-    """Return the lines of the configuration file for one board; more settings may be appended."""
-    return [
-        "[[board]]",
-        f"name = {json.dumps(switch.name)}",
-        f"profile = {json.dumps(switch.emulated_as)}",
-        f"controller = {json.dumps(controller)}",
-        f"seed = {seed}",
-        f"console = {json.dumps(console)}",
-        "[board.ports]",
-        *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports.items())),
-        "[board.config]",
-        *(f"{key} = {_toml(value)}" for key, value in switch.config.items()),
-    ]
-
-
-def _toml(value: Setting) -> str:
-    """Return a setting as TOML writes it, which has tables of its own and the rest as in JSON."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {json.dumps(names)}' for key, names in value.items())} }}"
-    return json.dumps(value)
 
 
 def _console(folder: Path, switch: str) -> Path:

@@ -19,7 +19,8 @@ import numpy as np
 from loko.schedule.sources import STALL_THRESHOLD_US, WATCH_NS, slots_file
 from loko.topology.frame import frame_of
 from loko.topology.lab import Lab
-from loko_testbed.instruments.programs import emulator, require
+from loko_testbed.instruments.emulator import emulator
+from loko_testbed.instruments.programs import require
 from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.realtime_limit import RealtimeLimit
 from loko_testbed.simulation.runner import RunError, SlotsKept

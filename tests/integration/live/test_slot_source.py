@@ -16,7 +16,7 @@ from loko.schedule.sources import slots_file
 from loko.schedule.timed_flow import TimedFlow
 from loko.topology.frame import frame_of
 from loko.topology.lab import load_lab
-from loko_testbed.instruments.programs import emulator
+from loko_testbed.instruments.emulator import emulator
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 

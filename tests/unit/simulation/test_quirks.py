@@ -13,7 +13,7 @@ import switch_emulator
 
 from loko.document import InputError
 from loko.topology.lab import Backend, load_lab
-from loko_testbed.live.boards import board_tables
+from loko_testbed.live.boards import configuration
 from loko_testbed.simulation.quirks import (
     VARIABLE,
     check_quirks,
@@ -92,8 +92,8 @@ def test_only_emulated_boards_can_lose_one() -> None:
 
 def test_the_live_emulator_gets_the_setting_as_toml() -> None:
     lab = with_quirks(load_lab("two-switch"), OFF)
-    lines = board_tables(lab.switches["s1"], {}, controller="127.0.0.1:6633", seed=0, console="c")
-    assert tomllib.loads("\n".join(lines))["board"][0]["config"]["quirks"] == OFF
+    lines = configuration(lab, {"s1": {}}, controller="127.0.0.1:6633", cpu=None, seed=0, folder=Path("/f"))
+    assert tomllib.loads(lines)["board"][0]["config"]["quirks"] == OFF
 
 
 def test_the_environment_names_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from loko.switch_model.device import Profile
 from loko.topology.lab import Endpoint, Host, Lab, Switch
-from loko_testbed.live.boards import SHARED_REST_US, board_tables
+from loko_testbed.instruments.emulator import SHARED_REST_US, board_tables
 from loko_testbed.live.interfaces import interface_name
 from loko_testbed.live.messages import CONTROLLER_PORT
 from loko_testbed.simulation.runner import RunError
@@ -124,7 +124,15 @@ def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
         'ready = "/run/ready"',
         "",
     ]
-    board = board_tables(switch, ports, controller=controller_address(), seed=number, console="/run/console")
+    board = board_tables(
+        switch.name,
+        ports,
+        profile=switch.emulated_as,
+        settings=switch.config,
+        controller=controller_address(),
+        seed=number,
+        console="/run/console",
+    )
     return {
         "image": EMULATOR_IMAGE,
         "mgmt-ipv4": str(_MANAGEMENT[_FIRST_BOARD + number]),

@@ -6,7 +6,8 @@ import importlib.util
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from loko_testbed.instruments.programs import PACKAGES, STAND_IN_PACKAGES, emulator, locate
+from loko_testbed.instruments.emulator import emulator
+from loko_testbed.instruments.programs import PACKAGES, STAND_IN_PACKAGES, locate
 from loko_testbed.live.doctor.facts import Requirement
 from loko_testbed.live.permission import NEW_TREE
 

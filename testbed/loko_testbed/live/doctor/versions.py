@@ -7,7 +7,8 @@ import platform
 import re
 import subprocess
 
-from loko_testbed.instruments.programs import emulator, locate
+from loko_testbed.instruments.emulator import emulator
+from loko_testbed.instruments.programs import locate
 
 _ASKED = {
     "iproute2": ("ip", "-V"),

@@ -23,13 +23,14 @@ from loko.schedule.sources import slots_file
 from loko.topology.frame import FCS_BYTES, frame_of
 from loko.topology.lab import Lab, load_lab
 from loko.units import NS_PER_US
+from loko_testbed.instruments.emulator import emulator
 from loko_testbed.instruments.network_namespace import (
     another_namespace,
     namespace_of,
     set_up_namespace,
     within,
 )
-from loko_testbed.instruments.programs import emulator, run, run_json
+from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.instruments.traffic_control import Htb, direct_udp, htb_rates, replace_discipline
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.generator import Generator, open_sink
