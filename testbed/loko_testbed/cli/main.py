@@ -106,6 +106,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "lab_app",
         "Write a lab of your own; start, show and stop a lab that keeps running.",
     ),
+    "mininet": LazyCommand(
+        "loko_testbed.cli.mininet",
+        "mininet_app",
+        "Print the file that adds emulated boards to 'mn', or run a script that has them in its network.",
+    ),
     "flows": LazyCommand("loko_testbed.cli.flows", "flows_app", "Write flows to begin with."),
     "replay": LazyCommand(
         "loko_testbed.cli.replay",

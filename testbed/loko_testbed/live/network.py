@@ -14,7 +14,7 @@ from typing import Any
 from mininet.link import Intf, Link
 from mininet.log import setLogLevel
 from mininet.net import Mininet
-from mininet.node import Node, Switch
+from mininet.node import Node
 
 from loko.topology.lab import Endpoint, Host, Lab
 from loko_testbed.instruments.cables import OFFLOADS, set_up
@@ -24,17 +24,11 @@ from loko_testbed.live.cards import wait_for_carrier
 from loko_testbed.live.interfaces import device_of, interface_name
 from loko_testbed.live.messages import PortStatus
 from loko_testbed.live.routes import commands
+from loko_testbed.mininet import ZodiacFX
 from loko_testbed.simulation.runner import RunError
 
 _RECEIVED, _SENT = 1, 9
 """Where /proc/net/dev has an interface's frames."""
-
-
-class BoardSwitch(Switch):  # type: ignore[misc]  # Mininet carries no types
-    """A switch of which Mininet knows only the interfaces: the emulator runs all boards in one process."""
-
-    def start(self, controllers: object) -> None:
-        """Nothing to start."""
 
 
 class LabNetwork(Mininet):  # type: ignore[misc]  # Mininet carries no types
@@ -87,7 +81,7 @@ class LiveNetwork:
             self._net.addHost(machine, ip=str(first.ip), mac=first.mac)
             set_up_namespace(f"{machine}: network", self.inside(machine))
         for switch in lab.switches.values():
-            self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
+            self._net.addSwitch(switch.name, cls=ZodiacFX, external=True, dpid=f"{switch.datapath_id:016x}")
         for end, card in self._cards.items():
             self._plug_in(end, card)
         for link in lab.links:

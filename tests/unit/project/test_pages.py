@@ -20,7 +20,7 @@ PROGRAMS = (
 )
 OTHERS = {
     *("tests/integrated/test_request_reply_v12.py", "test_hub.py", "test_mine.py"),
-    *("my_controller.py", "test_my_controller.py", "lost.py", "jitter.py"),
+    *("my_controller.py", "test_my_controller.py", "lost.py", "jitter.py", "two-boards.py"),
 }
 """Files of other projects, and of readers."""
 FILE = re.compile(r"`([a-z_][\w-]*(?:/[\w-]+)*\.(?:py|rs|sh))`")
