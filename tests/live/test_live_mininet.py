@@ -109,7 +109,20 @@ def test_what_a_board_cannot_do_is_refused_in_one_line(found) -> None:
 
 
 def test_dpctl_answers(found) -> None:
-    assert found["dpctl"].startswith("s1: no 'dpctl dump-flows': a Zodiac FX answers only its controller")
+    told = found["dpctl dump-ports"]
+    assert told.startswith("s1: no 'dpctl dump-ports': a Zodiac FX answers only its controller;")
+    assert told.count("\n") == 1
+    assert found["dpctl, stopped"] == "s2: the board is off\n"
+    if locate("ovs-ofctl") is None:
+        assert found["dpctl"] == "s1: the program 'ovs-ofctl' is missing: install openvswitch-common\n"
+        pytest.skip("there is no ovs-ofctl")
+    *others, miss = sorted(found["dpctl"].splitlines(), key=lambda line: "priority=0" in line)
+    assert re.fullmatch(
+        r" cookie=0x0, table=0, n_packets=\d+, n_bytes=\d+, priority=0 actions=CONTROLLER:65535", miss
+    )
+    entry = r" cookie=0x0, table=0, n_packets=\d+, n_bytes=\d+, priority=1,in_port=1,dl_src=\S+,dl_dst=\S+"
+    assert any(re.fullmatch(rf"{entry} actions=output:2", line) for line in others), found["dpctl"]
+    assert re.search(r"priority=1,in_port=\"?1\"?,dl_src=\S+,dl_dst=\S+ actions=output:", found["dpctl 1.0"])
 
 
 _KILLED = """

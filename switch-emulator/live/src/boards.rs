@@ -6,6 +6,7 @@ use std::net::SocketAddrV4;
 use zodiac_firmware::{Board, Counters, Instant, Output, OutputKind, PortMask, PortNumber};
 
 use crate::config::PortAddress;
+use crate::flow_statistics;
 use crate::receive_port::LinkTiming;
 use crate::timer_queue::TimerQueue;
 
@@ -189,6 +190,12 @@ impl Boards {
     #[must_use]
     pub fn counters(&self, board: usize) -> Counters {
         self.slots[board].board.counters()
+    }
+
+    /// Returns the board's entries as messages of `OpenFlow`.
+    #[must_use]
+    pub fn flow_statistics(&self, board: usize) -> Vec<Vec<u8>> {
+        flow_statistics::replies(&self.slots[board].board)
     }
 
     /// A board was called: it may have outputs, and something else to do next.

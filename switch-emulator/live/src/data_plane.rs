@@ -89,6 +89,7 @@ pub struct DataPlane {
     longest_rest: Duration,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
+    flow_statistics: bool,
     telemetry: Telemetry,
     buffer: ReceiveBuffer,
 }
@@ -104,6 +105,8 @@ pub struct DataPlaneTiming {
     pub longest_rest: Duration,
     /// Place of the sequence number in frames, if departures are traced.
     pub trace_offset: Option<usize>,
+    /// Whether the boards' entries are sent with their counters.
+    pub flow_statistics: bool,
 }
 
 impl DataPlane {
@@ -151,6 +154,7 @@ impl DataPlane {
             departure_lead: DepartureLead::new(timing.send_lead, one_board, pair.now),
             longest_rest: timing.longest_rest,
             trace_offset: timing.trace_offset,
+            flow_statistics: timing.flow_statistics,
             telemetry,
             buffer: ReceiveBuffer::new(),
         }
@@ -570,8 +574,16 @@ impl DataPlane {
     fn send_counters(&mut self) {
         for board in 0..self.sessions.len() {
             let counters = self.boards.counters(board);
-            self.telemetry
-                .send(TelemetryMessage::Counters { board, counters });
+            let flow_statistics = if self.flow_statistics {
+                self.boards.flow_statistics(board)
+            } else {
+                Vec::new()
+            };
+            self.telemetry.send(TelemetryMessage::Counters {
+                board,
+                counters,
+                flow_statistics,
+            });
         }
     }
 }

@@ -516,8 +516,11 @@ impl DelayLine {
     fn send_counters(&mut self) {
         for (board, switch) in self.switches.iter().enumerate() {
             let counters = switch.counters;
-            self.telemetry
-                .send(TelemetryMessage::Counters { board, counters });
+            self.telemetry.send(TelemetryMessage::Counters {
+                board,
+                counters,
+                flow_statistics: Vec::new(),
+            });
         }
     }
 }

@@ -32,6 +32,7 @@ pub struct Journal {
     lines: mpsc::Receiver<Line>,
     losses: Vec<Losses>,
     counters: Vec<Option<Counters>>,
+    flow_statistics: Vec<Vec<Vec<u8>>>,
     controllers: Vec<SocketAddr>,
     connected: Vec<bool>,
     stalls: Vec<(u64, u64)>,
@@ -76,6 +77,7 @@ impl Journal {
             lines,
             losses,
             counters: vec![None; boards],
+            flow_statistics: vec![Vec::new(); boards],
             controllers,
             connected: vec![false; boards],
             stalls: Vec::new(),
@@ -181,7 +183,14 @@ impl Journal {
                 }
             }
             TelemetryMessage::Departure(departure) => self.trace(&departure),
-            TelemetryMessage::Counters { board, counters } => self.counters[board] = Some(counters),
+            TelemetryMessage::Counters {
+                board,
+                counters,
+                flow_statistics,
+            } => {
+                self.counters[board] = Some(counters);
+                self.flow_statistics[board] = flow_statistics;
+            }
         }
     }
 
@@ -240,15 +249,20 @@ impl Journal {
 
     fn report(&mut self) -> Report {
         let count = self.shared.stalls.load(Relaxed);
-        let boards = self.names.iter().zip(&self.counters).zip(&self.connected);
+        let boards = self.names.iter().zip(&self.counters);
+        let boards = boards.zip(&self.connected).zip(&self.flow_statistics);
         Report {
             boards: boards
-                .map(|((name, counters), &connected)| {
+                .map(|(((name, counters), &connected), flow_statistics)| {
                     (
                         name.clone(),
                         BoardReport {
                             counters: counters.unwrap_or_default(),
                             connected,
+                            flow_statistics: flow_statistics
+                                .iter()
+                                .map(|message| hex(message))
+                                .collect(),
                         },
                     )
                 })
@@ -277,6 +291,17 @@ impl Journal {
             events_lost: self.events_lost + self.shared.lost_messages.load(Relaxed),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// One line on standard error: instant, board, what.

@@ -36,6 +36,7 @@ pub mod data_port;
 pub mod delay_line;
 pub mod departure_lead;
 pub mod eeprom;
+pub mod flow_statistics;
 pub mod host_noise;
 pub mod journal;
 pub mod link_watch;

@@ -47,6 +47,9 @@ pub struct BoardReport {
     pub counters: Counters,
     /// Whether its controller's connection stands.
     pub connected: bool,
+    /// Its entries as messages of `OpenFlow`, in hexadecimal, if `process.flow_statistics` asks for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flow_statistics: Vec<String>,
 }
 
 /// When the data thread did not run, or got a frame late that the kernel had stamped.

@@ -276,6 +276,7 @@ fn start_data_thread(
         .trace
         .is_some()
         .then_some(process.trace_sequence_offset);
+    let flow_statistics = process.flow_statistics;
     let (ready, prepared) = mpsc::channel();
     let thread = thread::Builder::new().name("data".into()).spawn(move || {
         let DataParts {
@@ -303,6 +304,7 @@ fn start_data_thread(
             send_lead,
             longest_rest,
             trace_offset,
+            flow_statistics,
         };
         let plane = DataPlane::new(clock, boards, ports, channels, timing, telemetry);
         // The starter waits for this and cannot be gone.

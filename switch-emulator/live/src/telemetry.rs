@@ -55,6 +55,8 @@ pub enum TelemetryMessage {
         board: usize,
         /// Since power-up.
         counters: Counters,
+        /// Its entries, if reports have them ([`flow_statistics`](crate::flow_statistics)).
+        flow_statistics: Vec<Vec<u8>>,
     },
 }
 

@@ -192,11 +192,29 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         return report
 
     def dpctl(self, *arguments: str) -> str:
-        """Return one line: a board listens to its controller only."""
-        return (
-            f"{self.name}: no 'dpctl {' '.join(arguments)}': a Zodiac FX answers only its controller;"
-            f" ask that, or the board's console, {self.console}\n"
-        )
+        """Return the entries as `ovs-ofctl dump-flows` prints them, without durations, for ``dump-flows``.
+
+        Anything else is answered with one line: a board listens to its controller only. The entries come from
+        the emulator, so the board's controller does not notice.
+        """
+        if arguments != ("dump-flows",):
+            return (
+                f"{self.name}: no 'dpctl {' '.join(arguments)}': a Zodiac FX answers only its controller;"
+                f" there are 'dump-flows', report(), and the board's console, {self.console}\n"
+            )
+        try:
+            report = self.report()["boards"][self.name]
+        except RuntimeError as error:  # it would end Mininet's prompt
+            return f"{error}\n"
+        messages = b"".join(bytes.fromhex(text) for text in report.get("flow_statistics", ()))
+        try:
+            done = subprocess.run(
+                ["ovs-ofctl", "ofp-parse", "/dev/stdin"], input=messages, stdout=subprocess.PIPE, check=False
+            )
+        except FileNotFoundError:
+            return f"{self.name}: the program 'ovs-ofctl' is missing: install openvswitch-common\n"
+        lines = done.stdout.decode("utf-8", "replace").splitlines(keepends=True)
+        return "".join(line.replace("duration=0s, ", "") for line in lines if "OFPST_FLOW" not in line)
 
     @property
     def log(self) -> Path:
@@ -260,6 +278,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
             f"powered_for_ms = {POWERED_FOR_MS}",
             f"report = {json.dumps(str(self._file('report')))}",
             f"ready = {json.dumps(str(self._file('ready')))}",
+            "flow_statistics = true",
             *board_tables(
                 self.name,
                 {port: intf.name for port, intf in self._port_interfaces().items()},

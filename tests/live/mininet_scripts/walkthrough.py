@@ -73,7 +73,7 @@ def linear():
     found["connected"] = [switch.connected() for switch in net.switches]
     found["mbits"] = mbits(net, h1, h3)
     found["dpctl"] = s1.dpctl("dump-flows")
-    found["log"] = s1.log.read_text()
+    found["dpctl dump-ports"] = s1.dpctl("dump-ports")
 
     for state in ("down", "up"):
         net.configLinkStatus("s1", "h1", state)
@@ -82,6 +82,7 @@ def linear():
 
     s2.stop(deleteIntfs=False)
     found["connected, stopped"] = s2.connected()
+    found["dpctl, stopped"] = s2.dpctl("dump-flows")
     found["lost_percent, stopped"] = net.ping([h1, h3], timeout=1)
     before = len([line for line in lines() if line.startswith(f"session {s2.dpid}")])
     s2.start(net.controllers)
@@ -105,6 +106,7 @@ def shaped():
     found["all reachable, shaped"] = all_reachable(net)
     found["shaped_ms"] = net.pingFull([h1, h2], timeout=2)[0][2][2]
     found["shaped_mbits"] = mbits(net, h1, h2)
+    found["dpctl 1.0"] = net["s1"].dpctl("dump-flows")
     net.stop()
 
 
