@@ -70,6 +70,7 @@ def test_a_board_is_stopped_and_started(found) -> None:
     assert not found["connected, stopped"]
     assert found["lost_percent, stopped"] == 100
     assert found["all reachable, started"]
+    assert found["all reachable, started without a link"]
 
 
 def test_nothing_is_left_at_the_end(found) -> None:

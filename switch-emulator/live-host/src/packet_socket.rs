@@ -80,6 +80,25 @@ impl PacketSocket {
     /// # Errors
     /// No permission, no such interface, interface down, or the kernel refuses an option.
     pub fn open(interface: &str, owner: &str) -> Result<Self, StartError> {
+        let opened = Self::open_up_or_down(interface, owner)?;
+        let flags = interface_flags(&opened.socket, interface).map_err(|error| {
+            StartError::new(format!(
+                "interface {interface} of {owner}: cannot read flags: {error}"
+            ))
+        })?;
+        if flags & libc::IFF_UP == 0 {
+            return Err(StartError::new(format!(
+                "interface {interface} of {owner} is down; set it up first: ip link set {interface} up"
+            )));
+        }
+        Ok(opened)
+    }
+
+    /// As [`open`](Self::open), but the interface may be down: the socket works when it is up.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_up_or_down(interface: &str, owner: &str) -> Result<Self, StartError> {
         // Protocol 0 receives nothing until the socket is bound to its interface.
         let socket = Socket::new(Domain::PACKET, Type::RAW, None).map_err(|error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
@@ -98,13 +117,6 @@ impl PacketSocket {
         let failed = |what: &str, error: io::Error| {
             StartError::new(format!("interface {interface} of {owner}: {what}: {error}"))
         };
-        let flags = interface_flags(&socket, interface)
-            .map_err(|error| failed("cannot read flags", error))?;
-        if flags & libc::IFF_UP == 0 {
-            return Err(StartError::new(format!(
-                "interface {interface} of {owner} is down; set it up first: ip link set {interface} up"
-            )));
-        }
         configure(&socket, index).map_err(|error| failed("the kernel refuses an option", error))?;
         bind(&socket, index, libc::ETH_P_ALL as u16)
             .map_err(|error| failed("cannot bind", error))?;

@@ -87,6 +87,8 @@ pub struct Process {
     pub trace: Option<PathBuf>,
     /// Place in the frame of the 32-bit number that the trace repeats. Default: first bytes of the UDP payload.
     pub trace_sequence_offset: usize,
+    /// Whether interfaces may be down at the start; otherwise that is an error.
+    pub links_may_be_down: bool,
     /// Whether the reports have the boards' entries, which costs the data thread time.
     pub flow_statistics: bool,
     internal_links: Vec<[String; 2]>,
@@ -106,6 +108,7 @@ impl Default for Process {
             ready: None,
             trace: None,
             trace_sequence_offset: 42,
+            links_may_be_down: false,
             flow_statistics: false,
             internal_links: Vec::new(),
         }

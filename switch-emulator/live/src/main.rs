@@ -31,7 +31,8 @@ const EXAMPLE: &str = r#"Example:
     mac = "70:b3:d5:6c:00:01"
 
 More keys of [process]: scheduling_required, stall_threshold_us, powered_for_ms, send_lead_ns, trace, trace_sequence_offset,
-flow_statistics, internal_links. SIGTERM and SIGINT end the program with exit status 0. kernel.sched_rt_runtime_us is -1 meanwhile."#;
+flow_statistics, links_may_be_down, internal_links. SIGTERM and SIGINT end the program with exit status 0.
+kernel.sched_rt_runtime_us is -1 meanwhile."#;
 
 /// Emulated Zodiac FX switches on real interfaces, in real time
 #[derive(Parser)]

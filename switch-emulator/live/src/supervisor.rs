@@ -192,7 +192,12 @@ fn open_ports(config: &ProgramConfig) -> Result<OpenPorts, StartError> {
     let (mut ports, mut losses, mut carriers) = (Vec::new(), Vec::new(), Vec::new());
     for (board, settings) in config.boards.iter().enumerate() {
         for (&port, interface) in &settings.ports {
-            let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
+            let owner = format!("board {}", settings.name);
+            let socket = if config.process.links_may_be_down {
+                PacketSocket::open_up_or_down(interface, &owner)?
+            } else {
+                PacketSocket::open(interface, &owner)?
+            };
             losses.push(socket.losses().map_err(StartError::new)?);
             let receive = ReceivePort::new(link_timing(&settings.profile));
             let native = settings.is_on_network() && settings.settings.native_ports.contains(&port);

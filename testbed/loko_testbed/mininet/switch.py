@@ -279,6 +279,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
             f"report = {json.dumps(str(self._file('report')))}",
             f"ready = {json.dumps(str(self._file('ready')))}",
             "flow_statistics = true",
+            "links_may_be_down = true",
             *board_tables(
                 self.name,
                 {port: intf.name for port, intf in self._port_interfaces().items()},

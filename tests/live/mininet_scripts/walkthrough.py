@@ -91,6 +91,13 @@ def linear():
     time.sleep(0.2)
     found["all reachable, started"] = all_reachable(net)
 
+    net.configLinkStatus("s1", "h1", "down")
+    s1.stop(deleteIntfs=False)
+    s1.start(net.controllers)
+    net.waitConnected(timeout=20)
+    net.configLinkStatus("s1", "h1", "up")
+    found["all reachable, started without a link"] = all_reachable(net)
+
     refuse("link to a running board", lambda: net.addLink(s1, h3))
     os.kill(s3._process.pid, signal.SIGKILL)
     refuse("killed emulator", s3.connected)
