@@ -5,16 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from loko_testbed.instruments.emulator import OFFLOADS
 from loko_testbed.instruments.programs import run, run_json
-
-OFFLOADS = {
-    "tx": "tx-checksumming",
-    "rx": "rx-checksumming",
-    "tso": "tcp-segmentation-offload",
-    "gso": "generic-segmentation-offload",
-    "gro": "generic-receive-offload",
-}
-"""Offloads by ethtool's name for setting and for showing: a frame must pass as it would on a wire."""
 
 
 def add_cable(near: str, far: str, *, what: str, prefix: Sequence[str] = ()) -> None:

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
     from loko.topology.ring import Setting
 
+OFFLOADS = {
+    "tx": "tx-checksumming",
+    "rx": "rx-checksumming",
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+}
+"""Offloads by ethtool's name for setting and for showing: a frame must pass as it would on a wire."""
+
 POWERED_FOR_MS = 1900
 """For how long boards have had power when their lab begins: 0.1 s later they look for their controller."""
 

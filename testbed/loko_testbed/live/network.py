@@ -17,7 +17,8 @@ from mininet.net import Mininet
 from mininet.node import Node
 
 from loko.topology.lab import Endpoint, Host, Lab
-from loko_testbed.instruments.cables import OFFLOADS, set_up
+from loko_testbed.instruments.cables import set_up
+from loko_testbed.instruments.emulator import OFFLOADS
 from loko_testbed.instruments.network_namespace import namespace_of, set_up_namespace
 from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.live.cards import wait_for_carrier
@@ -81,6 +82,7 @@ class LiveNetwork:
             self._net.addHost(machine, ip=str(first.ip), mac=first.mac)
             set_up_namespace(f"{machine}: network", self.inside(machine))
         for switch in lab.switches.values():
+            # One process runs all boards, and other programs run other switches.
             self._net.addSwitch(switch.name, cls=ZodiacFX, external=True, dpid=f"{switch.datapath_id:016x}")
         for end, card in self._cards.items():
             self._plug_in(end, card)
