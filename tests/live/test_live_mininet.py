@@ -73,9 +73,9 @@ def test_a_board_is_stopped_and_started(found) -> None:
     assert found["all reachable, started without a link"]
 
 
-def test_nothing_is_left_at_the_end(found) -> None:
+def test_only_logs_are_left_at_the_end(found) -> None:
     assert found["processes, end"] == 0
-    assert found["files, end"] == []
+    assert found["files, end"] == [f"/tmp/s{number}-zodiac-fx.log" for number in (1, 2, 3)]
 
 
 def test_the_rate_of_a_link_counts(found) -> None:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from mininet.node import Switch
 
-from loko_testbed.instruments.emulator import POWERED_FOR_MS, board_tables, emulator, scheduling
+from loko_testbed.instruments.emulator import OFFLOADS, POWERED_FOR_MS, board_tables, emulator, scheduling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from loko.topology.ring import Setting
 
-PORTS = 4
+_PORTS = 4
 """Ports of a board."""
 _VERSIONS = {"1.0": 1, "1.3": 4}
 """Values of the board's setting `openflow_version` for versions of OpenFlow."""
@@ -38,7 +38,6 @@ _OF_OPEN_VSWITCH = {
     "batch": "leave it out",
 }
 """Parameters of Mininet's `OVSSwitch` that a board cannot have, and the remedy for each."""
-_OFFLOADS = ("tx", "rx", "tso", "gso", "gro")
 _CARRIER_S = 3.0
 _START_S = 20.0
 _REPORT_S = 5.0
@@ -68,7 +67,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         openflow: ``1.0`` or ``1.3``; without it, what the controller offers.
         cpu: core that boards with this parameter share, with real-time priority; without it, they run as any
             other process.
-        settings: further settings of the board, by their names in docs/mininet.md.
+        settings: further settings of the board, as under `config` of a switch in docs/own-labs.md.
         external: another program runs the board; Mininet has its interfaces only.
         params: those of every switch of Mininet: `dpid` (at most 48 bits, the board's MAC address), ...
 
@@ -81,6 +80,8 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
                 )
         if params.get("opts"):
             raise ValueError(f"{name}: opts: the emulator takes none; write settings={{...}}")
+        if openflow is not None and str(openflow) not in _VERSIONS:
+            raise ValueError(f"{name}: openflow={openflow!r}: a Zodiac FX speaks 1.0 and 1.3")
         self._external = external
         self._process: subprocess.Popen[bytes] | None = None
         super().__init__(name, **params)
@@ -91,17 +92,16 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         self._profile = os.path.abspath(profile) if is_path else profile  # noqa: PTH100 - `resolve` follows links
         number = int(self.dpid, 16)
         if number > _LONGEST_DATAPATH_ID:
+            self.terminate()
             raise ValueError(f"{name}: dpid {self.dpid} has more than 48 bits: it is the board's MAC address")
         self._seed = number
         self._settings: dict[str, Setting] = {
             "mac": number.to_bytes(6, "big").hex(":"),
             "quirks": quirks,
-            "openflow_ports": list(range(1, PORTS + 1)),
+            "openflow_ports": list(range(1, _PORTS + 1)),
             "native_ports": [],
         }
         if openflow is not None:
-            if str(openflow) not in _VERSIONS:
-                raise ValueError(f"{name}: openflow={openflow!r}: a Zodiac FX speaks 1.0 and 1.3")
             self._settings["openflow_version"] = _VERSIONS[str(openflow)]
         self._settings.update(settings or {})
 
@@ -111,9 +111,9 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         """Add an interface as a port. Raises `ValueError` if the board has no such port, or runs."""
         number = self.newPort() if port is None else port
         if not self._external:
-            if number > PORTS:
+            if number > _PORTS:
                 raise ValueError(
-                    f"{self.name}: no port {number} for {intf}: a Zodiac FX has ports 1 to {PORTS};"
+                    f"{self.name}: no port {number} for {intf}: a Zodiac FX has ports 1 to {_PORTS};"
                     " use another switch"
                 )
             if self._process is not None:
@@ -133,7 +133,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         if self._external:
             return
         self._end()
-        self._forget()
+        _remove(self.log)
         controller = self._address_of(controllers)
         self._end_offloads()
         self._settle()
@@ -160,9 +160,8 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         self._wait_until(self._file("ready").exists, _START_S, "is not ready")
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 - Mininet's parameter
-        """Switch the board off: its tables are lost, its links go down."""
+        """Switch the board off: its tables are lost. Its log stays until the next start, or `mn -c`."""
         self._end()
-        self._forget()
         super().stop(deleteIntfs)
 
     def terminate(self) -> None:
@@ -234,7 +233,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         for intf in self._port_interfaces().values():
             ends = (intf.link.intf1, intf.link.intf2) if intf.link else (intf,)
             for end in ends:
-                said = end.node.cmd("ethtool -K", end.name, *(f"{offload} off" for offload in _OFFLOADS))
+                said = end.node.cmd("ethtool -K", end.name, *(f"{offload} off" for offload in OFFLOADS))
                 if "not found" in said:
                     raise RuntimeError(f"{self.name}: the program 'ethtool' is missing: install its package")
 
@@ -313,7 +312,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         return f"{complaint if status is None else 'has ended'}: {last}"
 
     def _end(self) -> None:
-        """End the emulator, which restores what it has changed; kill it if that takes longer."""
+        """End the emulator, which restores what it has changed, and remove its files but the log."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -323,11 +322,8 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-    def _forget(self) -> None:
-        """Remove the files of a run."""
-        for file in (self.log, *(self._file(kind) for kind in ("report", "ready", "console"))):
-            _remove(file)
+        for kind in ("report", "ready", "console"):
+            _remove(self._file(kind))
 
 
 def _remove(file: Path) -> None:

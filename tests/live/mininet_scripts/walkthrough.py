@@ -103,7 +103,7 @@ def linear():
     refuse("killed emulator", s3.connected)
     net.stop()
     found["processes, end"] = len(emulators())
-    found["files, end"] = [str(path) for path in Path("/tmp").glob("*zodiac*")]
+    found["files, end"] = sorted(str(path) for path in Path("/tmp").glob("*zodiac*"))
 
 
 def shaped():
