@@ -431,6 +431,17 @@ pub struct Counters {
     pub ring_units_peak: u64,
 }
 
+impl Counters {
+    /// Counts a frame that 1.3 sends nowhere, after a miss or by its entries.
+    pub(crate) fn unsent(&mut self, missed: bool) {
+        if missed {
+            self.missed += 1;
+        } else {
+            self.dropped_flow += 1;
+        }
+    }
+}
+
 /// Counts `more`. What is counted here does not reach 2^64 while anybody watches, so nothing checks for it.
 #[inline(always)]
 pub(crate) fn count(counter: &mut u64, more: u64) {

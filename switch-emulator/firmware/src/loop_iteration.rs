@@ -1,5 +1,6 @@
 //! One iteration of the main loop.
 
+use crate::event::Event;
 use crate::outbox::Outbox;
 use crate::time::{Duration, Instant};
 
@@ -38,5 +39,10 @@ impl<'a> LoopIteration<'a> {
     #[inline]
     pub(crate) fn reached(&self) -> Instant {
         self.began + self.busy()
+    }
+
+    /// Emits an event at its beginning.
+    pub(crate) fn event(&mut self, event: Event) {
+        self.out.event(self.began, event);
     }
 }

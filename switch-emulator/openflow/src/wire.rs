@@ -15,6 +15,12 @@ pub const PACKET_OUT_13_BYTES: usize = 24;
 /// A message that is being written; its length is filled in at the end.
 pub struct MessageBuilder(Vec<u8>);
 
+impl From<MessageBuilder> for Vec<u8> {
+    fn from(message: MessageBuilder) -> Self {
+        message.finish()
+    }
+}
+
 impl MessageBuilder {
     /// Begins a message with this header.
     #[must_use]

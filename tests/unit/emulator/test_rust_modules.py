@@ -34,7 +34,7 @@ class Crate:
 
     def cycles(self) -> list[list[str]]:
         """Return the sets of modules that name each other, at every level."""
-        references = set(self._references())
+        references = self.references()
         parents = {here[:depth] for here in self._code for depth in range(len(here) + 1)}
         found = []
         for parent in sorted(parents):
@@ -51,6 +51,10 @@ class Crate:
                 if len(group) > 1
             ]
         return found
+
+    def references(self) -> set[tuple[Name, Name]]:
+        """Return the pairs of modules of which the first names the second."""
+        return set(self._references())
 
     def _references(self) -> Iterator[tuple[Name, Name]]:
         for here, code in self._code.items():
@@ -136,6 +140,18 @@ def test_a_cycle_three_levels_deep_is_found(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(code, encoding="utf-8")
     assert Crate(tmp_path).cycles() == [["one::two::first", "one::two::second"]]
+
+
+def test_a_dataplane_knows_neither_the_others_nor_the_agent() -> None:
+    """The agent alone decides which version is in force."""
+    dataplanes = {"firmware10", "firmware13", "spec13"}
+    agent = {"agent", "console", "control_traffic", "housekeeping", "messages"}
+    named: dict[str, set[str]] = {dataplane: set() for dataplane in dataplanes}
+    for here, there in Crate(_CRATES / "firmware" / "src").references():
+        if here[:1] == there[:1] == ("openflow",) and len(there) > 1 and here[1:2] != there[1:2]:
+            named.setdefault("".join(here[1:2]), set()).add(there[1])
+    assert all("dataplane" in named[dataplane] for dataplane in dataplanes)
+    assert {name: seen for name in dataplanes if (seen := named[name] & (dataplanes | agent))} == {}
 
 
 def test_unsafe_code_is_where_the_page_says() -> None:

@@ -1,6 +1,5 @@
-//! Settings of the agent: those of the board, and those of the controller's session.
+//! The board's settings.
 
-use super::session13::Session13;
 use crate::config::{Config, ControlCarrier, FailState, MacAddress};
 use crate::port::{PortMask, PortNumber};
 use crate::profile::{CpuPortTags, Profile};
@@ -15,6 +14,8 @@ pub(super) struct AgentConfig {
     pub(super) flooded: PortMask,
     pub(super) fail_state: FailState,
     pub(super) forced_version: u8,
+    /// Whether the board has tables of OpenFlow 1.3.
+    pub(super) knows_13: bool,
     pub(super) ethertype_filter: bool,
     pub(super) ofchecks: bool,
     pub(super) control: ControlCarrier,
@@ -31,6 +32,7 @@ impl AgentConfig {
             flooded: PortMask::from_bits(!native.bits()),
             fail_state: config.fail_state,
             forced_version: config.openflow_version,
+            knows_13: profile.cpu.openflow13.is_some(),
             ethertype_filter: config.ethertype_filter,
             ofchecks: config.ofchecks,
             control: config.control,
@@ -49,24 +51,3 @@ impl AgentConfig {
 
 /// Flags and length that hold until a session's first `SET_CONFIG`.
 pub(super) const FIRST_SWITCH_CONFIG: [u8; 4] = [0, 0, 0, 128];
-
-/// Settings of the controller's session; by the specification only.
-#[derive(Debug)]
-pub(super) struct SessionConfig {
-    /// In this session of OpenFlow 1.3.
-    pub(super) session13: Session13,
-    /// The latest generation of roles that a controller has named.
-    pub(super) role_generation: Option<u64>,
-    /// Flags and length of `SET_CONFIG` in this session.
-    pub(super) switch_config: [u8; 4],
-}
-
-impl SessionConfig {
-    pub(super) const fn new() -> Self {
-        Self {
-            session13: Session13::new(),
-            role_generation: None,
-            switch_config: FIRST_SWITCH_CONFIG,
-        }
-    }
-}

@@ -1,9 +1,9 @@
 //! Control traffic of the agent: segments from the driver, or frames of the native ports.
 
 use super::agent::Agent;
+use super::context::AgentContext;
 use super::session::Session;
 use crate::buffers::{length_with_fcs, ReceivedFrame};
-use crate::config::ControlCarrier;
 use crate::loop_iteration::LoopIteration;
 use crate::native::{ArrivalKind, Change};
 use crate::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::time::{Duration, Instant};
 impl Agent {
     /// The session is established.
     pub(crate) fn connected(&mut self, iteration: &mut LoopIteration) -> Duration {
-        if self.halted {
+        if self.state.halted {
             return Duration::ZERO;
         }
-        if !self.connection.is_enabled() {
+        if !self.state.connection.is_enabled() {
             // Switched off since the attempt began.
-            self.session.close(iteration.began, iteration.out);
+            self.state.session.close(iteration.began, iteration.out);
             return Duration::ZERO;
         }
         self.greet(iteration)
@@ -26,14 +26,14 @@ impl Agent {
     /// The session has ended.
     pub(crate) fn disconnected(&mut self) {
         self.finished();
-        self.session.restart();
+        self.state.session.restart();
     }
 
     /// The controller has ended its half of the session; to a board that has closed it already, too, that is a sign of life.
     pub(crate) fn finished(&mut self) {
-        self.connection.heard();
-        if self.connection.is_up() {
-            self.session.finished();
+        self.state.connection.heard();
+        if self.state.connection.is_up() {
+            self.state.session.finished();
         }
         self.give_up_session();
     }
@@ -41,7 +41,7 @@ impl Agent {
     /// The controller has reset the session: no sign of life.
     pub(crate) fn reset(&mut self) {
         self.give_up_session();
-        self.session.restart();
+        self.state.session.restart();
     }
 
     /// Handles the payload of a TCP segment that had arrived at `arrived`. Returns how long the CPU is busy.
@@ -51,10 +51,10 @@ impl Agent {
         payload: &[u8],
         iteration: &mut LoopIteration,
     ) -> Duration {
-        if self.halted || !self.is_established() {
+        if self.state.halted || !self.is_established() {
             return Duration::ZERO;
         }
-        if let Session::Driven(session) = &mut self.session {
+        if let Session::Driven(session) = &mut self.state.session {
             session.acknowledged_by_data(arrived);
         }
         self.continue_statistics(iteration);
@@ -63,8 +63,8 @@ impl Agent {
 
     /// Does what is due in the stack although nothing has come. Returns how long the CPU is busy.
     pub(crate) fn run_stack(&mut self, iteration: &mut LoopIteration) -> Duration {
-        let costs = self.costs.control();
-        match &mut self.session {
+        let costs = self.state.costs.control();
+        match &mut self.state.session {
             Session::Driven(session) => {
                 // A segment without data acknowledges what was sent; what waited for it leaves now.
                 let busy =
@@ -72,44 +72,55 @@ impl Agent {
                 session.acknowledged_until(iteration.began);
                 let more = Duration::from_picos_rounded(self.continue_statistics(iteration));
                 let busy = busy + more;
-                self.session.transmit(iteration.began + busy, iteration.out);
+                self.state
+                    .session
+                    .transmit(iteration.began + busy, iteration.out);
                 busy
             }
             Session::Native(native) => {
                 let busy = Duration::from_picos_rounded(costs.acknowledge_ps);
                 native.run_timers(iteration.began + busy);
-                self.session.transmit(iteration.began + busy, iteration.out);
+                self.state
+                    .session
+                    .transmit(iteration.began + busy, iteration.out);
                 self.watch_session();
                 busy
             }
         }
     }
 
+    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102), also one that a
+    /// former session asked for (quirk 92). Returns what that costs.
+    fn continue_statistics(&mut self, iteration: &mut LoopIteration) -> i64 {
+        let acknowledged = self.state.session.take_acknowledged();
+        match self.v13.as_mut().filter(|_| acknowledged) {
+            Some(v13) => {
+                let state = &mut self.state;
+                v13.continue_statistics(&mut AgentContext { state, iteration })
+            }
+            None => 0,
+        }
+    }
+
     /// Returns when [`run_stack`](Self::run_stack) has next something to do.
     pub(crate) fn stack_due_at(&self) -> Option<Instant> {
-        self.session.due_at().filter(|_| !self.halted)
+        self.state.session.due_at().filter(|_| !self.state.halted)
     }
 }
 
 /// The board's own connections.
 impl Agent {
-    /// Returns whether the board keeps its connections itself, by frames of its native ports.
-    #[inline]
-    pub(crate) const fn is_on_network(&self) -> bool {
-        matches!(self.config.control, ControlCarrier::Network)
-    }
-
     /// Handles a frame of a native port. Returns how long the CPU is busy.
     pub(crate) fn native_frame(
         &mut self,
         frame: ReceivedFrame,
         iteration: &mut LoopIteration,
     ) -> Duration {
-        let costs = self.costs.control().clone();
+        let costs = self.state.costs.control().clone();
         let extra_bytes = length_with_fcs(frame.data.len()) as i64 - 64;
         let received_ps = costs.interrupt_ps + costs.native_frame_ps;
-        let filtered = self.halted || self.is_filtered(&frame.data);
-        let Session::Native(native) = &mut self.session else {
+        let filtered = self.state.halted || self.is_filtered(&frame.data);
+        let Session::Native(native) = &mut self.state.session else {
             return Duration::ZERO;
         };
         if filtered {
@@ -132,21 +143,25 @@ impl Agent {
         let more_ps = self.continue_statistics(iteration);
         busy = busy + Duration::from_picos_rounded(more_ps);
         if arrival.change == Some(Change::Established) {
-            if self.connection.is_enabled() {
+            if self.state.connection.is_enabled() {
                 busy = self.greet(iteration);
             } else {
                 // Switched off since the attempt began.
-                self.session.close(iteration.began + busy, iteration.out);
+                self.state
+                    .session
+                    .close(iteration.began + busy, iteration.out);
             }
         }
         if !arrival.payload.is_empty() {
             busy = self.segment(&arrival.payload, iteration);
         }
         if arrival.change == Some(Change::Finished) {
-            self.connection.heard();
+            self.state.connection.heard();
         }
-        if !self.halted {
-            self.session.transmit(iteration.began + busy, iteration.out);
+        if !self.state.halted {
+            self.state
+                .session
+                .transmit(iteration.began + busy, iteration.out);
         }
         self.watch_session();
         busy
@@ -160,8 +175,8 @@ impl Agent {
     }
 
     fn give_up_session(&mut self) {
-        if self.connection.is_up() {
-            self.connection.lost();
+        if self.state.connection.is_up() {
+            self.state.connection.lost();
             self.clear_if_secure();
         }
     }

@@ -101,23 +101,19 @@ impl FlowKey {
     }
 }
 
-/// Table that produced a cached action.
+/// When hits of a matched entry on the fast path are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TableKind {
-    /// The firmware's OpenFlow 1.0 table.
-    Firmware10,
-    /// The OpenFlow 1.0 table by the specification.
-    Spec10,
-    /// The firmware's OpenFlow 1.3 tables.
-    Firmware13,
-    /// The OpenFlow 1.3 tables by the specification.
-    Spec13,
+pub(super) enum HitCounting {
+    /// With the deferred counters: the firmware's OpenFlow 1.0 table.
+    Deferred,
+    /// With each frame: all other tables.
+    Immediate,
 }
 
 /// Cached lookup result: output to these ports, frame unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CachedAction {
-    pub(super) table: TableKind,
+    pub(super) counting: HitCounting,
     pub(super) matched: MatchedEntries,
     /// Entries that the lookup compares before it finds the match.
     pub(super) examined: u16,
@@ -132,7 +128,7 @@ pub(crate) struct CachedAction {
 /// Hits of one cache entry on the fast path that no counter includes yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeferredCounters {
-    pub(super) table: TableKind,
+    pub(super) counting: HitCounting,
     /// Hits of the matched entry; used for the firmware's OpenFlow 1.0 table.
     pub(super) hits: HitCount,
     examined: u16,
@@ -183,14 +179,14 @@ impl DeferredCounters {
 impl CachedAction {
     /// Creates an action. Returns `None` if a number exceeds its field, which no table and profile reaches.
     pub(super) fn new(
-        table: TableKind,
+        counting: HitCounting,
         matched: MatchedEntries,
         examined: u64,
         ports: PortMask,
         time: FrameTime,
     ) -> Option<Self> {
         Some(Self {
-            table,
+            counting,
             matched,
             examined: examined.try_into().ok()?,
             ports,
@@ -225,7 +221,7 @@ impl CacheEntry {
             return None;
         }
         Some(DeferredCounters {
-            table: self.action.table,
+            counting: self.action.counting,
             hits: HitCount {
                 entry: self.action.matched.only(),
                 frames,
@@ -260,7 +256,7 @@ impl HintEntry {
         in_port: None,
         index: EntryIndex::EMPTY,
         action: CachedAction {
-            table: TableKind::Firmware10,
+            counting: HitCounting::Deferred,
             matched: MatchedEntries::NONE,
             examined: 0,
             ports: PortMask::EMPTY,

@@ -1,27 +1,31 @@
-//! The OpenFlow agent: the connection to the controller and what both versions share, and the messages of OpenFlow 1.0.
-//! Its state is in `config`, `tables`, `ports`, `clock` and `rx_buffer`. Messages of 1.3 are in `version13`, its tables in
-//! [`crate::openflow13`]. What the specification asks instead is in `spec` and `spec13`.
+//! The OpenFlow agent: the connection to the controller, and the dataplanes of the board, of which the negotiated version
+//! chooses one.
+//!
+//! A [`dataplane::Dataplane`] has the tables of one version and handles its messages and frames. There are three: the
+//! firmware's 1.0 (`firmware10`), the firmware's 1.3 (`firmware13`), and 1.3 by the specification (`spec13`). They share
+//! one [`state::AgentState`].
 
 mod agent;
 mod clock;
 mod config;
 mod connection;
 mod console;
+mod context;
 mod control_traffic;
+mod dataplane;
 mod diagnosis;
-mod features;
+mod firmware10;
+mod firmware13;
 mod flow_cache;
-mod forwarding;
 mod housekeeping;
+mod messages;
+mod negotiation;
 mod ports;
 mod rx_buffer;
 mod session;
 mod session13;
-mod spec;
 mod spec13;
-mod statistics;
-mod tables;
-mod version13;
+mod state;
 
 pub(crate) use agent::Agent;
 pub(crate) use console::ConnectionState;

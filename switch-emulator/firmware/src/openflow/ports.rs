@@ -1,8 +1,19 @@
 //! State of the ports: links, configuration, counters.
 
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
-use crate::quirks::{Quirk, Quirks};
 use crate::random::RandomBytes;
+
+/// Bits of a port's configuration (`ofp_port_config`).
+pub(super) mod port_config {
+    pub(in super::super) const DOWN: u32 = 1;
+    pub(in super::super) const NO_RECEIVE: u32 = 1 << 2;
+    pub(in super::super) const NO_FLOOD: u32 = 1 << 4;
+    pub(in super::super) const NO_FORWARD: u32 = 1 << 5;
+    pub(in super::super) const NO_PACKET_IN: u32 = 1 << 6;
+    pub(in super::super) const ALL: u32 = 0x7f;
+    /// Those that 1.3 has.
+    pub(in super::super) const ALL_OF_13: u32 = DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN;
+}
 
 /// Ports as the agent knows them.
 #[derive(Debug)]
@@ -61,23 +72,6 @@ impl AgentPorts {
     pub(super) fn configure(&mut self, port: PortNumber, config: u32, mask: u32) {
         let held = &mut self.config[port.index()];
         *held = *held & !mask | config & mask;
-    }
-
-    /// Returns a port's counters of the hardware, read while this version was spoken. If they are exact (quirk 32), those
-    /// that are still `unread` count as well.
-    pub(super) fn counters(
-        &self,
-        port: PortNumber,
-        is_13: bool,
-        unread: HardwareCounters,
-        quirks: Quirks,
-    ) -> HardwareCounters {
-        let totals = if is_13 { &self.totals13 } else { &self.totals };
-        let mut counters = totals[port.index()];
-        if !quirks.has(Quirk::CoarsePortCounters) {
-            counters.add(unread, u64::MAX);
-        }
-        counters
     }
 
     /// Returns a random address (quirk 19).

@@ -29,7 +29,7 @@ use of_switch::MatchedEntries;
 use replies::Replies;
 use table::Entries;
 
-pub(crate) use multipart::{Answer, PortCounters, PortDescription, Surroundings};
+pub(crate) use multipart::{description, Answer, PortCounters, PortDescription, Surroundings};
 pub(crate) use pipeline::{tail_bit, EffectKind, PipelineRun};
 pub(crate) use table::{FlowMod13, FlowMod13Outcome};
 
@@ -84,24 +84,24 @@ impl Switch13 {
     }
 
     /// Erases entries, meters and groups. What they held in memory stays (quirks 170, 179, 189).
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn erase(&mut self) {
         self.entries.clear();
         self.pool.free_all();
         self.meters.clear();
         self.groups.clear();
     }
 
-    pub(crate) const fn pool(&self) -> &BlockPool {
+    pub(crate) const fn block_pool(&self) -> &BlockPool {
         &self.pool
     }
 
     /// Continues with the pool as the other version has left it.
-    pub(crate) fn take_over(&mut self, pool: &BlockPool) {
+    pub(crate) fn replace_pool(&mut self, pool: &BlockPool) {
         self.pool.clone_from(pool);
     }
 
     /// Entries of all tables.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.entries.len()
     }
 
@@ -123,7 +123,7 @@ impl Switch13 {
 
     /// Counts a frame of `bytes` bytes for which the searches find these entries, at `now_s` agent seconds.
     #[inline]
-    pub(crate) fn record_match(&mut self, matched: MatchedEntries, bytes: usize, now_s: u32) {
+    pub(crate) fn record_entries(&mut self, matched: MatchedEntries, bytes: usize, now_s: u32) {
         for position in matched.iter() {
             self.entries.record_match(position, bytes, now_s);
         }
@@ -158,12 +158,12 @@ impl Switch13 {
 
     /// Removes an entry that has expired at `now_s` agent seconds, if there is one. Returns its notice if it asked for
     /// one.
-    pub(crate) fn expire(&mut self, now_s: u32) -> Option<Vec<u8>> {
+    pub(crate) fn expire_one(&mut self, now_s: u32) -> Option<Vec<u8>> {
         self.entries.expire(&mut self.pool, now_s)
     }
 
-    /// A new segment begins: what the last one has collected and not sent is lost.
-    pub(crate) fn begin_segment(&mut self) {
+    /// Loses what a segment has collected and not sent.
+    pub(crate) fn forget_collected(&mut self) {
         self.replies.begin_segment();
     }
 

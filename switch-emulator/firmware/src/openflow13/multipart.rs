@@ -41,12 +41,27 @@ pub(super) mod kind {
 
 /// Board state that a request reads beside tables, groups and meters.
 pub(crate) trait Surroundings {
-    /// Body of the answer to `DESC`.
-    fn description(&self) -> Vec<u8>;
     /// Descriptions of the OpenFlow ports, ascending; reads the state of the links anew.
     fn port_descriptions(&mut self) -> Vec<PortDescription>;
     /// Counters of the ports that are not native, ascending.
     fn port_counters(&self) -> Vec<PortCounters>;
+}
+
+/// Returns the body of the answer to `DESC`, in both versions.
+pub(crate) fn description() -> Vec<u8> {
+    let mut body = Vec::new();
+    for (text, bytes) in [
+        ("Northbound Networks", 256),
+        ("Zodiac-FX Rev.A", 256),
+        ("0.84", 256),
+        ("none", 32),
+        ("World's smallest OpenFlow switch!", 256),
+    ] {
+        let end = body.len() + bytes;
+        body.extend(text.as_bytes());
+        body.resize(end, 0);
+    }
+    body
 }
 
 /// Description of a port.
@@ -217,7 +232,7 @@ impl Switch13 {
             _ => reply.skip(4),
         }
         match kind {
-            kind::DESC => reply.put(&surroundings.description()),
+            kind::DESC => reply.put(&description()),
             kind::AGGREGATE => {
                 let sum =
                     |count: fn(EntryView13) -> i64| self.entries.views().map(count).sum::<i64>();

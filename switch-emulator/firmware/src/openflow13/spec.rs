@@ -3,7 +3,7 @@
 
 use super::groups::{AREA_BYTES, GROUPS};
 use super::meters::{BANDS, METERS};
-use super::multipart::{kind, PortCounters, Surroundings, ANY_PORT};
+use super::multipart::{description, kind, PortCounters, Surroundings, ANY_PORT};
 use super::table::{MAX_ENTRIES, TABLES};
 use super::Flow13;
 use crate::block_pool::{BlockPool, PoolBlock};
@@ -171,7 +171,7 @@ impl SpecSwitch {
             _ => Err(error::BAD_LENGTH),
         };
         let (records, cost_ps) = match be16(message, 8) {
-            kind::DESC => (vec![surroundings.description()], costs.description_ps),
+            kind::DESC => (vec![description()], costs.description_ps),
             kind::PORT_STATS => {
                 let wanted = port()?;
                 let ports = surroundings.port_counters();

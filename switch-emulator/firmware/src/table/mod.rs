@@ -190,14 +190,22 @@ impl FlowTable {
         found
     }
 
-    /// Counts a frame of `bytes` bytes (without FCS) that matches this entry.
+    /// Counts a frame of `bytes` bytes (without FCS) that matches this entry. By the specification, counters do not wrap.
     pub(crate) fn record_match(&mut self, entry: usize, bytes: usize, now: Instant) {
-        let hits = HitCount {
-            entry,
-            frames: 1,
-            frame_bytes: bytes,
-        };
-        self.record_hits(hits, now);
+        if self.quirks.has(Quirk::LimitedMatching) {
+            let hits = HitCount {
+                entry,
+                frames: 1,
+                frame_bytes: bytes,
+            };
+            return self.record_hits(hits, now);
+        }
+        self.lookups += 1;
+        self.matched += 1;
+        let entry = &mut self.entries[entry];
+        entry.packets += 1;
+        entry.bytes += bytes as i64;
+        entry.matched = now;
     }
 
     /// Counts frames that match the same entry, the last one at `now`.
@@ -208,16 +216,6 @@ impl FlowTable {
             hits.add_to(&mut entry.packets, &mut entry.bytes);
             entry.matched = now;
         }
-    }
-
-    /// Counts a frame of `bytes` bytes that matches this entry by the specification: its counters do not wrap.
-    pub(crate) fn record_match_by_spec(&mut self, index: usize, bytes: usize, now: Instant) {
-        self.lookups += 1;
-        self.matched += 1;
-        let entry = &mut self.entries[index];
-        entry.packets += 1;
-        entry.bytes += bytes as i64;
-        entry.matched = now;
     }
 
     pub(crate) const fn pool(&self) -> &BlockPool {

@@ -288,7 +288,7 @@ impl FlowTable {
         }
         let index = best.map(|(_, index)| index);
         match index {
-            Some(index) => self.record_match_by_spec(index, bytes, now),
+            Some(index) => self.record_match(index, bytes, now),
             None => self.count_lookup(),
         }
         self.search.all_examined(index)

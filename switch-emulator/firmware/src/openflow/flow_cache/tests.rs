@@ -26,7 +26,7 @@ fn time(busy_ns: u64) -> FrameTime {
 fn action(entry: usize) -> CachedAction {
     let ports = PortMask::EMPTY.with(port(3));
     let matched = MatchedEntries::NONE.with(entry).expect("one");
-    CachedAction::new(TableKind::Firmware10, matched, 1, ports, time(200)).expect("small numbers")
+    CachedAction::new(HitCounting::Deferred, matched, 1, ports, time(200)).expect("small numbers")
 }
 
 fn lookup(cache: &FlowCache, key: &FlowKey) -> Option<CachedAction> {
@@ -40,7 +40,7 @@ fn an_entry_fills_a_cache_line() {
     let long = time(1 << 32);
     assert_eq!(
         CachedAction::new(
-            TableKind::Firmware10,
+            HitCounting::Deferred,
             MatchedEntries::NONE,
             1,
             PortMask::EMPTY,
