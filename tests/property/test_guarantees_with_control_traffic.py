@@ -20,16 +20,14 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from loko.admission import Admitted, LokoAdmission
 from loko.control.entries import switch_entries
 from loko.control.messages import (
-    PROTOCOL,
     barrier_request,
     echo_request,
     features_request,
-    flow_mod,
     flow_stats_request,
-    serialized,
     session_segments,
     table_stats_request,
 )
+from loko.control.os_ken_messages import PROTOCOL, flow_mod, serialized
 from loko.document import PROFILES
 from loko.switch_model.allocation import AllocationRule
 from loko.switch_model.control_traffic import ControlTraffic, MessageRate, MessageType

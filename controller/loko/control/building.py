@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from loko.admission.planning import Plan
-from loko.control import messages, messages13, wire, wire13
+from loko.control import os_ken_messages, os_ken_messages13, wire, wire13
 from loko.control.entries import path_entries
 from loko.switch_model.scenario import OpenFlow
 
@@ -37,7 +37,7 @@ def flow_mod(
     """
     if command not in _COMMANDS:
         raise ValueError(f"command {command!r}: is none of {', '.join(_COMMANDS)}")
-    module = messages if OpenFlow(openflow) is OpenFlow.V1_0 else messages13
+    module = os_ken_messages if OpenFlow(openflow) is OpenFlow.V1_0 else os_ken_messages13
     actions = [] if output is None else [module.output_to(output)]
     message: bytes = module.flow_mod(
         module.parser.OFPMatch(**(match or {})),
@@ -52,15 +52,15 @@ def flow_mod(
 
 def packet_out(frame: bytes, output: int, *, openflow: OpenFlow | str = OpenFlow.V1_0, xid: int = 1) -> bytes:
     """PACKET_OUT of a frame, without FCS, by a port. Raises `ValueError` as `flow_mod` does."""
-    module = messages if OpenFlow(openflow) is OpenFlow.V1_0 else messages13
+    module = os_ken_messages if OpenFlow(openflow) is OpenFlow.V1_0 else os_ken_messages13
     message = module.parser.OFPPacketOut(
         module.PROTOCOL,
         buffer_id=module.of.OFP_NO_BUFFER,
-        in_port=module.of.OFPP_NONE if module is messages else module.of.OFPP_CONTROLLER,
+        in_port=module.of.OFPP_NONE if module is os_ken_messages else module.of.OFPP_CONTROLLER,
         actions=[module.output_to(output)],
         data=frame,
     )
-    return messages.serialized(message, xid)
+    return os_ken_messages.serialized(message, xid)
 
 
 def flow_mods(planned: Plan, *, openflow: OpenFlow | str = OpenFlow.V1_0) -> dict[str, list[bytes]]:

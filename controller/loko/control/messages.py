@@ -6,46 +6,49 @@ to one segment can stall its connection.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
-
-from os_ken.ofproto import ofproto_protocol
-from os_ken.ofproto import ofproto_v1_0 as of
-from os_ken.ofproto import ofproto_v1_0_parser as parser
+from typing import Final
 
 from loko.control.entries import FlowEntry
-from loko.control.framing import SEGMENT_BYTES
+from loko.control.framing import framed
 from loko.control.wire import (
+    VERSION,
     AddEntry,
+    BarrierRequest,
     FlowStatsRequest,
+    PortsRequest,
     TableStatsRequest,
     encode,
     entry_of,
 )
 
-PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
-"""Datapath as os-ken's messages need it."""
+HELLO: Final = 0
+"""The message's type, in either version; so is the next one."""
+ECHO_REQUEST: Final = 2
+_STATS_REQUEST: Final = 16
+_DESCRIPTION: Final = 0
 
 
 def hello(xid: int) -> bytes:
     """HELLO with version 1.0. It chooses the version: the board's own HELLO offers 1.3."""
-    return serialized(parser.OFPHello(PROTOCOL), xid)
+    return framed(VERSION, HELLO, xid)
 
 
 def features_request(xid: int) -> bytes:
     """FEATURES_REQUEST. The board closes a connection without one after about 3 s."""
-    return serialized(parser.OFPFeaturesRequest(PROTOCOL), xid)
+    return encode(PortsRequest(xid))
 
 
 def barrier_request(xid: int) -> bytes:
     """Return a BARRIER_REQUEST."""
-    return serialized(parser.OFPBarrierRequest(PROTOCOL), xid)
+    return encode(BarrierRequest(xid))
 
 
 def echo_request(xid: int) -> bytes:
     """ECHO_REQUEST without payload; the board would not return one."""
-    return serialized(parser.OFPEchoRequest(PROTOCOL), xid)
+    return framed(VERSION, ECHO_REQUEST, xid)
 
 
 def table_stats_request(xid: int) -> bytes:
@@ -60,34 +63,13 @@ def flow_stats_request(xid: int) -> bytes:
 
 def description_request(xid: int) -> bytes:
     """STATS_REQUEST for the switch's description of itself. It goes in a segment of its own."""
-    return serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), xid)
+    return framed(VERSION, _STATS_REQUEST, xid, struct.pack("!HH", _DESCRIPTION, 0))
 
 
 @lru_cache(maxsize=1024)
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
     return encode(AddEntry(xid, entry_of(entry, cookie=0)))
-
-
-def flow_mod(
-    match: Any,
-    actions: Sequence[Any],
-    *,
-    priority: int,
-    xid: int,
-    command: int = of.OFPFC_ADD,
-    cookie: int = 0,
-) -> bytes:
-    """FLOW_MOD with an os-ken match and os-ken actions, without timeouts."""
-    message = parser.OFPFlowMod(
-        PROTOCOL, match, cookie=cookie, command=command, priority=priority, actions=list(actions)
-    )
-    return serialized(message, xid)
-
-
-def output_to(port: int) -> Any:
-    """Return os-ken's action that sends a whole frame out of a port."""
-    return parser.OFPActionOutput(port, 0xFFFF)
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
@@ -100,15 +82,3 @@ def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
     segments += [add_entry(entry, xid) for xid, entry in enumerate(entries, start=3)]
     segments.append(barrier_request(len(segments) + 1))
     return segments
-
-
-def serialized(message: Any, xid: int) -> bytes:
-    """Return the bytes of an os-ken message. Raises `ValueError` if it does not fit a board's segment."""
-    message.set_xid(xid)
-    message.serialize()
-    data = bytes(message.buf)
-    if len(data) > SEGMENT_BYTES:
-        raise ValueError(
-            f"{type(message).__name__} of {len(data)} bytes exceeds a segment of {SEGMENT_BYTES}"
-        )
-    return data

@@ -12,7 +12,7 @@ from typing import Final
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import PROTOCOL, serialized
+from loko.control.os_ken_messages import PROTOCOL, serialized
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.instruments.numbered_frame import frame, number_of
 from loko_testbed.instruments.packet_tap import TappedFrame, packet_socket

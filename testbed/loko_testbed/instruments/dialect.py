@@ -12,8 +12,8 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser10
 from os_ken.ofproto import ofproto_v1_3 as of13
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.control import messages, messages13
-from loko.control.messages import serialized
+from loko.control import messages, messages13, os_ken_messages13
+from loko.control.os_ken_messages import PROTOCOL, serialized
 from loko.switch_model.scenario import OpenFlow
 
 
@@ -42,7 +42,7 @@ DIALECTS: Final[Mapping[OpenFlow, Dialect]] = MappingProxyType(
             echo_request=messages.echo_request(1),
             delete_all=serialized(
                 parser10.OFPFlowMod(
-                    messages.PROTOCOL,
+                    PROTOCOL,
                     parser10.OFPMatch(wildcards=of10.OFPFW_ALL),
                     cookie=0,
                     command=of10.OFPFC_DELETE,
@@ -55,13 +55,13 @@ DIALECTS: Final[Mapping[OpenFlow, Dialect]] = MappingProxyType(
             statistics_request=of10.OFPT_STATS_REQUEST,
         ),
         OpenFlow.V1_3: Dialect(
-            hello=serialized(parser13.OFPHello(messages13.PROTOCOL), 1),
+            hello=serialized(parser13.OFPHello(os_ken_messages13.PROTOCOL), 1),
             features_request=messages13.features_request(2),
             barrier_request=messages13.barrier_request(1),
             echo_request=messages13.echo_request(1),
             delete_all=serialized(
                 parser13.OFPFlowMod(
-                    messages13.PROTOCOL,
+                    os_ken_messages13.PROTOCOL,
                     table_id=of13.OFPTT_ALL,
                     command=of13.OFPFC_DELETE,
                     out_port=of13.OFPP_ANY,

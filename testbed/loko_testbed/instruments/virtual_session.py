@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from os_ken.ofproto import ofproto_v1_0 as of
-
 from loko.control.framing import whole_messages
 from loko.control.messages import barrier_request, features_request, hello
+from loko.control.wire import BarrierReply, ErrorReply, decode
 from loko_testbed.simulation.runner import RunError
 
 
@@ -42,8 +41,9 @@ def install(
     replies += network.control(switch, entries, spacing_ns=spacing_ns)
     replies += network.control(switch, [barrier_request(3)], await_reply=True, spacing_ns=settles_ns)
     messages, _ = whole_messages(b"".join(replies))
-    errors = [message for message in messages if message[1] == of.OFPT_ERROR]
+    told = [decode(message) for message in messages]
+    errors = [reply for reply in told if isinstance(reply, ErrorReply)]
     if errors:
-        raise RefusedError(f"{switch}: refused an entry: error {errors[0][8:12].hex()}")
-    if not any(message[1] == of.OFPT_BARRIER_REPLY for message in messages):
+        raise RefusedError(f"{switch}: refused an entry: error {errors[0].kind:04x}{errors[0].code:04x}")
+    if not any(isinstance(reply, BarrierReply) for reply in told):
         raise RunError(f"{switch}: stopped answering: its barrier has no reply")

@@ -11,7 +11,8 @@ from os_ken.ofproto import ofproto_parser
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from loko.control.address import Address
-from loko.control.messages import PROTOCOL, barrier_request, description_request
+from loko.control.messages import barrier_request, description_request
+from loko.control.os_ken_messages import PROTOCOL
 from loko.topology.lab import Backend, Lab, Switch
 from loko_testbed.instruments.cable_probe import arrival, let_out, probes, refuse_unless_broken
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint

@@ -27,7 +27,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.control.framing import framed
-from loko.control.messages import flow_mod, output_to
+from loko.control.os_ken_messages import flow_mod, output_to
 from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.controller_endpoint import ControllerEndpoint
 from loko_testbed.instruments.network_namespace import (

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import loko.switch_model.service_curve
 from loko.admission.packets import frame_server
 from loko.admission.schemes import admission_of, variant_named
-from loko.control import messages13
+from loko.control import messages13, os_ken_messages13
 from loko.control.entries import padding_entries, switch_entries
-from loko.control.messages import serialized
+from loko.control.os_ken_messages import serialized
 from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest
 from loko.control.wire13 import entry_of, segment
 from loko.document import PROFILES
@@ -80,7 +80,7 @@ OUTPUT = [parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, [parser.OFPAction
 
 def flow_mod(match, command: int, instructions=()) -> bytes:
     message = parser.OFPFlowMod(
-        messages13.PROTOCOL,
+        os_ken_messages13.PROTOCOL,
         match=match,
         command=command,
         priority=7,
@@ -105,7 +105,7 @@ REQUESTS = {
     "heartbeat": (MessageType.HEARTBEAT, messages13.aggregate_request(9)),
     "port statistics": (
         MessageType.PORT_STATISTICS,
-        serialized(parser.OFPPortStatsRequest(messages13.PROTOCOL, 0, of.OFPP_ANY), 9),
+        serialized(parser.OFPPortStatsRequest(os_ken_messages13.PROTOCOL, 0, of.OFPP_ANY), 9),
     ),
     "change of two": (
         MessageType.CHANGE,
@@ -117,7 +117,7 @@ REQUESTS = {
     ),
     "description": (
         MessageType.DESCRIPTION,
-        serialized(parser.OFPDescStatsRequest(messages13.PROTOCOL, 0), 9),
+        serialized(parser.OFPDescStatsRequest(os_ken_messages13.PROTOCOL, 0), 9),
     ),
 }
 

@@ -13,11 +13,12 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.control import wire13
+from loko.control import messages, messages13, os_ken_messages, wire13
 from loko.control.entries import five_tuple_entry
 from loko.control.framing import SEGMENT_BYTES, framed
 from loko.control.messages import add_entry, echo_request, session_segments
-from loko.control.messages13 import PROTOCOL
+from loko.control.os_ken_messages import serialized
+from loko.control.os_ken_messages13 import PROTOCOL
 from loko.control.wire import (
     AddEntry,
     BarrierRequest,
@@ -65,6 +66,25 @@ def test_requests_byte_by_byte(request_, data) -> None:
 
 def test_echo_request_byte_by_byte() -> None:
     assert echo_request(3).hex() == "0102000800000003"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (messages.hello, parser.OFPHello(os_ken_messages.PROTOCOL)),
+        (messages.features_request, parser.OFPFeaturesRequest(os_ken_messages.PROTOCOL)),
+        (messages.barrier_request, parser.OFPBarrierRequest(os_ken_messages.PROTOCOL)),
+        (messages.echo_request, parser.OFPEchoRequest(os_ken_messages.PROTOCOL)),
+        (messages.description_request, parser.OFPDescStatsRequest(os_ken_messages.PROTOCOL, 0)),
+        (lambda _: messages13.session_segments([])[0], parser13.OFPHello(PROTOCOL)),
+        (messages13.features_request, parser13.OFPFeaturesRequest(PROTOCOL)),
+        (messages13.barrier_request, parser13.OFPBarrierRequest(PROTOCOL)),
+        (messages13.echo_request, parser13.OFPEchoRequest(PROTOCOL)),
+        (messages13.table_stats_request, parser13.OFPTableStatsRequest(PROTOCOL, 0)),
+    ],
+)
+def test_os_ken_builds_the_same_request(ours, theirs) -> None:
+    assert ours(1) == serialized(theirs, 1)
 
 
 def test_whole_session_is_one_message_a_segment() -> None:

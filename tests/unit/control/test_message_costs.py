@@ -10,16 +10,14 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.entries import padding_entries, switch_entries
 from loko.control.messages import (
-    PROTOCOL,
     barrier_request,
     echo_request,
     features_request,
-    flow_mod,
     flow_stats_request,
-    serialized,
     session_segments,
     table_stats_request,
 )
+from loko.control.os_ken_messages import PROTOCOL, flow_mod, serialized
 from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, PortsRequest, entry_of, segment
 from loko.switch_model.control_traffic import COMPARED_ENTRIES, MessageType, message_ns
 from loko.switch_model.device import load_profile

@@ -14,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
-from loko.control import messages, messages13, wire, wire13
+from loko.control import messages, messages13, os_ken_messages13, wire, wire13
 from loko.control.dialect import DIALECTS
 from loko.control.driver import OWN_MARK, Driver
 from loko.control.entries import (
@@ -100,7 +100,9 @@ def test_another_implementation_reads_the_fields_of_1_0(match: Fields) -> None:
 @given(matches)
 def test_another_implementation_reads_the_fields_of_1_3(match: Fields) -> None:
     data = messages13.add_entry(FlowEntry(priority=1, match=match, actions=(Output(1),)), 1)
-    read = dict(parser13.OFPFlowMod.parser(messages13.PROTOCOL, 4, 14, len(data), 1, data).match.items())
+    read = dict(
+        parser13.OFPFlowMod.parser(os_ken_messages13.PROTOCOL, 4, 14, len(data), 1, data).match.items()
+    )
     transport = "tcp" if match.nw_proto == 6 else "udp"
     expected = {
         "in_port": match.in_port,

@@ -14,7 +14,7 @@ import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko_testbed.instruments.packet_tap import TappedFrame
 from loko_testbed.live import datapaths, state
 from loko_testbed.measure.bench.software_switches import ports

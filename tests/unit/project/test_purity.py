@@ -14,7 +14,7 @@ import loko
 PACKAGE = Path(loko.__file__).parent
 SHELL = {"control", "service", "solvers"}
 """Packages that may communicate with the outside."""
-OS_KEN_MODULES = {"control/messages.py", "control/messages13.py"}
+OS_KEN_MODULES = {"control/os_ken_messages.py", "control/os_ken_messages13.py"}
 PROFILE_READERS = {"switch_model/device.py", "topology/schemas.py"}
 """Modules that read profiles, whose one schema is in Rust, through the module `switch_emulator`."""
 FORBIDDEN = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
 from loko.control.entries import switch_entries
-from loko.control.messages13 import PROTOCOL, session_segments
+from loko.control.messages13 import session_segments
+from loko.control.os_ken_messages13 import PROTOCOL
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import load_lab
 from loko_testbed.simulation.virtual import lab_network

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko.switch_model.scenario import (
     TABLE_1_FRAME_BYTES,
     ActionType,

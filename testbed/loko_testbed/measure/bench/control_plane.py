@@ -8,7 +8,7 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko_testbed.measure.bench.cases import loading_s
 from loko_testbed.measure.bench.device import BenchDevice, ControlFrame
 from loko_testbed.measure.bench.part import SampleSet

@@ -17,7 +17,8 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.framing import whole_messages
-from loko.control.messages import barrier_request, echo_request, flow_mod, flow_stats_request
+from loko.control.messages import barrier_request, echo_request, flow_stats_request
+from loko.control.os_ken_messages import flow_mod
 from loko.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from loko_testbed.instruments.numbered_table import OUT_PORT
 from loko_testbed.instruments.virtual_session import install

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko.switch_model.scenario import MatchType
 from loko_testbed.instruments import numbered_frame
 from loko_testbed.instruments.numbered_frame import FIELDS, UDP_OUT, VLAN

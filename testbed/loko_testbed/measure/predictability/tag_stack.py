@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko.control.vlan_stack import tagged_frame, vid_of
 from loko.topology.network import Hop
 from loko_testbed.instruments.numbered_frame import TAG_BYTES

@@ -13,7 +13,7 @@ from typing import Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko.topology.lab import Lab
 from loko.topology.snake_test import HOSTS, snake_path, snake_test_lab
 from loko.units import BPS_PER_MBPS

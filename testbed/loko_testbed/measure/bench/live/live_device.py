@@ -15,7 +15,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
 from loko.control.framing import whole_messages
-from loko.control.messages import PROTOCOL, flow_mod
+from loko.control.os_ken_messages import PROTOCOL, flow_mod
 from loko.switch_model.scenario import OpenFlow
 from loko_testbed.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from loko_testbed.instruments.dialect import DIALECTS

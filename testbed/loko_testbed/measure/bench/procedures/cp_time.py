@@ -21,13 +21,8 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import (
-    PROTOCOL,
-    barrier_request,
-    echo_request,
-    features_request,
-    serialized,
-)
+from loko.control.messages import barrier_request, echo_request, features_request
+from loko.control.os_ken_messages import PROTOCOL, serialized
 from loko_testbed.measure.bench.control_plane import (
     OTHER_VLAN,
     SPACING_NS,

@@ -13,15 +13,15 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from loko.control.messages import serialized
 from loko.control.messages13 import (
-    PROTOCOL,
     aggregate_request,
     barrier_request,
     features_request,
     flow_stats_request,
     table_stats_request,
 )
+from loko.control.os_ken_messages import serialized
+from loko.control.os_ken_messages13 import PROTOCOL
 from loko_testbed.measure.bench.control_plane import OTHER_VLAN, XID, duration_s
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.part import (

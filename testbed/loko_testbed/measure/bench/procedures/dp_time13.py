@@ -16,8 +16,8 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from loko.control.messages import serialized
-from loko.control.messages13 import PROTOCOL
+from loko.control.os_ken_messages import serialized
+from loko.control.os_ken_messages13 import PROTOCOL
 from loko_testbed.instruments.numbered_frame import (
     IP_IN,
     IP_OUT,

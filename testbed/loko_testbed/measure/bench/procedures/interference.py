@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko_testbed.instruments.numbered_frame import UDP_OUT, frame
 from loko_testbed.instruments.numbered_table import OUT_PORT
 from loko_testbed.measure.bench.device import MISSING, BenchDevice

@@ -13,7 +13,8 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.framing import whole_messages
-from loko.control.messages import PROTOCOL, barrier_request, echo_request, features_request, serialized
+from loko.control.messages import barrier_request, echo_request, features_request
+from loko.control.os_ken_messages import PROTOCOL, serialized
 from loko.switch_model.scenario import TABLE_1_ENTRIES
 from loko_testbed.measure.bench.control_plane import (
     OTHER_VLAN,

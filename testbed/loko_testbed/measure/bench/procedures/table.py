@@ -8,7 +8,7 @@ from typing import Final
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control.messages import flow_mod
+from loko.control.os_ken_messages import flow_mod
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.part import (
     NOTHING,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.control.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
-from loko.control.messages import flow_mod, output_to
+from loko.control.os_ken_messages import flow_mod, output_to
 from loko.switch_model.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
