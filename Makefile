@@ -213,7 +213,7 @@ vagrant-smoke: bundle images ## Bring up the machine of the Vagrantfile from tha
 	@setup/vagrant-smoke.sh
 
 lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tests/clients/*.in allow
-	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --extra solvers --universal --python-version 3.11 \
+	@$(WITH) uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
 	@$(WITH) uv pip compile tests/clients/schemathesis.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
@@ -224,8 +224,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/faucet-suite.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet-suite.lock
-	@$(WITH) uv pip compile pyproject.toml --constraint requirements.lock --custom-compile-command 'make lock' --universal \
-	    --python-version 3.11 --generate-hashes --no-emit-index-url --quiet -o setup/requirements-service.lock
+	@$(WITH) uv pip compile pyproject.toml --extra figures --extra service --constraint requirements.lock \
+	    --custom-compile-command 'make lock' --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --quiet -o setup/requirements-service.lock
 	@for list in uv bundle ansible audit; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

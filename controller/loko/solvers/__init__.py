@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from loko.document import InputError
+from loko.extras import missing_package
 from loko.solvers.program import (
     GAVE_UP,
     OUT_OF_MEMORY,
@@ -55,10 +56,7 @@ def solver_named(solver: Solver) -> Solve:
             ) from None
         return by_highs
     if find_spec("ortools") is None:
-        raise InputError(
-            f"--solver {solver}: the package 'ortools' is missing; install the extra with"
-            " pip install '.[solvers]', or choose --solver highs"
-        )
+        raise InputError(f"--solver {solver}: {missing_package('ortools')}, or choose --solver highs")
     return partial(_elsewhere, solver)
 
 

@@ -18,8 +18,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from loko.extras import missing_package
 from loko.terminal import tell, user_errors_end
-from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT
+from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT, UserError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -42,6 +43,8 @@ class LazyCommand(NamedTuple):
     name: str
     help: str
     """Its line in `loko --help`, which is also the first line of its own help."""
+    extra: str = ""
+    """The extra that brings all that the command needs, if the base does not (`loko.extras`)."""
 
 
 COMMANDS: Final[Mapping[str, LazyCommand]] = {
@@ -71,7 +74,10 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "Try to refute a gate schedule (802.1Qbv) from tsnkit or others.",
     ),
     "serve": LazyCommand(
-        "loko_testbed.cli.serve", "serve", "Serve a lab: admit flows over REST and keep them in its switches."
+        "loko_testbed.cli.serve",
+        "serve",
+        "Serve a lab: admit flows over REST and keep them in its switches.",
+        extra="service",
     ),
     "store": LazyCommand(
         "loko_testbed.cli.store",
@@ -82,24 +88,31 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "loko_testbed.cli.evaluate",
         "evaluate",
         "Replay figures of the papers and compare them with what the papers say.",
+        extra="figures",
     ),
     "figures": LazyCommand(
         "loko_testbed.cli.evaluate",
         "figures",
         "List the figures that can be replayed, their papers, and how long they take at the paper's scale.",
+        extra="figures",
     ),
     "report": LazyCommand(
-        "loko_testbed.cli.evaluate", "report", "Write DIR/report.html again from the results in DIR."
+        "loko_testbed.cli.evaluate",
+        "report",
+        "Write DIR/report.html again from the results in DIR.",
+        extra="figures",
     ),
     "bundle": LazyCommand(
         "loko_testbed.cli.bundle",
         "bundle",
         "Pack results, report and the source that made them into one archive that others can verify.",
+        extra="figures",
     ),
     "verify": LazyCommand(
         "loko_testbed.cli.bundle",
         "verify",
         "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
+        extra="figures",
     ),
     "lab": LazyCommand(
         "loko_testbed.cli.lab",
@@ -121,7 +134,10 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "loko_testbed.cli.schema", "schema", "Print the JSON Schema of a file that people write, for editors."
     ),
     "bench": LazyCommand(
-        "loko_testbed.cli.bench", "BENCH", "Measure a switch and derive its profile (step 1 of Loko)."
+        "loko_testbed.cli.bench",
+        "BENCH",
+        "Measure a switch and derive its profile (step 1 of Loko).",
+        extra="figures",
     ),
     "doctor": LazyCommand(
         "loko_testbed.cli.doctor",
@@ -142,13 +158,21 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Import the command that is called, then resolve it as usual."""
         if args[0] in COMMANDS:
+            ctx.invoked_subcommand = args[0]  # known before its import, which may lack an extra
             self.add_command(load(args[0]), args[0])
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Context) -> Any:
         """Run the command that is called; it ends with one line on an error of the user."""
         with user_errors_end():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except ModuleNotFoundError as error:
+                name = ctx.invoked_subcommand or ""
+                missing = missing_package(error.name, COMMANDS[name].extra if name in COMMANDS else "")
+                if missing is None:
+                    raise
+                raise UserError(f"loko {name}: {missing}") from None
 
 
 def load(name: str) -> Command:

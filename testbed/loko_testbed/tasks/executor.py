@@ -22,6 +22,7 @@ from threading import Thread
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from loko.document import InputError
+from loko.extras import missing_package
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -304,9 +305,7 @@ def _by_dask(
         # Imported here because only runs on a cluster need it; Any because it has no type hints.
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise InputError(
-            "--executor dask: the package 'distributed' is missing: pip install distributed"
-        ) from None
+        raise InputError(f"--executor dask: {missing_package('distributed')}") from None
     try:
         yield from _in_pools(
             function,

@@ -77,11 +77,13 @@ def build(folder):
             capture_output=True,
         )
     (wheel,) = folder.glob("*.whl")
-    for name in ("one", "two"):
+    for name in ("one", "two", "base"):
         run(shutil.which("uv"), "venv", "--quiet", "--python", SYSTEM_PYTHON, name, cwd=folder)
     python = folder / "one/bin/python"
-    installed(python, f"{wheel}[dask]", "--constraint", str(ROOT / "requirements.lock"), cwd=folder)
+    installed(python, f"{wheel}[dask,figures]", "--constraint", str(ROOT / "requirements.lock"), cwd=folder)
     installed(folder / "two/bin/python", str(wheel), "--no-deps", cwd=folder)
+    constraint = ("--constraint", str(ROOT / "requirements.lock"))
+    installed(folder / "base/bin/python", str(wheel), "--compile-bytecode", *constraint, cwd=folder)
     (packages,) = folder.glob("one/lib/python3*/site-packages")
     (others,) = folder.glob("two/lib/python3*/site-packages")
     (others / "others.pth").write_text(f"{packages}\n")
@@ -139,6 +141,26 @@ def test_it_writes_a_lab_plans_and_replays_it(loko):
     loko("flows", "example", "my lab", "--out", "my lab/flows.yml")
     assert "2 of 2 fit" in loko("plan", "my lab", "my lab/flows.yml")
     assert "every guarantee was kept" in loko("replay", "my lab", "my lab/flows.yml", "--seconds", "0.1")
+
+
+def test_the_base_replays_and_takes_less_than_200_mb(environments, tmp_path):
+    base = environments / "base"
+    loko = base / "bin/loko"
+    run(loko, "flows", "example", "two-switch", "--out", "flows.yml", cwd=tmp_path)
+    for command in ("plan", "replay"):
+        run(loko, command, "two-switch", "flows.yml", cwd=tmp_path)
+    files = [path for path in base.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert sum(path.stat().st_size for path in files) < 200e6
+
+
+def test_it_runs_without_being_installed(environments, tmp_path):
+    (wheel,) = environments.glob("*.whl")
+    uvx = (shutil.which("uv"), "tool", "run", "--quiet", "--offline", "--python", SYSTEM_PYTHON)
+    constraint = ("--constraints", str(ROOT / "requirements.lock"))
+    told = run(
+        *uvx, *constraint, "--from", wheel, "loko", "model", "zodiac-fx", "--packet-size", "306", cwd=tmp_path
+    )
+    assert "rate R = " in told
 
 
 def test_it_brings_the_emulator_and_its_profiles(environments):

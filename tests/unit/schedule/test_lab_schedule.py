@@ -179,7 +179,7 @@ def test_a_solver_that_is_missing_or_has_no_memory_is_told_in_one_line(tmp_path,
 
     monkeypatch.setattr(solvers, "find_spec", lambda _: None)
     told = in_one_line(asked("--solver", "cbc"))
-    assert "--solver cbc: the package 'ortools' is missing; install the extra with" in told
+    assert "--solver cbc: the package 'ortools' is missing: pip install 'loko-testbed[solvers]'" in told
 
     def no_memory(*_args):
         raise MemoryError

@@ -1,0 +1,115 @@
+"""What `pip install loko-testbed` brings without an extra, and what is said where an extra is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packages import imported_names
+
+import loko
+import loko_testbed
+from loko.document import LABS
+from loko.extras import missing_package
+
+PROJECT = tomllib.loads((Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())["project"]
+FLOWS = str(LABS / "two-switch/flows.yml")
+BY_NAME = {"distributed", "httptools", "ortools", "os_ken"}
+"""Packages that are imported by their names, or by another package."""
+NO_EXTRAS = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from loko_testbed.cli.main import main
+main()
+"""
+
+
+def packages_by_extra() -> Mapping[str, set[str]]:
+    """Return those packages of each extra that the product imports."""
+    product = (path for package in (loko, loko_testbed) for path in Path(package.__path__[0]).rglob("*.py"))
+    imported = {name.split(".")[0] for path in product for name in imported_names(path)} | BY_NAME
+    packages: dict[str, set[str]] = {}
+    for package, distributions in packages_distributions().items():
+        for distribution in distributions:
+            packages.setdefault(distribution.lower(), set()).add(package)
+
+    def brought_by(requirements: list[str]) -> set[str]:
+        names = [re.split(r"[<>=\[]", requirement)[0].lower() for requirement in requirements]
+        return {package for name in names for package in packages.get(name, ()) if package in imported}
+
+    extras = PROJECT["optional-dependencies"]
+    return {name: brought_by(extras[name]) for name in extras if name != "dev"}
+
+
+EXTRAS = packages_by_extra()
+
+
+def without_extras(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    script = NO_EXTRAS.format(packages=set().union(*EXTRAS.values()))
+    command = [sys.executable, "-c", script, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_package_of_an_extra_is_named_with_it(extra: str) -> None:
+    """A package that is in several extras may be named with any."""
+    for package in EXTRAS[extra]:
+        told = missing_package(f"{package}.part")
+        assert told is not None, f"loko.extras: does not name {package}"
+        named = re.fullmatch(
+            rf"the package '{package}' is missing: pip install 'loko-testbed\[(\w+)\]'", told
+        )
+        assert named, told
+        assert package in EXTRAS[named[1]], told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model", "zodiac-fx"),
+        ("plan", "two-switch", FLOWS),
+        ("schedule", "two-switch", FLOWS, "--slots", "2"),
+        ("replay", "two-switch", FLOWS, "--seconds", "0.1"),
+        ("flows", "example", "two-switch"),
+        ("lab", "new", "line", "--switches", "2", "--rate", "95 Mbit/s", "--out", "lab"),
+        ("schema", "lab"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_base_models_plans_schedules_and_replays(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = without_extras(*words, folder=tmp_path)
+    assert done.stderr == ""
+    assert done.returncode < 2  # 1: a flow has its slot less often than it asks
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("serve", "two-switch", "--emulate"), "service"),
+        (("evaluate", "fig17a", "--quick", "--out", "out"), "figures"),
+        (("figures",), "figures"),
+        (("bench", "--help"), "figures"),
+        (("lab", "draw", "two-switch", "--out", "cables.svg"), "figures"),
+        (("plan", "two-switch", FLOWS, "--sheet", "sheet.pdf"), "figures"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_command_names_the_extra_that_it_lacks(words: tuple[str, ...], extra: str, tmp_path: Path) -> None:
+    done = without_extras(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"error: loko {words[0]}: the package '\w+' is missing: pip install 'loko-testbed\[{extra}\]'\n",
+        done.stderr,
+    )
