@@ -139,6 +139,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "Measure a switch and derive its profile (step 1 of Loko).",
         extra="figures",
     ),
+    "docs": LazyCommand(
+        "loko_testbed.cli.docs", "docs", "Print the path of the documentation, or of one of its pages."
+    ),
     "doctor": LazyCommand(
         "loko_testbed.cli.doctor",
         "doctor",
@@ -203,7 +206,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee"
-    " did not hold, 2 wrong input.",
+    " did not hold, 2 wrong input. Documentation: loko docs --open",
 )
 
 

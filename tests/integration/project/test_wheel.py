@@ -149,6 +149,9 @@ def test_the_base_replays_and_takes_less_than_200_mb(environments, tmp_path):
     run(loko, "flows", "example", "two-switch", "--out", "flows.yml", cwd=tmp_path)
     for command in ("plan", "replay"):
         run(loko, command, "two-switch", "flows.yml", cwd=tmp_path)
+    page = Path(run(loko, "docs", "planning", cwd=tmp_path).strip())
+    assert page.is_relative_to(base)
+    assert page.read_text() == (ROOT / "docs/planning.md").read_text()
     files = [path for path in base.rglob("*") if path.is_file() and not path.is_symlink()]
     assert sum(path.stat().st_size for path in files) < 200e6
 
