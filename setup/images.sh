@@ -43,13 +43,14 @@ file_system() {
     printf '%s\n' "$key" >"$images/$image.key"
 }
 
-# import NAME COMMAND: give the image to Docker, unless it has this one.
+# import NAME COMMAND [CHANGE …]: give the image to Docker, unless it has this one.
 import() {
-    local image="$project/$1:latest" sum
+    local image="$project/$1:latest" sum changes=(--change "CMD $2") change
+    for change in "${@:3}"; do changes+=(--change "$change"); done
     sum=$(sha256sum "$images/$1.tar" | cut -d ' ' -f 1)
     if [ "$(as_root docker inspect --format '{{index .Config.Labels "sum"}}' "$image" 2>/dev/null)" = "$sum" ]; then return; fi
     say "importing $image ($(du -h "$images/$1.tar" | cut -f 1))"
-    logged images as_root docker import --change "CMD $2" --change "LABEL sum=$sum" "$images/$1.tar" "$image"
+    logged images as_root docker import "${changes[@]}" --change "LABEL sum=$sum" "$images/$1.tar" "$image"
 }
 
 [ -x "$emulator" ] || fail "the emulator is not built: run 'make setup' first"
@@ -66,5 +67,5 @@ if ! as_root docker info >/dev/null 2>&1; then
     say "Docker does not answer: the images are in ${images#"$root/"}, and not imported. Start it, then repeat."
     exit 0
 fi
-import zodiac-fx '["/usr/bin/start-board"]'
+import zodiac-fx '["/usr/bin/start-board"]' 'HEALTHCHECK --interval=5s CMD test -e /run/ready'
 import host '["/bin/sleep", "infinity"]'
