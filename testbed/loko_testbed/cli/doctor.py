@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from dataclasses import asdict, fields
 from typing import Annotated, Final
 
@@ -10,10 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from loko.terminal import tell
-from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko_testbed.cli.choices import refuse_together
+from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json
 from loko_testbed.live.doctor.judgement import Diagnosis, Level, judge, trusted
 from loko_testbed.live.doctor.probes import gather
 from loko_testbed.tasks.progress import waiting_console
+from loko_testbed.tasks.provenance import commit, versions
 
 _SECONDS: Final = 10
 _QUICK_SECONDS: Final = 1
@@ -34,6 +38,10 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each finding.")] = False,
+    as_report: Annotated[
+        bool,
+        typer.Option("--report", help="Print versions and findings as Markdown, to paste into an issue."),
+    ] = False,
 ) -> None:
     """Find out whether live results from this machine can be trusted, and what would make them better.
 
@@ -41,7 +49,7 @@ def doctor(
 
     Example: sudo loko doctor
     """
-    refuse_both(as_json=as_json, as_csv=as_csv)
+    refuse_together({"--json": as_json, "--csv": as_csv, "--report": as_report})
     waiting = waiting_console()
     with waiting.status("") as status:
         facts = gather(_QUICK_SECONDS if quick else _SECONDS, status.update)
@@ -55,10 +63,33 @@ def doctor(
         print_json(told)
     elif as_csv:
         print_csv([field.name for field in fields(Diagnosis)], map(asdict, diagnoses))
+    elif as_report:
+        typer.echo(_report(diagnoses))
     else:
         _print(diagnoses, quick=quick)
     if not trusted(diagnoses):
         raise typer.Exit(1)
+
+
+def _report(diagnoses: list[Diagnosis]) -> str:
+    """Return versions, system and findings as Markdown."""
+    try:
+        system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        system = platform.system()
+    lines = [
+        f"- commit {commit()}",
+        *(f"- {package} {version}" for package, version in versions().items()),
+        f"- {system}, kernel {platform.release()}, {platform.machine()}, {os.cpu_count()} cores",
+        "",
+        "| level | what | found |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {diagnosis.level.value} | {diagnosis.what} | {diagnosis.found.replace('|', '/')} |"
+        for diagnosis in diagnoses
+    ]
+    return "\n".join(lines)
 
 
 def _print(diagnoses: list[Diagnosis], *, quick: bool) -> None:
