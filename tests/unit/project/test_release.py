@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION = PROJECT["version"]
 WORKFLOW = (ROOT / ".github/workflows/release.yml").read_text()
 
 
@@ -60,9 +61,28 @@ def test_what_does_not_fit_together_is_not_released(
     assert says in told.stderr
 
 
-def test_the_workflow_calls_what_is_there_on_a_tag_only() -> None:
+def test_the_workflow_publishes_on_a_tag_only_and_what_it_has_checked() -> None:
     workflow = yaml.safe_load(WORKFLOW)
-    assert workflow[True] == {"push": {"tags": ["v*"]}}
+    assert workflow[True] == {"push": {"tags": ["v*"]}, "workflow_dispatch": None}
+    assert workflow["permissions"] == {"contents": "read"}
+    writers = [
+        name for name, job in workflow["jobs"].items() if "permissions" in job or "gh release" in str(job)
+    ]
+    assert writers == ["release"]
+    assert workflow["jobs"]["release"]["if"] == "github.ref_type == 'tag'"
+    assert workflow["jobs"]["release"]["needs"] == ["build", "install"]
+
+
+def test_the_wheel_is_tried_with_every_python_that_its_metadata_names() -> None:
+    named = [
+        words.removeprefix("Programming Language :: Python :: ")
+        for words in PROJECT["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", words)
+    ]
+    assert yaml.safe_load(WORKFLOW)["jobs"]["install"]["strategy"]["matrix"]["python"] == named
+
+
+def test_the_workflow_calls_what_is_there() -> None:
     assert set(re.findall(r"\b(setup/\S+)", WORKFLOW)) == {"setup/release-notes.sh"}
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     called = {
