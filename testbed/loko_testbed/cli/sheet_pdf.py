@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
+from anyascii import anyascii
 from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, WrapMode
 from fpdf.fonts import FontFace
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 """The date of every sheet: the same plan gives the same bytes."""
-_FONT: Final = "DejaVu"
-_FONTS: Final = {"": "DejaVuSans.ttf", "B": "DejaVuSans-Bold.ttf"}
-"""Of matplotlib, by style. They have the arrows and the sign ± that PDF's own fonts lack."""
+_FONT: Final = "helvetica"
+"""One of the fonts that every PDF reader has; it has the characters of Latin-1."""
 _MARGIN_MM: Final = 15
 _TEXT_PT: Final = 9
 _TABLE_PT: Final = 7
@@ -98,6 +95,7 @@ class _SheetParser(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._is_body:
             return
+        data = _in_latin_1(data)
         if self._cell is not None:
             self._cell += data
         elif self._block is not None:
@@ -110,7 +108,6 @@ class _SheetParser(HTMLParser):
 
 def as_pdf(page: str, title: str) -> bytes:
     """Set a guarantee sheet, given as its HTML page. The same page gives the same bytes."""
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table that it leaves out
     read = _SheetParser()
     read.feed(page)
     pdf = _NumberedPdf(format="A4")
@@ -118,9 +115,6 @@ def as_pdf(page: str, title: str) -> bytes:
     pdf.set_title(title)
     pdf.set_margin(_MARGIN_MM)
     pdf.set_auto_page_break(auto=True, margin=_MARGIN_MM)
-    fonts = Path(mpl.get_data_path()) / "fonts" / "ttf"
-    for style, file in _FONTS.items():
-        pdf.add_font(_FONT, style, fonts / file)
     pdf.add_page()
     number = 0
     for part in read.parts:
@@ -130,6 +124,11 @@ def as_pdf(page: str, title: str) -> bytes:
             number += part.tag == "li"
             _set_block(pdf, part, f"{number}. " if part.tag == "li" else "")
     return bytes(pdf.output())
+
+
+def _in_latin_1(text: str) -> str:
+    """Return a text with each character that the font lacks written in ASCII, such as an arrow as ``->``."""
+    return "".join(letter if letter <= "\xff" else anyascii(letter) for letter in text.replace("→", "->"))
 
 
 def _set_block(pdf: FPDF, block: _Block, sign: str) -> None:

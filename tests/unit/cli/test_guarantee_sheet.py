@@ -7,6 +7,7 @@ import html
 import json
 import math
 import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from loko.document import LABS, PROFILES
 from loko_testbed.cli.main import app
+from loko_testbed.cli.sheet_pdf import as_pdf
 
 FLOWS = [
     {"id": "drive", "udp_source": 1, "rate": "700 kbit/s", "burst": "2 frames", "deadline": "5 ms"},
@@ -107,8 +109,14 @@ def test_no_sheet_is_written_of_what_cannot_be_promised(
 
 
 def letters(text: str) -> str:
-    """Return a text without spaces, because lines are broken elsewhere on paper."""
-    return "".join(text.split())
+    """Return a text as on paper, without spaces, because lines are broken elsewhere there."""
+    return "".join(text.replace("→", "->").split())
+
+
+def test_what_the_font_of_a_pdf_lacks_is_written_in_ascii() -> None:
+    page = "<body><h1>Anlage Süd ±1</h1><p>von H1 → s1, 5 Ω &rarr; ж</p></body>"
+    [sheet] = PdfReader(BytesIO(as_pdf(page, "Süd → Ω"))).pages
+    assert sheet.extract_text().split("\n")[:2] == ["Anlage Süd ±1", "von H1 -> s1, 5 O -> zh"]
 
 
 def test_a_pdf_has_the_words_of_the_page(flows: Path, tmp_path: Path) -> None:
