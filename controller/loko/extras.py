@@ -12,13 +12,13 @@ _EXTRAS: Final[Mapping[str, str]] = {
     "fastapi_swagger": "service",
     "fpdf": "figures",
     "httptools": "service",
-    "matplotlib": "figures",
     "ortools": "solvers",
     "os_ken": "service",
     "prometheus_client": "service",
     "pyarrow": "figures",
     "uvicorn": "service",
     "uvloop": "service",
+    "vl_convert": "figures",
 }
 """The extra in pyproject.toml that brings a package, by the package's name in Python."""
 

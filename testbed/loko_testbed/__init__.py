@@ -4,7 +4,6 @@
 (`loko_testbed.simulation.runner.RunRecords`), so each analysis is written once.
 """
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,6 @@ if TYPE_CHECKING:
     from loko_testbed.notebook_api import ReplayedFigure, evaluate, open_figure
 
 __all__ = ["ReplayedFigure", "evaluate", "open_figure"]
-
-# Without a home that it can write to, matplotlib warns in each process, and draws all the same.
-logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.result import FigureResult
 
 _BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
@@ -28,4 +29,5 @@ def no_rendering() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures, "draw", blank)
         patch.setattr(pictures, "svg", blank_svg)
+        patch.setattr(rendering, "vega_embed", lambda: "")
         yield

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 import networkx as nx
-from matplotlib.figure import Figure
 
-from loko_testbed.reproduce.plots.canvas import EDGE, STYLE
+from loko_testbed.reproduce.plots import drawing
+from loko_testbed.reproduce.plots.drawing import Box
+from loko_testbed.reproduce.plots.rendering import svg_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDERS: Final = {"loko": ROOT / "controller/loko", "loko_testbed": ROOT / "testbed/loko_testbed"}
@@ -128,26 +128,20 @@ def picture(graph: nx.DiGraph[str], file: Path) -> None:
             middles = {package: _middle(reduced, package, places) for package in row}
             row.sort(key=lambda package: (middles[package], package))
             places |= {package: (number + 0.5) / len(row) for number, package in enumerate(row)}
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 0.72 * len(rows)))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_xlim(0, 1)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.axis("off")
-        height = {package: number for number, row in enumerate(rows) for package in row}
-        for here, there in sorted(reduced.edges):
-            axes.annotate(
-                "",
-                xy=(places[there], height[there] - 0.22),
-                xytext=(places[here], height[here] + 0.22),
-                arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
-            )
-        box = {"boxstyle": "round,pad=0.35", "facecolor": "#dfe8f7", "edgecolor": EDGE, "linewidth": 0.8}
-        for package, place in sorted(places.items()):
-            axes.text(
-                place, height[package], package, ha="center", va="center", color=EDGE, fontsize=9, bbox=box
-            )
-        figure.savefig(file, facecolor="white", metadata={"Date": None, "Creator": None})
+    boxes = {
+        package: Box(middle=(600 * places[package], 52 * number), text=package, fill="#dfe8f7")
+        for number, row in enumerate(rows)
+        for package in row
+    }
+    ends = [(_at_edge(boxes[here], 1), _at_edge(boxes[there], -1)) for here, there in sorted(reduced.edges)]
+    layers = [*drawing.arrows(ends), *drawing.boxes(list(boxes.values()), cornerRadius=5)]
+    file.write_bytes(svg_of(drawing.drawing(layers)))
+
+
+def _at_edge(box: Box, below: int) -> tuple[float, float]:
+    """Return the middle of a box's lower edge, or with -1 of its upper edge."""
+    x, y = box.middle
+    return x, y + below * box.height / 2
 
 
 def _middle(graph: nx.DiGraph[str], package: str, places: dict[str, float]) -> float:

@@ -15,6 +15,7 @@ from loko.document import InputError
 from loko.html_templates import html_templates
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.folder import short_name
+from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.report_sources import ResultSource, assumed, in_papers_order, sources
 from loko_testbed.reproduce.result import FigureResult, read_results
 from loko_testbed.reproduce.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
@@ -55,10 +56,13 @@ def render(
     environment.filters.update(
         symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     judged = list(guarantees(results))
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
+        specifications={result.name: pictures.specification(result, captioned=False) for result in results},
+        vega_embed=Markup(rendering.vega_embed()),  # noqa: S704 - a library, made fit for a page
         senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
         counts=counts,
@@ -84,7 +88,7 @@ def _senders(result: FigureResult) -> dict[str, float]:
 def _picture(result: FigureResult, drawn: pictures.RenderedPictures | None) -> Markup:
     """Return the picture as an inline SVG element."""
     drawn_svg = drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)
-    return pictures.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")
+    return rendering.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")
 
 
 def _symbols(text: str) -> Markup:

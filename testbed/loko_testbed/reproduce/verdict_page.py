@@ -24,6 +24,7 @@ from loko_testbed.reproduce.chart import (
     HeatPanel,
     LinePanel,
 )
+from loko_testbed.reproduce.plots.rendering import inline_svg
 from loko_testbed.reproduce.result import AxisLabel, FigureResult, HostResult, Provenance
 from loko_testbed.tasks.provenance import commit, versions
 
@@ -265,4 +266,4 @@ def _drawn(name: str, title: str, chart: Chart, seed: int) -> Markup:
             assumptions={},
         ),
     )
-    return pictures.inline_svg(pictures.svg(result, captioned=False), prefix=f"{name}-")
+    return inline_svg(pictures.svg(result, captioned=False), prefix=f"{name}-")

@@ -24,7 +24,7 @@ _MARKS = ("", "loko/data/")
 _COMMIT = "COMMIT"
 _SUMS = "SHA256SUMS"
 """Files that stand in for git where there is none; `_SUMS` has the format of `sha256sum --check`."""
-_PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "matplotlib")
+_PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "vl-convert-python")
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from loko_testbed.reproduce.result import Band, FigureResult, Printed, TrafficResult
 
@@ -24,9 +23,6 @@ class Annotations:
             return None
         parts = [f"paper {paper.text}" if paper else "", f"here {here}", _reach(band) if band else ""]
         return ", ".join(filter(None, parts))
-
-
-NO_ANNOTATIONS: Final = Annotations()
 
 
 def annotations_of(result: FigureResult) -> Annotations:

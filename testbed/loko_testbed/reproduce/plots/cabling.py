@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from matplotlib import style
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from loko.topology.lab import Backend, Endpoint, Host, Lab
-from loko_testbed.reproduce.plots.canvas import STYLE
+from loko_testbed.reproduce.plots.drawing import Box, Point, boxes, drawing, lines, texts, write
 
-_Point = tuple[float, float]
 _Vector = NDArray[np.float64]
+_Cable = tuple[Endpoint, Endpoint]
+_UNIT = 125
+"""Pixels of a unit of all other distances."""
 _SWITCHES_AT = 1.0
 """Radius of the circle on which the switches stand; the controller is in its middle."""
 _HOSTS_AT = 2.2
@@ -27,10 +26,8 @@ _PARALLEL = 0.2
 """Distance of cables between the same two nodes."""
 _FAN = 0.62
 """Angle between the hosts of a switch."""
-_NODE_POINTS, _NODE_PAD = 9, 0.5
-_LABEL_POINTS, _LABEL_PAD = 8, 0.15
-_GAP_POINTS = 4.0
-"""Gap between a label and the node at its end of the cable."""
+_GAP = 5.0
+"""Gap between a label and the node at its end of the cable, in pixels."""
 _REAL, _EMULATED, _HOST, _CONTROL = "#f6d7a7", "#dfe7ef", "#ffffff", "#777777"
 _CONTROLLER = "controller"
 """Key of the controller's place among those of the nodes."""
@@ -38,107 +35,81 @@ _CONTROLLER = "controller"
 
 def draw(lab: Lab, path: Path) -> None:
     """Write the drawing to `path` as SVG, and beside it as PNG."""
-    with style.context(STYLE):
-        figure = Figure(figsize=(9.0, 4.2) if len(lab.switches) <= 2 else (9.0, 7.6), layout="constrained")
-        axes = figure.add_subplot()
-        axes.set_aspect("equal")
-        axes.axis("off")
-        axes.set_title(lab.title)
-        _Drawing(figure, axes, lab)
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-        figure.savefig(path.with_suffix(".png"), dpi=110)
+    places = {
+        name: (_UNIT * x, -_UNIT * y) for name, (x, y) in {**_places(lab), _CONTROLLER: _centre(lab)}.items()
+    }
+    nodes = {
+        name: Box(middle=places[name], text=text, fill=colour)
+        for name, (text, colour) in ((name, _looks(lab, name)) for name in lab.switches)
+    }
+    for machine, interfaces in lab.machines.items():
+        box = Box(middle=places[interfaces[0].name], text=_addresses(machine, interfaces), fill=_HOST)
+        nodes |= dict.fromkeys((host.name for host in interfaces), box)
+    cables = [(link.a, link.b) for link in lab.links]
+    control: list[_Cable] = []
+    if lab.control_port:
+        address = f"controller\n{lab.controller.ip}" if lab.controller else "controller"
+        nodes[_CONTROLLER] = Box(middle=places[_CONTROLLER], text=address, fill=_HOST, stroke=_CONTROL)
+        controller = Endpoint(node=_CONTROLLER, port=0)
+        control = [(Endpoint(node=name, port=lab.control_port), controller) for name in lab.switches]
+    drawn, labels = [], []
+    aside = _beside_each_other([*cables, *control], places)
+    for alike, look in ((cables, {"color": "black"}), (control, {"color": _CONTROL, "strokeDash": [6, 4]})):
+        ends = [
+            (_moved(places[cable[0].node], aside[cable]), _moved(places[cable[1].node], aside[cable]))
+            for cable in alike
+        ]
+        drawn.append(lines(ends, strokeWidth=1.8, **look))
+        for cable, (first, last) in zip(alike, ends, strict=True):
+            for end, far, begin, target in ((*cable, first, last), (*cable[::-1], last, first)):
+                text, is_card = _label(lab, end, far)
+                if text:
+                    labels.append(_beside(nodes[end.node], begin, target, text, is_card=is_card))
+    top = min(box.middle[1] - box.height / 2 for box in nodes.values())
+    title = texts([((0, top - 24), lab.title)], font=14, fontWeight="bold")
+    alone = list(dict.fromkeys(nodes.values()))
+    write(drawing([*drawn, *boxes(labels), *boxes(alone, cornerRadius=6), title]), path)
 
 
-class _Drawing:
-    """Draws nodes, the cables between them, and labels on the visible parts of the cables."""
-
-    def __init__(self, figure: Figure, axes: Axes, lab: Lab) -> None:
-        self._axes = axes
-        self._point = figure.dpi / 72
-        """One point in pixels."""
-        self._places = {**_places(lab), _CONTROLLER: _centre(lab)}
-        self._boxes = {name: self._node(name, *_looks(lab, name)) for name in lab.switches}
-        for machine, interfaces in lab.machines.items():
-            box = self._node(interfaces[0].name, _addresses(machine, interfaces), _HOST)
-            self._boxes |= dict.fromkeys((host.name for host in interfaces), box)
-        cards = lab.cards()
-        cables = [((link.a, link.b), "black", "-") for link in lab.links]
-        if lab.control_port:
-            address = f"controller\n{lab.controller.ip}" if lab.controller else "controller"
-            self._boxes[_CONTROLLER] = self._node(_CONTROLLER, address, _HOST, dashed=True)
-            for switch in lab.switches.values():
-                ends = (Endpoint(node=switch.name, port=lab.control_port), Endpoint(node=_CONTROLLER, port=0))
-                cables.append((ends, _CONTROL, "--"))
-        self._aside = self._beside_each_other([ends for ends, _, _ in cables])
-        for ends, colour, line in cables:
-            points = zip(*(self._places[end.node] + self._aside[end] for end in ends), strict=True)
-            axes.plot(*points, color=colour, linewidth=1.5, linestyle=line, zorder=1)
-        axes.margins(0.12)
-        axes.autoscale_view()
-        axes.autoscale(enable=False)
-        figure.draw_without_rendering()  # fixes the positions and sizes of everything
-        for ends, _, _ in cables:
-            for end, far in (ends, ends[::-1]):
-                card = cards.get(end)
-                host = lab.hosts.get(end.node)
-                interface = host.interface if host else None
-                if end.node == _CONTROLLER:
-                    card = lab.switches[far.node].cards.get(lab.control_port)
-                if card:
-                    self._label(end, far, f"{interface}: {card}" if interface else card, card=True)
-                elif end.node in lab.switches:
-                    self._label(end, far, str(end.port))
-                elif interface:
-                    self._label(end, far, interface)
-
-    def _beside_each_other(self, cables: Sequence[tuple[Endpoint, Endpoint]]) -> dict[Endpoint, _Vector]:
-        """Return how far each end of a cable is moved, so that no other one between the same two hides it."""
-        between: dict[tuple[_Point, ...], list[tuple[Endpoint, Endpoint]]] = {}
-        for ends in cables:
-            between.setdefault(tuple(sorted(self._places[end.node] for end in ends)), []).append(ends)
-        aside: dict[Endpoint, _Vector] = {}
-        for (first, last), parallel in between.items():
-            x, y = np.subtract(last, first)
-            across = np.array([-y, x]) / max(math.hypot(x, y), 1e-9)
-            for number, ends in enumerate(parallel):
-                moved = across * _PARALLEL * (number - (len(parallel) - 1) / 2)
-                aside |= dict.fromkeys(ends, moved)
-        return aside
-
-    def _node(self, name: str, text: str, colour: str, *, dashed: bool = False) -> Text:
-        line = "--" if dashed else "-"
-        pad = f"round,pad={_NODE_PAD}"
-        box = {"boxstyle": pad, "facecolor": colour, "edgecolor": "black", "linestyle": line}
-        place = self._places[name]
-        return self._axes.text(
-            *place, text, ha="center", va="center", fontsize=_NODE_POINTS, bbox=box, zorder=3
-        )
-
-    def _label(self, end: Endpoint, far: Endpoint, text: str, *, card: bool = False) -> None:
-        """Write a label on a cable, just outside of the node at its end."""
-        colours = ("#e7f3e4", "#99aa99") if card else ("white", "none")
-        pad = f"square,pad={_LABEL_PAD}"
-        box = {"boxstyle": pad, "facecolor": colours[0], "edgecolor": colours[1]}
-        label = self._axes.text(
-            0, 0, text, ha="center", va="center", fontsize=_LABEL_POINTS, bbox=box, zorder=2
-        )
-        to_pixels = self._axes.transData
-        begin, target = to_pixels.transform(
-            [self._places[node.node] + self._aside[node] for node in (end, far)]
-        )
-        way = (target - begin) / np.hypot(*(target - begin))
-        pads = (_NODE_POINTS * _NODE_PAD, _LABEL_POINTS * _LABEL_PAD, _GAP_POINTS)
-        distance = _clear(self._boxes[end.node], label, sum(pads) * self._point, way)
-        label.set_position(tuple(to_pixels.inverted().transform(begin + distance * way)))
+def _beside_each_other(cables: Sequence[_Cable], places: Mapping[str, Point]) -> dict[_Cable, _Vector]:
+    """Return how far each cable is moved, so that no other one between the same two nodes hides it."""
+    between: dict[tuple[Point, ...], list[_Cable]] = {}
+    for cable in cables:
+        between.setdefault(tuple(sorted(places[end.node] for end in cable)), []).append(cable)
+    aside: dict[_Cable, _Vector] = {}
+    for (first, last), parallel in between.items():
+        x, y = np.subtract(last, first)
+        across = np.array([-y, x]) / max(math.hypot(x, y), 1e-9)
+        for number, cable in enumerate(parallel):
+            aside[cable] = across * _UNIT * _PARALLEL * (number - (len(parallel) - 1) / 2)
+    return aside
 
 
-def _clear(near: Text, other: Text, pads: float, way: _Vector) -> float:
-    """Return the distance in a direction at which another text's box does not touch this one's, in pixels."""
-    extents = [text.get_window_extent() for text in (near, other)]
-    across = sum(float(extent.width) for extent in extents) / 2 + pads
-    along = sum(float(extent.height) for extent in extents) / 2 + pads
-    sides = zip((across, along), way, strict=True)
-    return min(side / abs(float(part)) for side, part in sides if abs(part) > 1e-9)
+def _moved(place: Point, aside: _Vector) -> Point:
+    return place[0] + float(aside[0]), place[1] + float(aside[1])
+
+
+def _label(lab: Lab, end: Endpoint, far: Endpoint) -> tuple[str, bool]:
+    """Return the text at an end of a cable, and whether it names a network card."""
+    card = lab.cards().get(end)
+    host = lab.hosts.get(end.node)
+    interface = host.interface if host else None
+    if end.node == _CONTROLLER and lab.control_port:
+        card = lab.switches[far.node].cards.get(lab.control_port)
+    if card:
+        return (f"{interface}: {card}" if interface else card), True
+    return (str(end.port) if end.node in lab.switches else interface or ""), False
+
+
+def _beside(node: Box, begin: Point, target: Point, text: str, *, is_card: bool) -> Box:
+    """Return a label on a cable from `begin` to `target`, just outside of the node at its beginning."""
+    fill, stroke = ("#e7f3e4", "#99aa99") if is_card else ("white", "white")
+    label = Box(middle=begin, text=text, fill=fill, stroke=stroke, padding=2)
+    way = np.subtract(target, begin) / math.dist(target, begin)
+    clear = ((node.width + label.width) / 2 + _GAP, (node.height + label.height) / 2 + _GAP)
+    sides = zip(clear, way, strict=True)
+    distance = min(side / abs(float(part)) for side, part in sides if abs(part) > 1e-9)
+    return replace(label, middle=_moved(begin, distance * way))
 
 
 def _looks(lab: Lab, node: str) -> tuple[str, str]:
@@ -154,7 +125,7 @@ def _addresses(machine: str, interfaces: Sequence[Host]) -> str:
     return "\n".join([machine, *(f"{host.interface or ''} {host.ip}".strip() for host in interfaces)])
 
 
-def _places(lab: Lab) -> dict[str, _Point]:
+def _places(lab: Lab) -> dict[str, Point]:
     """Place the switches on a circle, the hosts of each outside, and those of several switches in between."""
     places = {}
     count = len(lab.switches)
@@ -172,7 +143,7 @@ def _places(lab: Lab) -> dict[str, _Point]:
     return places
 
 
-def _between(ends: Sequence[_Point], others: Collection[_Point]) -> _Point:
+def _between(ends: Sequence[Point], others: Collection[Point]) -> Point:
     """Return a place for a host with several cables: amid their ends, but outside, and near no other host."""
     x, y = np.mean(ends, axis=0)
     angle, radius = math.atan2(y, x / 1.35), math.hypot(x / 1.35, y)
@@ -184,10 +155,10 @@ def _between(ends: Sequence[_Point], others: Collection[_Point]) -> _Point:
     return _at(angle, radius)
 
 
-def _centre(lab: Lab) -> _Point:
+def _centre(lab: Lab) -> Point:
     """Return the controller's place: the middle, or below the cable if there are only two switches."""
     return (0.0, 0.0) if len(lab.switches) > 2 else (0.0, -1.0)
 
 
-def _at(angle: float, radius: float) -> _Point:
+def _at(angle: float, radius: float) -> Point:
     return radius * math.cos(angle) * 1.35, radius * math.sin(angle)

@@ -6,14 +6,11 @@ All their numbers come from the model.
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
-
-import matplotlib as mpl
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from loko.switch_model.calculus import TokenBucket, backlog_bound_bytes, bytes_in, delay_bound_ns
 from loko.switch_model.device import Profile, load_profile
@@ -21,14 +18,14 @@ from loko.switch_model.scenario import ActionType, Case, MatchType, Scenario
 from loko.switch_model.service_curve import SwitchService, processing, service_curve
 from loko.topology.lab import load_lab
 from loko.units import PS_PER_NS
-from loko_testbed.reproduce.plots.canvas import EDGE, REFERENCE, SECOND, SOFT, STYLE
+from loko_testbed.reproduce.plots.drawing import HEAD, Point, write
+from loko_testbed.reproduce.plots.marks import Spec, as_it_is, field, layer, pixels
 from loko_testbed.reproduce.plots.overview import draw_components, draw_ring
+from loko_testbed.reproduce.plots.theme import EDGE, REFERENCE, SECOND, WHOLE, WIDTH
 
 FRAME_BYTES: Final = 306
 ENTRIES: Final = 17
 """The evaluation's frames and tables (section 6.1)."""
-_WIDTH_INCHES: Final = 7.6
-_BEHIND: Final = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _FILLS: Final = {"wire": "#dfe4ec", "chip": "#b6c2d6", "CPU": "#8d99ae", "wait": "#ffffff"}
 
 
@@ -70,107 +67,109 @@ def way(profile: Profile, case: Case) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def draw_way(profile: Profile, case: Case) -> Figure:
+def draw_way(profile: Profile, case: Case) -> Spec:
     """Draw each stage as a bar over time, from top to bottom."""
     stages = way(profile, case)
-    figure = Figure(figsize=(_WIDTH_INCHES, 3.5))
-    axes = figure.add_axes((0.245, 0.15, 0.73, 0.73))
-    axes.spines["right"].set_visible(False)
-    axes.set_title(
-        f"A frame of {case.frame_bytes} bytes through an idle board with {case.entries} entries",
-        loc="left",
-    )
-    for row, stage in enumerate(stages):
-        length_us = (stage.end_ns - stage.begin_ns) / 1e3
-        hatch = "////" if stage.place == "wait" else None
-        axes.barh(
-            row, length_us, left=stage.begin_ns / 1e3, height=0.7, color=_FILLS[stage.place], edgecolor=EDGE,
-            linewidth=0.7, hatch=hatch,
-        )  # fmt: skip
-        axes.text(
-            stage.end_ns / 1e3 + 2,
-            row,
-            f"{length_us:.1f}",
-            va="center",
-            color=EDGE,
-            fontsize=8.5,
-            bbox=_BEHIND,
-        )
+    rows = [
+        {
+            "row": row,
+            "begin": stage.begin_ns / 1e3,
+            "end": stage.end_ns / 1e3,
+            "fill": _FILLS[stage.place],
+            "length": f"{(stage.end_ns - stage.begin_ns) / 1e3:.1f}",
+        }
+        for row, stage in enumerate(stages)
+    ]
+    names = {"labelExpr": f"{json.dumps([stage.name for stage in stages])}[datum.value]", "ticks": False}
+    y: Spec = {"y": {"field": "row", "type": "ordinal", "axis": names, "title": None}}
+    label = "time since the first bit has come [us]"
+    end = field("end", title=label, scale={"domain": [0, 1.07 * stages[-1].end_ns / 1e3], "nice": False})
+    x, begin = {"x": field("x", title=label)}, {"x": field("begin", title=label)}
     arrived_us, departs_us = stages[0].end_ns / 1e3, stages[-1].begin_ns / 1e3
-    for instant_us in (arrived_us, departs_us):
-        axes.axvline(instant_us, color=REFERENCE, linewidth=0.9, linestyle="--", zorder=0)
-    axes.annotate(
-        "",
-        xy=(arrived_us, -0.75),
-        xytext=(departs_us, -0.75),
-        arrowprops={"arrowstyle": "<->", "color": REFERENCE},
-    )
-    axes.text(
-        (arrived_us + departs_us) / 2, -0.82,
-        f"processing time {departs_us - arrived_us:.1f} us (equation 4)",
-        ha="center", va="bottom", color=REFERENCE, fontsize=8.5,
-    )  # fmt: skip
-    axes.set_yticks(range(len(stages)), [stage.name for stage in stages])
-    axes.set_ylim(len(stages) - 0.4, -1.5)
-    axes.set_xlim(0, stages[-1].end_ns / 1e3 * 1.07)
-    axes.set_xlabel("time since the first bit has come [us]")
-    return figure
+    told = f"processing time {departs_us - arrived_us:.1f} us (equation 4)"
+    instants = [{"x": arrived_us}, {"x": departs_us}]
+    red: Spec = {"color": REFERENCE, "clip": False}
+    layers = [
+        layer("rule", x, instants, color=REFERENCE, strokeDash=[4, 3]),
+        layer("bar", {**begin, "x2": {"field": "end"}, **y, "fill": as_it_is("fill")}, rows, stroke=EDGE),
+        layer("text", {"x": end, **y, "text": as_it_is("length")}, rows, align="left", dx=6, fontSize=10),
+        *_measure(x | {"y": {"value": -8}}, (arrived_us, 0), (departs_us, 0)),
+        layer("text", {**x, "y": {"value": -18}}, [{"x": (arrived_us + departs_us) / 2}], text=told, **red),
+    ]
+    title = f"A frame of {case.frame_bytes} bytes through an idle board with {case.entries} entries"
+    return _picture(title, layers)
 
 
-def draw_curves(service: SwitchService, flows: TokenBucket) -> Figure:
+def draw_curves(service: SwitchService, flows: TokenBucket) -> Spec:
     """Draw arrival curve and service curve, and the largest distances between them: delay and backlog."""
     curve = service.curve
     delay_ns, backlog_bytes = delay_bound_ns(flows, curve), backlog_bound_bytes(flows, curve)
     until_ns = 1.35 * delay_ns
-    figure = Figure(figsize=(_WIDTH_INCHES, 3.7))
-    axes = figure.add_axes((0.1, 0.14, 0.87, 0.76))
-    axes.spines["right"].set_visible(False)
-    axes.set_title("The guarantee is the greatest horizontal distance of two curves", loc="left")
-    times_ns = np.array([0.0, until_ns])
-    sent = [flows.burst_bytes + bytes_in(rate_bps=flows.rate_bps, duration_ns=at) for at in times_ns]
-    axes.plot([0.0, *(times_ns / 1e6)], [0.0, *sent], color=SECOND, linewidth=1.8)
+    burst, latency_ms = flows.burst_bytes, curve.latency_ns / 1e6
+    sent = burst + bytes_in(rate_bps=flows.rate_bps, duration_ns=until_ns)
     carried = bytes_in(rate_bps=curve.rate_bps, duration_ns=until_ns - curve.latency_ns)
-    axes.plot([0, curve.latency_ns / 1e6, until_ns / 1e6], [0, 0, carried], color=EDGE, linewidth=1.8)
-    _measure(axes, (0.0, flows.burst_bytes), (delay_ns, flows.burst_bytes))
-    axes.text(
-        delay_ns / 2e6, flows.burst_bytes * 0.97, f"delay at most T + b/R = {delay_ns / 1e6:.2f} ms",
-        ha="center", va="top", color=REFERENCE,
-    )  # fmt: skip
-    _measure(axes, (curve.latency_ns, 0.0), (curve.latency_ns, backlog_bytes))
-    axes.text(
-        curve.latency_ns / 1e6 + delay_ns / 60e6, backlog_bytes * 0.72,
-        f"backlog at most b + r T = {backlog_bytes:.0f} bytes", color=REFERENCE, va="center",
-    )  # fmt: skip
-    axes.text(
-        until_ns / 2e6, (sent[0] + sent[1]) / 2 * 1.06,
-        f"arrival curve: burst b = {flows.burst_bytes:.0f} bytes,\n"
-        f"rate r = {flows.rate_bps / 1e6:.2f} Mbit/s",
-        color=SECOND, ha="center", va="bottom",
-    )  # fmt: skip
-    axes.text(
-        until_ns / 1e6, carried * 0.45,
-        f"service curve: latency T = {curve.latency_ns / 1e6:.3f} ms,\n"
-        f"rate R = {curve.rate_bps / 1e6:.2f} Mbit/s",
-        color=EDGE, ha="right", va="top",
-    )  # fmt: skip
-    axes.set_xlim(0, until_ns / 1e6)
-    axes.set_ylim(0, 1.3 * max(*sent, carried))
-    axes.set_xlabel("length of an interval [ms]")
-    axes.set_ylabel("bytes in it")
-    axes.tick_params(colors=SOFT)
-    return figure
+    axes = {
+        "x": {"scale": {"domain": [0, until_ns / 1e6], "nice": False}, "title": "length of an interval [ms]"},
+        "y": {"scale": {"domain": [0, 1.3 * max(sent, carried)]}, "title": "bytes in it"},
+    }
+    xy = {of: field(of, **axis) for of, axis in axes.items()}
+
+    def line(points: Sequence[tuple[float, float]], colour: str) -> Spec:
+        return layer("line", xy, [{"x": x / 1e6, "y": y} for x, y in points], color=colour, strokeWidth=2)
+
+    texts = [
+        (delay_ns / 2, 0.95 * burst, f"delay at most T + b/R = {delay_ns / 1e6:.2f} ms", REFERENCE),
+        (
+            1.75 * curve.latency_ns,
+            0.72 * backlog_bytes,
+            f"backlog at most\nb + r T = {backlog_bytes:.0f} bytes",
+            REFERENCE,
+        ),
+        (
+            until_ns / 2,
+            0.65 * (burst + sent),
+            f"arrival curve: burst b = {burst:.0f} bytes,\nrate r = {flows.rate_bps / 1e6:.2f} Mbit/s",
+            SECOND,
+        ),
+        (
+            0.85 * until_ns,
+            0.45 * carried,
+            f"service curve: latency T = {latency_ms:.3f} ms,\nrate R = {curve.rate_bps / 1e6:.2f} Mbit/s",
+            EDGE,
+        ),
+    ]
+    rows = [{"x": x_ns / 1e6, "y": y, "text": text, "colour": colour} for x_ns, y, text, colour in texts]
+    told = xy | {"text": as_it_is("text"), "color": as_it_is("colour")}
+    layers = [
+        line([(0, 0), (0, burst), (until_ns, sent)], SECOND),
+        line([(0, 0), (curve.latency_ns, 0), (until_ns, carried)], EDGE),
+        *_measure(xy, (0, burst), (delay_ns / 1e6, burst)),
+        *_measure(xy, (latency_ms, 0), (latency_ms, backlog_bytes)),
+        layer("text", told, rows, fontSize=11, lineBreak="\n"),
+    ]
+    return _picture("The guarantee is the greatest horizontal distance of two curves", layers)
 
 
-def _measure(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
-    axes.annotate(
-        "",
-        xy=(begin[0] / 1e6, begin[1]),
-        xytext=(end[0] / 1e6, end[1]),
-        arrowprops={"arrowstyle": "<->", "color": REFERENCE, "shrinkA": 0, "shrinkB": 0},
+def _measure(axes: Spec, begin: Point, end: Point) -> list[Spec]:
+    """Return an arrow with two heads between two points that lie beside or above each other."""
+    turned = 0 if begin[1] == end[1] else -90
+    rows = [
+        {"x": x, "y": y, "x2": far_x, "y2": far_y, "angle": angle}
+        for (x, y), (far_x, far_y), angle in ((begin, end, 180 + turned), (end, begin, turned))
+    ]
+    far = {"x2": {"field": "x2"}} if begin[1] == end[1] else {"y2": {"field": "y2"}}
+    look: Spec = {"color": REFERENCE, "clip": False}
+    heads = layer(
+        "point", axes | {"angle": pixels("angle")}, rows, shape=HEAD, filled=True, opacity=1, size=64, **look
     )
+    return [layer("rule", axes | far, rows[:1], **look), heads]
 
 
-def drawings() -> dict[str, Figure]:
+def _picture(title: str, layers: list[Spec]) -> Spec:
+    return {**WHOLE, "width": WIDTH, "height": 270, "title": title, "layer": layers}
+
+
+def drawings() -> dict[str, Spec]:
     """Return all drawings by the names of their files."""
     profile = load_profile("zodiac-fx")
     scenario = Scenario(
@@ -191,12 +190,9 @@ def drawings() -> dict[str, Figure]:
 
 
 def main(folder: Path) -> None:
-    """Write each drawing as SVG and PNG. The same code gives the same SVG."""
-    with mpl.rc_context(STYLE):
-        for name, figure in drawings().items():
-            metadata = {"Date": None, "Creator": None}
-            figure.savefig(folder / f"{name}.svg", facecolor="white", metadata=metadata)
-            figure.savefig(folder / f"{name}.png", facecolor="white", dpi=160, metadata={"Software": None})
+    """Write each drawing as SVG and PNG. The same code gives the same bytes."""
+    for name, spec in drawings().items():
+        write(spec, folder / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -1,287 +1,512 @@
-"""Draw panels of curves, points, heatmaps and histograms."""
+"""Panels of charts as Vega-Lite specifications."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, cast
-
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
-from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
 
 from loko_testbed.reproduce.chart import (
+    BoxPanel,
     ChartAxis,
-    ChartCurve,
+    Cloud,
     HeatPanel,
     HistogramPanel,
     LinePanel,
-    Overflow,
+    Panel,
+    PlacedLine,
     ScatterPanel,
     TimePanel,
 )
-from loko_testbed.reproduce.plots.annotations import NO_ANNOTATIONS, Annotations
-from loko_testbed.reproduce.plots.axes import COLOURS, name_decades, reference_entries, references, set_axis
-from loko_testbed.reproduce.plots.canvas import PRINTED_NUMBER, SECOND
+from loko_testbed.reproduce.plots.annotations import Annotations
+from loko_testbed.reproduce.plots.marks import (
+    PRINTED,
+    PRINTED_ENTRY,
+    SHAPES,
+    LegendEntry,
+    Spec,
+    as_it_is,
+    axis_of,
+    field,
+    group,
+    layer,
+    legend,
+    line_entry,
+    places,
+    reference_entries,
+    reference_lines,
+    tooltip,
+    zoomable,
+)
+from loko_testbed.reproduce.plots.theme import (
+    BOXES,
+    COLOURS,
+    EDGE,
+    FONT_WIDTH,
+    MEAN,
+    SECOND,
+    WIDTH,
+    lightened,
+)
 
-_ABOVE: Final = 1.08
-"""Upper end of an axis over the highest mark on it."""
-_BAND_BESIDE: Final = 0.45
-"""Position of a band beside a column that spans -0.3 to 0.3."""
-_BAND_LOOK: Final[Any] = {"color": SECOND, "linewidth": 1.2, "marker": "_", "markersize": 6}
+_HEIGHTS: Final = {1: 310, 2: 255}
+_NARROW_HEIGHT: Final = 210
+"""Height of panels by how many stand in a row, and where there are more."""
+_BETWEEN: Final = 90
+"""Room between two panels for an axis, in pixels."""
+_GAP: Final = 0.1
+"""Gap between two boxes at a place, by their distance."""
+_SPAN: Final = lightened("#d97706", 0.2)
+_APART: Final = 0.3
+_ROOM_BESIDE: Final = 0.5
+"""Gap between two places of boxes, by their distance, and where values stand beside the boxes."""
+_MARKERS: Final = tuple(SHAPES)[:9]
+_CLOUDS: Final = ("circle", "x", "triangle-up", "square", "diamond", "triangle-down")
+_DASHES: Final = ((1, 0), (5, 1.5), (1.5, 1.5), (7, 2, 1.5, 2))
+"""Dashes of curves without markers."""
+_DASHED: Final = (4, 2)
+_DOT: Final = 2.2
+"""Diameter of the dot of a sample over time, in pixels."""
+_CELL: Final = 1.1
+"""Side of the cells of a picture: two samples in one look like one."""
 _CELLS_WITH_NUMBERS: Final = 120
 """Heatmaps with at most this many cells show their numbers."""
-_CELL_NAMES: Final = 11
-"""Most labels on an axis of a heatmap."""
-_MANY_POINTS: Final = 2000
-"""More points than this are drawn as an image, even in an SVG."""
-_CELL_POINTS: Final = 6.5
-_ROOMY: Final = 5.5
-"""Cells with room for this many characters may show numbers of any length."""
-_CHARACTER: Final = 0.6
-"""Width of a character relative to the font size."""
-_FOUR_DIGITS: Final = 999.5
-_TWO_DIGITS: Final = 9.95
-_SMALL: Final = 0.1
-"""Below it a number of three digits is wider than a cell."""
-_MARKERS: Final = "os^Dv<>Pp*"
-_DASHES: Final[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
-"""Dashes of curves without markers."""
-_DIAGONAL: Final[Any] = {"color": "black", "linewidth": 0.9, "zorder": 1}
-_SCALE: Final = (1.03, 0.0, 0.035, 1.0)
-_OVERFLOW_AT: Final = (1.04, 0.0, 0.09, 1.0)
-"""Rectangles beside a panel in its coordinates: left, bottom, width, height."""
-_OVERFLOW_LOOK: Final[Any] = {
-    "facecolor": "#f0c48a",
-    "edgecolor": "#92400e",
-    "hatch": "////",
-    "linewidth": 1.0,
+_DARK: Final = 0.45
+"""Place on the scale of colours from which on they are dark."""
+_CELL_FONT: Final = 9
+_OVERFLOW: Final[Spec] = {"fill": "#f0c48a", "stroke": "#92400e"}
+_OVERFLOW_AT: Final = (14, 44)
+"""Ends of the column beyond the end of an axis, in pixels from there."""
+_WIDTH_BESIDE: Final = 60
+
+
+def panel_spec(panel: Panel, others: Annotations, *, columns: int, name: str) -> Spec:
+    """Return a panel of a chart with `columns` panels in a row; `name` is unique among its panels."""
+    width = (WIDTH - (columns - 1) * _BETWEEN) // columns
+    if isinstance(panel, HistogramPanel) and panel.overflow:
+        width -= _WIDTH_BESIDE
+    size = {"width": width, "height": _HEIGHTS.get(columns, _NARROW_HEIGHT)}
+    if isinstance(panel, BoxPanel):
+        spec = box_panel(panel, width, name)
+    elif isinstance(panel, LinePanel):
+        spec = line_panel(panel, width, name)
+    elif isinstance(panel, HeatPanel):
+        spec = heat_panel(panel, size)
+    elif isinstance(panel, HistogramPanel):
+        spec = histogram_panel(panel, others, size, name)
+    else:
+        spec = point_panel(panel, size, name)
+    title: Spec = {"title": {"text": panel.title}} if panel.title else {}
+    return {**size, **title, **spec}
+
+
+_BOX_NUMBERS: Final = {
+    "max": "largest",
+    "whisker_high": "upper whisker",
+    "q3": "75 %",
+    "median": "median",
+    "q1": "25 %",
+    "whisker_low": "lower whisker",
+    "min": "least",
 }
+_SECOND_AXIS: Final[Spec] = {f"{part}Color": SECOND for part in ("title", "label", "tick", "domain")}
 
 
-def draw_lines(axes: Axes, panel: LinePanel) -> None:
-    """Draw curves, with error bars where they have any."""
-    for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, _curve_look(panel, number))
-    if not panel.x.log and all(float(x).is_integer() for curve in panel.curves for x in curve.x):
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    set_axis(axes, panel.x, "x")
-    set_axis(axes, panel.y, "y")
-    references(axes, panel.references)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideBoxes:
+    """Layers that a picture has beside the boxes, and their legend entries."""
+
+    behind: Sequence[Spec] = ()
+    """Behind the boxes."""
+    behind_on_second: Sequence[Spec] = ()
+    """Behind the boxes, on the second axis."""
+    on_second: Sequence[Spec] = ()
+    entries: Sequence[LegendEntry] = ()
 
 
-def lines_legend(panel: LinePanel) -> list[Line2D]:
-    """Return the legend entries of curves and references."""
-    curves = [
-        Line2D([], [], label=curve.label, **_curve_look(panel, number))
-        for number, curve in enumerate(panel.curves)
+def box_axes(panel: BoxPanel) -> dict[str, Spec]:
+    """Return the axes by their channels; the second one is named `second`."""
+    known = [box for each in panel.groups for box in each.boxes if box is not None]
+    highest = [line.value for line in panel.references if line.axis == "y"]
+    highest += [*(span.high for span in panel.spans), *(box.max for box in known)]
+    apart = _APART if all(line.joined for line in panel.lines) else _ROOM_BESIDE
+    axes = {
+        "x": places(panel.places, panel.x.label, apart=apart),
+        "y": axis_of(panel.y, highest=max(highest, default=0.0)),
+    }
+    if panel.second is not None:
+        values = [y for line in panel.lines for y in line.y if y is not None]
+        look = {"orient": "right", **_SECOND_AXIS}
+        axes["second"] = axis_of(panel.second, highest=max(values, default=0.0), **look)
+    return axes
+
+
+def box_panel(panel: BoxPanel, width: float, name: str, more: BesideBoxes = BesideBoxes()) -> Spec:
+    """Return boxes at their places, and the values of the second axis.
+
+    A mean is a line behind its box, and wider than it: on it, it would hide it, as most boxes are very flat.
+    """
+    axes = box_axes(panel)
+    rows = [
+        {**box.model_dump(), "place": place, "group": number, "box": each.label, "at": panel.places[place]}
+        | {"colour": BOXES[number % 2]}
+        for number, each in enumerate(panel.groups)
+        for place, box in enumerate(each.boxes)
+        if box is not None
     ]
-    return curves + reference_entries(panel.references)
-
-
-def _draw_curve(axes: Axes, curve: ChartCurve, look: dict[str, Any]) -> None:
-    y = np.array([np.nan if value is None else value for value in curve.y], dtype=float)
-    axes.plot(curve.x, y, drawstyle="steps-post" if curve.steps else "default", **look)
-    if curve.low is not None and curve.high is not None:
-        bars = np.maximum([y - curve.low, np.array(curve.high) - y], 0)
-        axes.errorbar(curve.x, y, yerr=bars, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2.5)
-
-
-def _curve_look(panel: LinePanel, number: int) -> dict[str, Any]:
-    """Return the style of a curve: colour and, to tell curves apart in grey, markers, else dashes."""
-    curve = panel.curves[number]
-    plain = not any(curve.marker or curve.dashed for curve in panel.curves)
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linewidth": 1.2,
-        "linestyle": _DASHES[number % len(_DASHES)] if plain else "--" if curve.dashed else "-",
-        "marker": _MARKERS[number % len(_MARKERS)] if curve.marker else None,
-        "markersize": 3.5,
+    has_means = any(row["mean"] is not None for row in rows)
+    numbers = _BOX_NUMBERS | ({"mean": "mean"} if has_means else {})
+    at = {
+        "x": axes["x"],
+        "xOffset": {"field": "group", "type": "ordinal", "scale": {"padding": _GAP}},
+        "tooltip": tooltip({"box": "box", "at": "at"}, numbers),
     }
 
+    def encoding(low: str, high: str | None = None) -> Spec:
+        return at | {"y": field(low, **axes["y"])} | ({"y2": {"field": high}} if high else {})
 
-def draw_points(axes: Axes, panel: ScatterPanel | TimePanel) -> None:
-    """Draw clouds of points."""
-    for number, cloud in enumerate(panel.clouds):
-        look = _cloud_look(panel, number)
-        axes.plot(cloud.x, cloud.y, rasterized=len(cloud.x) > _MANY_POINTS, **look)
-    set_axis(axes, panel.x, "x")
-    set_axis(axes, panel.y, "y")
-    references(axes, panel.references)
-    if isinstance(panel, ScatterPanel) and panel.diagonal:
-        lows, highs = zip(axes.get_xlim(), axes.get_ylim(), strict=True)
-        low = min(value for value in lows if value > 0) if panel.x.log else min(lows)
-        ends = (low, max(highs))
-        axes.plot(ends, ends, **_DIAGONAL)
-
-
-def points_legend(panel: ScatterPanel | TimePanel) -> list[Line2D]:
-    """Return the legend entries of clouds, references and the diagonal."""
-    entries = [
-        Line2D([], [], label=cloud.label, **{**_cloud_look(panel, number), "markersize": 4})
-        for number, cloud in enumerate(panel.clouds)
+    thin: Spec = {"color": EDGE, "strokeWidth": 0.9}
+    box = layer("bar", encoding("q1", "q3") | {"fill": as_it_is("colour")}, stroke=EDGE, strokeWidth=0.9)
+    median = layer("tick", encoding("median"), color=EDGE, thickness=1.6, opacity=1)
+    room = width * (1 - axes["x"]["scale"]["paddingInner"]) / len(panel.places) / len(panel.groups)
+    mean = layer("tick", encoding("mean"), color=MEAN, thickness=2, opacity=1, size=room)
+    whiskers = layer("errorbar", encoding("whisker_low", "whisker_high"), ticks={"size": 8}, **thin)
+    ends = [layer("point", encoding(end), shape=SHAPES["x"], size=22, **thin) for end in ("min", "max")]
+    marks = [*([mean] if has_means else []), whiskers, zoomable(box, name, ["y"]), median, *ends]
+    spans = [
+        layer("rect", {"y": field("low", **axes["y"]), "y2": {"field": "high"}}, [ends], color=_SPAN)
+        for ends in (span.model_dump() for span in panel.spans)
     ]
+    left: Spec = {
+        "layer": [
+            *spans,
+            *more.behind,
+            *reference_lines(panel.references, axes),
+            group(marks, rows),
+            *legend([*_box_entries(panel), *more.entries], width),
+        ]
+    }
+    if panel.second is None:
+        return left
+    second = {"x": axes["x"], "y": axes["second"]}
+    right = {"layer": [*(_placed_line(line, panel, second, width) for line in panel.lines), *more.on_second]}
+    behind = [{"layer": list(more.behind_on_second)}] if more.behind_on_second else []
+    return {"layer": [*behind, left, right], "resolve": {"scale": {"y": "independent"}}}
+
+
+def _box_entries(panel: BoxPanel) -> list[LegendEntry]:
+    entries = [
+        LegendEntry(label=each.label, shape="box", fill=BOXES[number % 2], stroke=EDGE)
+        for number, each in enumerate(panel.groups)
+    ]
+    entries.append(line_entry(f"whiskers {panel.whiskers}, × least and largest", EDGE))
+    if any(box is not None and box.mean is not None for each in panel.groups for box in each.boxes):
+        entries.append(line_entry("mean", MEAN))
     entries += reference_entries(panel.references)
-    if isinstance(panel, ScatterPanel) and panel.diagonal:
-        entries.append(Line2D([], [], label="equal", **_DIAGONAL))
+    entries += [LegendEntry(label=span.label, shape="box", fill=_SPAN) for span in panel.spans]
+    for line in {line.label: line for line in panel.lines}.values():
+        shape = f"line+{_bullet(line)}" if line.joined else _bullet(line)
+        look: Spec = {"fill": SECOND, "stroke": SECOND, "dash": _dash(line)}
+        entries.append(LegendEntry(label=line.label, shape=shape, **look))
     return entries
 
 
-def _cloud_look(panel: ScatterPanel | TimePanel, number: int) -> dict[str, Any]:
-    small = isinstance(panel, TimePanel)
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "marker": "." if small else "ox^sdv"[number % 6],
-        "markersize": 2 if small else 4,
-        "linestyle": "none",
-        "markerfacecolor": None if small else "none",
-    }
+def _bullet(line: PlacedLine) -> str:
+    return "dash" if line.dashed and not line.joined else "circle"
 
 
-def draw_heatmap(axes: Axes, panel: HeatPanel) -> None:
-    """Draw coloured cells of equal size with a colour bar; cells without a value stay white.
+def _dash(line: PlacedLine) -> Sequence[float]:
+    return _DASHED if line.dashed and line.joined else (1, 0)
+
+
+def _placed_line(line: PlacedLine, panel: BoxPanel, axes: Mapping[str, Spec], width: float) -> Spec:
+    """Return values on the second axis: a line, points beside the boxes, or dashes for ends of a range.
+
+    Points at 0 are hollow.
+    """
+    assert panel.second is not None
+    rows = [
+        {"y": y, "label": line.label, "place": place, "at": panel.places[place]}
+        for place, y in enumerate(line.y)
+        if y is not None
+    ]
+    tips = tooltip({"label": "value", "at": "at"}, {"y": panel.second.label})
+    xy = {"x": axes["x"], "y": field("y", **axes["y"]), "tooltip": tips}
+    fill = {"fill": {"condition": {"test": "datum.y > 0", "value": SECOND}, "value": "white"}}
+    look: Spec = {"stroke": SECOND, "opacity": 1, "size": 26, "shape": SHAPES[_bullet(line)]}
+    if line.joined:
+        joined = layer("line", xy, color=SECOND, strokeWidth=1.2, strokeDash=_dash(line))
+        return group([joined, layer("point", xy | fill, clip=False, **look)], rows)
+    aside = -width / len(panel.places) * (1 - 0.8 * _ROOM_BESIDE) / 2
+    return layer("point", xy | fill, rows, xOffset=aside, **look)
+
+
+def line_panel(panel: LinePanel, width: float, name: str) -> Spec:
+    """Return curves, with error bars where they have any."""
+    ys = [y for curve in panel.curves for y in (*curve.y, *(curve.high or [])) if y is not None]
+    ys += [line.value for line in panel.references if line.axis == "y"]
+    is_from_0 = panel.y.low == 0 and panel.y.linear_to is None
+    axes = {"x": axis_of(panel.x), "y": axis_of(panel.y, highest=max(ys, default=0.0) if is_from_0 else None)}
+    if not panel.x.log and all(float(x).is_integer() for curve in panel.curves for x in curve.x):
+        axes["x"]["axis"]["tickMinStep"] = 1
+    layers = [_curve(panel, number, axes, name) for number in range(len(panel.curves))]
+    layers += reference_lines(panel.references, axes)
+    entries = [_curve_entry(panel, number) for number in range(len(panel.curves))]
+    layers += legend([*entries, *reference_entries(panel.references)], width)
+    return {"layer": layers}
+
+
+def _curve(panel: LinePanel, number: int, axes: Mapping[str, Spec], name: str) -> Spec:
+    curve = panel.curves[number]
+    nothing: list[float | None] = [None] * len(curve.x)
+    columns = (curve.x, curve.y, curve.low or nothing, curve.high or nothing)
+    rows = [
+        {"x": x, "y": y, "curve": curve.label, "at": at}
+        | ({"low": low, "high": high} if y is not None and low is not None else {})
+        for at, (x, y, low, high) in enumerate(zip(*columns, strict=True))
+    ]
+    colour, dash, marker = _curve_look(panel, number)
+    numbers = {"x": panel.x.label, "y": panel.y.label}
+    if curve.low is not None:
+        numbers |= {"low": "from", "high": "to"}
+    tips = {"tooltip": tooltip({"curve": "curve"} if curve.label else {}, numbers)}
+    xy = {of: field(of, **axes[of]) for of in "xy"} | tips
+    look: Spec = {"color": colour, "strokeWidth": 1.3}
+    steps: Spec = {"interpolate": "step-after"} if curve.steps else {}
+    # Points that are not seen have the tooltips of curves without markers.
+    seen: Spec = {"shape": SHAPES[marker], "filled": marker != "x", "size": 26} if marker else {"opacity": 0}
+    line = layer("line", xy | {"order": field("at")}, strokeDash=dash, **steps, **look)
+    layers = [zoomable(line, name) if number == 0 else line]
+    if curve.low is not None:
+        bar = {**xy, "y": field("low", **axes["y"]), "y2": {"field": "high"}}
+        layers.append(layer("errorbar", bar, color=colour, ticks={"size": 6}))
+    layers.append(layer("point", xy, color=colour, **{"opacity": 1, **seen}))
+    return group(layers, rows)
+
+
+def _curve_look(panel: LinePanel, number: int) -> tuple[str, Sequence[float], str | None]:
+    """Return colour, dashes and marker of a curve; markers or dashes tell curves apart in grey."""
+    curve = panel.curves[number]
+    plain = not any(curve.marker or curve.dashed for curve in panel.curves)
+    dash = _DASHES[number % len(_DASHES)] if plain else _DASHED if curve.dashed else (1, 0)
+    marker = _MARKERS[number % len(_MARKERS)] if curve.marker else None
+    return COLOURS[number % len(COLOURS)], dash, marker
+
+
+def _curve_entry(panel: LinePanel, number: int) -> LegendEntry:
+    colour, dash, marker = _curve_look(panel, number)
+    shape = f"line+{marker}" if marker else "line"
+    return LegendEntry(label=panel.curves[number].label, shape=shape, fill=colour, stroke=colour, dash=dash)
+
+
+def point_panel(panel: ScatterPanel | TimePanel, size: Spec, name: str) -> Spec:
+    """Return clouds of points."""
+    axes = {"x": axis_of(panel.x), "y": axis_of(panel.y)}
+    is_dense = isinstance(panel, TimePanel)
+    layers: list[Spec] = []
+    entries: list[LegendEntry] = []
+    if isinstance(panel, ScatterPanel) and panel.diagonal:
+        known = [value for cloud in panel.clouds for value in (*cloud.x, *cloud.y)]
+        ends = [{"x": end, "y": end} for end in (min(known), max(known))]
+        xy = {of: field(of, **axes[of]) for of in "xy"}
+        layers.append(layer("line", xy, ends, color="black", strokeWidth=1))
+        entries.append(line_entry("equal", "black"))
+    for number, cloud in enumerate(panel.clouds):
+        colour = COLOURS[number % len(COLOURS)]
+        shape = "circle" if is_dense else _CLOUDS[number % len(_CLOUDS)]
+        drawn = _dots(cloud, axes, colour, size) if is_dense else _points(cloud, axes, colour, shape)
+        layers.append(drawn if number else zoomable(drawn, name))
+        look: Spec = {"fill": colour} if is_dense else {"stroke": colour}
+        entries.append(LegendEntry(label=cloud.label, shape=shape, **look))
+    layers += reference_lines(panel.references, axes)
+    layers += legend([*entries, *reference_entries(panel.references)], size["width"])
+    return {"layer": layers}
+
+
+def _points(cloud: Cloud, axes: Mapping[str, Spec], colour: str, shape: str) -> Spec:
+    rows = [{"x": x, "y": y, "cloud": cloud.label} for x, y in zip(cloud.x, cloud.y, strict=True)]
+    tips = tooltip({"cloud": "points"}, {of: axes[of]["title"] or of for of in "xy"})
+    xy = {of: field(of, **axes[of]) for of in "xy"} | {"tooltip": tips}
+    look: Spec = {"color": colour, "shape": SHAPES[shape], "filled": False, "opacity": 1}
+    return layer("point", xy, rows, size=26, strokeWidth=1.2, **look)
+
+
+def _dots(cloud: Cloud, axes: Mapping[str, Spec], colour: str, size: Spec) -> Spec:
+    """Return a dot in each cell of the picture that has samples: one line, broken after every point.
+
+    Thousands of marks would be as many elements of the SVG; a line is one.
+    """
+    cells: dict[tuple[int, ...], tuple[float, float]] = {}
+    ends = [(min(values), max(values)) for values in (cloud.x, cloud.y)]
+    for sample in zip(cloud.x, cloud.y, strict=True):
+        cell = tuple(
+            int(_share(value, reach, is_log=axes[of]["scale"].get("type") == "log") * size[side] / _CELL)
+            for value, reach, of, side in zip(sample, ends, "xy", ("width", "height"), strict=True)
+        )
+        cells.setdefault(cell, (float(f"{sample[0]:.5g}"), float(f"{sample[1]:.5g}")))
+    rows = [row for x, y in cells.values() for row in ({"x": x, "y": y}, {"x": x})]
+    xy = {"x": field("x", sort=None, **axes["x"]), "y": field("y", **axes["y"])}
+    return layer("line", xy, rows, color=colour, strokeWidth=_DOT, strokeCap="round")
+
+
+def _share(value: float, reach: tuple[float, float], *, is_log: bool) -> float:
+    """Return where a value stands between two ends, from 0 to 1."""
+    low, high = reach
+    if is_log:
+        value, low, high = (math.log(max(each, 1e-300)) for each in (value, low, high))
+    return (value - low) / (high - low) if high > low else 0.0
+
+
+def heat_panel(panel: HeatPanel, size: Spec) -> Spec:
+    """Return coloured cells of equal size with a scale of the colours; cells without a value stay white.
 
     If the cells are few, they show their numbers.
     """
-    cells = np.array([[np.nan if cell is None else cell for cell in row] for row in panel.cells], dtype=float)
-    norm = LogNorm(panel.value.low, panel.value.high) if panel.value.log else None
-    limits: dict[str, Any] = {} if norm else {"vmin": panel.value.low, "vmax": panel.value.high}
-    mesh = axes.pcolormesh(
-        np.ma.masked_invalid(cells),
-        cmap="viridis_r",
-        norm=norm,
-        rasterized=cells.size > _MANY_POINTS,
-        **limits,
-    )
-    if cells.size <= _CELLS_WITH_NUMBERS:
-        _write_cells(axes, cells, mesh)
-    beside = axes.inset_axes(_SCALE)
-    cast("Figure", axes.figure).colorbar(mesh, cax=beside).set_label(panel.value.label)
+    x_names = panel.x_names or [f"{value:g}" for value in panel.x_values]
+    y_names = panel.y_names or [f"{value:g}" for value in panel.y_values]
+    values = [cell for row in panel.cells for cell in row if cell is not None]
+    domain = _colours_of(panel.value, values)
+    is_narrow = size["width"] / len(x_names) < 4 * FONT_WIDTH * _CELL_FONT
+    rows = [
+        {"x": x, "y": y, "value": value, "dark": _share(value, domain, is_log=panel.value.log) > _DARK}
+        for y, cells in zip(y_names, panel.cells, strict=True)
+        for x, value in zip(x_names, cells, strict=True)
+        if value is not None
+    ]
+    turned = sum(len(name) + 1 for name in x_names) * FONT_WIDTH * 11 > size["width"]
+    xy: Spec = {
+        "x": _cells_axis("x", x_names, panel.x, labelAngle=-90 if turned else 0),
+        "y": _cells_axis("y", y_names[::-1], panel.y),
+        "tooltip": tooltip({"x": panel.x.label, "y": panel.y.label}, {"value": panel.value.label}),
+    }
+    scale: Spec = {"scheme": "viridis", "reverse": True, "domain": list(domain), "nice": False}
+    bar: Spec = {"title": panel.value.label, "orient": "top", "gradientLength": size["width"]}
     if panel.value.log:
-        name_decades(beside.yaxis)
-    _name_cells(axes, panel.x_names or [f"{value:g}" for value in panel.x_values], "x")
-    _name_cells(axes, panel.y_names or [f"{value:g}" for value in panel.y_values], "y")
-    axes.set_xlabel(panel.x.label)
-    axes.set_ylabel(panel.y.label)
+        scale["type"] = "log"
+        bar["format"] = ".6~g"
+    layers = [layer("rect", {**xy, "color": field("value", scale=scale, legend=bar)})]
+    if len(x_names) * len(y_names) <= _CELLS_WITH_NUMBERS:
+        ink = {"condition": {"test": "datum.dark", "value": "white"}, "value": "black"}
+        large = {"test": "datum.value >= 1000", "field": "value", "type": "quantitative", "format": "d"}
+        text = {"condition": large, **field("value", format=".2~r" if is_narrow else ".3~r")}
+        layers.append(layer("text", {**xy, "text": text, "color": ink}, fontSize=_CELL_FONT))
+    return group(layers, rows)
 
 
-def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None:
-    """Write its number into each cell, light on dark and dark on light."""
-    colours = mesh.to_rgba(cells)
-    room = _room(axes) / cells.shape[1]
-    for (row, column), value in np.ndenumerate(cells):
-        if not np.isnan(value):
-            red, green, blue, _ = colours[row, column]
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-            colour = "white" if dark else "black"
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                _in_cell(value, is_narrow=room < _ROOMY),
-                ha="center",
-                va="center",
-                fontsize=_CELL_POINTS,
-                color=colour,
-            )
+def _cells_axis(name: str, names: Sequence[str], axis: ChartAxis, **more: Any) -> Spec:
+    return {
+        "field": name,
+        "type": "ordinal",
+        "scale": {"domain": list(names), "padding": 0},
+        "title": axis.label or None,
+        "axis": {"labelOverlap": True, **more},
+    }
 
 
-def _room(axes: Axes) -> float:
-    """Return the width of the axes in characters of a cell's font."""
-    width_points = 72 * axes.get_position().width * cast("Figure", axes.figure).get_figwidth()
-    return float(width_points / (_CHARACTER * _CELL_POINTS))
+def _colours_of(axis: ChartAxis, values: Sequence[float]) -> tuple[float, float]:
+    known = [value for value in values if value > 0 or not axis.log]
+    low = axis.low if axis.low is not None else min(known, default=0.0)
+    return low, axis.high if axis.high is not None else max(known, default=1.0)
 
 
-def _in_cell(value: float, *, is_narrow: bool) -> str:
-    if is_narrow:  # three characters
-        return f"{value:.0f}" if value >= _TWO_DIGITS else f"{value:.1f}"
-    if value >= _FOUR_DIGITS:
-        return f"{value:.0f}"
-    return f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}"
-
-
-def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) -> None:
-    """Label the middles of the cells, as many as can be read."""
-    step = -(-len(all_names) // _CELL_NAMES)
-    places = range(0, len(all_names), step)
-    set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
-    names = [all_names[place] for place in places]
-    turned = 90.0 if which == "x" and sum(len(name) + 1 for name in names) > _room(axes) else 0.0
-    set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS, rotation=turned)
-
-
-def draw_histogram(axes: Axes, panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS) -> None:
-    """Draw histograms, and beyond the end of the axis a column for the count that has no place on it.
+def histogram_panel(panel: HistogramPanel, others: Annotations, size: Spec, name: str) -> Spec:
+    """Return histograms, and beyond the end of the axis a column for the count that has no place on it.
 
     `others` has the paper's values and predicted bands of the panel's shares.
     """
-    for number, histogram in enumerate(panel.histograms):
+    finding = panel.shares[0].finding if panel.shares and panel.overflow is not None else ""
+    paper, band = others.printed.get(finding), others.bands.get(finding)
+    marks = [paper.value] if paper is not None and paper.value is not None else []
+    reach = [band.least[0], band.most[0]] if band is not None else []
+    counts = [count for each in panel.histograms for count in each.counts]
+    counts += [panel.overflow.count] if panel.overflow else []
+    highest = max(counts, default=0.0)
+    beside = max([*marks, *reach], default=0.0)
+    y = panel.y
+    if beside > (highest if y.high is None else y.high):
+        y = y.model_copy(update={"high": 1.1 * beside})
+    axes = {"x": axis_of(panel.x), "y": axis_of(y, highest=highest)}
+    layers: list[Spec] = []
+    for number, each in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
-        axes.stairs(histogram.counts, panel.edges, color=colour, fill=True, alpha=0.45)
-        axes.stairs(histogram.counts, panel.edges, color=colour, linewidth=1.0)
-    set_axis(axes, panel.x, "x")
-    set_axis(axes, panel.y, "y")
-    references(axes, panel.references)
+        rows = [
+            {"begin": begin, "end": end, "count": count, "series": each.label}
+            for (begin, end), count in zip(pairwise(panel.edges), each.counts, strict=True)
+        ]
+        columns = {
+            "x": field("begin", bin="binned", **axes["x"]),
+            "x2": {"field": "end"},
+            "y": field("count", **axes["y"]),
+            "tooltip": tooltip({"series": "of"}, {"begin": "from", "end": "to", "count": panel.y.label}),
+        }
+        look: Spec = {"color": colour, "stroke": colour, "strokeWidth": 0.8, "binSpacing": 0}
+        bars = layer("bar", columns, rows, fillOpacity=0.45, **look)
+        layers.append(bars if number else zoomable(bars, name))
+    layers += reference_lines(panel.references, axes)
     if panel.overflow is not None:
-        finding = panel.shares[0].finding if panel.shares else ""
-        paper, band = others.printed.get(finding), others.bands.get(finding)
-        marked = [paper.value] if paper is not None and paper.value is not None else []
-        reach = (band.least[0], band.most[0]) if band is not None else None
-        highest = max([*marked, *(reach or ())], default=0.0)
-        axes.set_ylim(top=max(axes.get_ylim()[1], min(_ABOVE * highest, 100 * _ABOVE)))
-        _draw_overflow(axes, panel.overflow, panel.y, marked, reach)
+        layers += _overflow(panel, axes["y"], size, marks, reach)
+    layers += legend(_histogram_entries(panel, others), size["width"])
+    return {"layer": layers}
 
 
-def _draw_overflow(
-    axes: Axes, overflow: Overflow, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
-) -> None:
-    """Draw a column with its own axis of the same scale, marked with the paper's share and the band."""
-    other = axes.inset_axes(_OVERFLOW_AT)
-    set_axis(other, y, "y")
-    other.set_ylabel("")
-    other.tick_params(axis="y", left=False, labelleft=False)
-    for side in ("left", "right"):
-        other.spines[side].set_visible(False)
-    other.set_ylim(axes.get_ylim())
-    other.bar([0], [overflow.count], width=0.6, **_OVERFLOW_LOOK)
-    other.plot([0] * len(marked), marked, clip_on=False, **PRINTED_NUMBER)
-    if reach is not None:
-        other.plot([_BAND_BESIDE] * 2, reach, **_BAND_LOOK)
-    other.set_xlim(-0.6, 0.6)
-    other.set_xticks([0], [f"{overflow.label}\n{overflow.text}"], fontsize=7.5)
+def _overflow(
+    panel: HistogramPanel, axis: Spec, size: Spec, marks: Sequence[float], reach: Sequence[float]
+) -> list[Spec]:
+    """Return a column on the same scale, marked with the paper's share and the band."""
+    assert panel.overflow is not None
+    left, right = (size["width"] + at for at in _OVERFLOW_AT)
+    middle = (left + right) / 2
+    tips = tooltip({"label": "beyond the axis", "text": "share"}, {})
+    column = {
+        "x": {"value": left},
+        "x2": {"value": right},
+        "y": field("count", **axis),
+        "y2": {"value": size["height"]},
+        "tooltip": tips,
+    }
+    name = {"x": {"value": middle}, "y": {"value": size["height"] + 6}, "text": as_it_is("name")}
+    named = {"name": f"{panel.overflow.label}\n{panel.overflow.text}"}
+    foot = {"x": {"value": left - 6}, "x2": {"value": right + 6}, "y": {"value": size["height"]}}
+    layers = [
+        layer("rect", column, [panel.overflow.model_dump()], **_OVERFLOW, clip=False),
+        layer("rule", foot, [{}], clip=False, strokeWidth=1),
+        layer("text", name, [named], lineBreak="\n", baseline="top", fontSize=10, clip=False),
+    ]
+    if marks:
+        tips = tooltip({}, {"value": "paper"})
+        at = {"x": {"value": middle}, "y": field("value", **axis), "tooltip": tips}
+        layers.append(layer("point", at, [{"value": mark} for mark in marks], **PRINTED, clip=False))
+    if reach:
+        at = {"x": {"value": right + 6}, "y": field("low", **axis), "y2": {"field": "high"}}
+        at["tooltip"] = tooltip({}, {"low": "predicted from", "high": "to"})
+        ends = {"low": reach[0], "high": reach[1]}
+        layers.append(layer("errorbar", at, [ends], color=SECOND, ticks={"size": 8}, clip=False))
+    return layers
 
 
-def histogram_legend(panel: HistogramPanel, others: Annotations = NO_ANNOTATIONS) -> list[Any]:
-    """Return the legend entries of the histograms, the references, and the paper's values and bands."""
+def _histogram_entries(panel: HistogramPanel, others: Annotations) -> list[LegendEntry]:
+    """Return the entries of the histograms, the references, and the paper's values and bands.
+
+    Each share with a paper's value or a band has an entry; only that of `overflow` is marked.
+    """
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(panel.histograms))]
     entries = [
-        Patch(
-            facecolor=COLOURS[number % len(COLOURS)],
-            alpha=0.45,
-            edgecolor=COLOURS[number % len(COLOURS)],
-            label=histogram.label,
-        )
-        for number, histogram in enumerate(panel.histograms)
+        LegendEntry(label=each.label, shape="box", fill=lightened(colour, 0.45), stroke=colour)
+        for each, colour in zip(panel.histograms, colours, strict=True)
     ]
     if panel.overflow is not None:
-        entries.append(Patch(label=f"{panel.overflow.label} ({panel.overflow.text})", **_OVERFLOW_LOOK))
-    return [*entries, *reference_entries(panel.references), *_share_entries(panel, others)]
-
-
-def _share_entries(panel: HistogramPanel, others: Annotations) -> list[Line2D]:
-    """Return an entry for each share with a paper's value or a band; only that of `overflow` is marked."""
-    entries = []
-    for place, share in enumerate(panel.shares):
+        label = f"{panel.overflow.label} ({panel.overflow.text})"
+        entries.append(LegendEntry(label=label, shape="box", **_OVERFLOW))
+    entries += reference_entries(panel.references)
+    for number, share in enumerate(panel.shares):
         text = others.annotate(share.finding, share.text)
         if text is None:
             continue
-        has_overflow = place == 0 and panel.overflow is not None
         printed = share.finding in others.printed and others.printed[share.finding].value is not None
-        look: dict[str, Any] = {"linestyle": "none"}
-        if has_overflow:
-            look = PRINTED_NUMBER if printed else _BAND_LOOK
-        entries.append(Line2D([], [], label=f"{share.name}: {text}", **look))
+        look: Mapping[str, Any] = {"shape": "none"}
+        if number == 0 and panel.overflow is not None:
+            look = PRINTED_ENTRY if printed else {"shape": "dash", "stroke": SECOND}
+        entries.append(LegendEntry(label=f"{share.name}: {text}", **look))
     return entries
