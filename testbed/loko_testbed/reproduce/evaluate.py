@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.claims import evaluate_claims
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.folder import figure_file
 from loko_testbed.reproduce.outcome import OneByOne
 from loko_testbed.reproduce.report import write_report
@@ -24,7 +25,7 @@ from loko_testbed.reproduce.result import (
     write_result,
 )
 from loko_testbed.reproduce.runs import FigureRun, read_runs, write_runs
-from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.options import Options, recorded_options
 from loko_testbed.tasks.executor import each_done, shared_processes
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.progress import Progress
@@ -108,35 +109,60 @@ def _publish(
 ) -> list[FigureResult]:
     """Judge every figure together with the others of the folder, draw it, and write all but the records.
 
-    Earlier figures of the folder whose bands have changed are redrawn, so that bands do not depend on the
-    order in which figures are replayed.
+    Earlier figures of the folder are judged and drawn again where the new ones change that, so that claims
+    and bands do not depend on the order in which figures are replayed.
     """
     together = {result.name: result for result in (*earlier, *results)}
-    judged = []
-    for figure, result in zip(chosen, results, strict=True):
-        claims = evaluate_claims(figure, result, together.values(), options)
-        provenance = result.provenance.model_copy(update={"options": options.chosen()})
-        judged.append(
-            result.model_copy(
-                update={
-                    "claims": _with_reasons(claims, result),
-                    "guarantees": guarantees_of(result),
-                    "bands": bands_of(result, together.values()),
-                    "provenance": provenance,
-                }
-            )
-        )
-        write_result(judged[-1], options.out)
-    names = {figure.name for figure in chosen}
-    drawn_anew = [
-        result.model_copy(update={"bands": bands})
-        for result in earlier
-        if result.name not in names and (bands := bands_of(result, together.values())) != result.bands
+    judged = [
+        _judged(figure, result, together.values(), options)
+        for figure, result in zip(chosen, results, strict=True)
     ]
-    for result in drawn_anew:
+    names = {figure.name for figure in chosen}
+    others = {result.name: result for result in earlier if result.name not in names}
+    again = _judged_again(others, together.values(), options)
+    for result in (*judged, *again):
         write_result(result, options.out)
-    _draw([*judged, *drawn_anew], options, progress)
+    _draw([*judged, *again], options, progress)
     return judged
+
+
+def _judged(
+    figure: Figure, result: FigureResult, together: Collection[FigureResult], options: Options
+) -> FigureResult:
+    """Return a result with claims, guarantees and bands, as the results of its folder make them.
+
+    `options` are those that it was replayed with.
+    """
+    claims = evaluate_claims(figure, result, together, options)
+    return result.model_copy(
+        update={
+            "claims": _with_reasons(claims, result),
+            "guarantees": guarantees_of(result),
+            "bands": bands_of(result, together),
+            "provenance": result.provenance.model_copy(update={"options": options.chosen()}),
+        }
+    )
+
+
+def _judged_again(
+    earlier: Mapping[str, FigureResult], together: Collection[FigureResult], options: Options
+) -> list[FigureResult]:
+    """Return those of a folder's earlier results that change because others joined them.
+
+    Only this version of the program judges its own results anew; of other versions only bands may go.
+    """
+    changed = []
+    ours = {name for name, result in earlier.items() if result.provenance.commit == commit()}
+    known = experiments_named(sorted(ours)) if ours else {}
+    for name, result in earlier.items():
+        if name in ours & known.keys() and result.provenance.options:
+            made_with = recorded_options(result.provenance.options, out=options.out, jobs=options.jobs)
+            anew = _judged(known[name], result, together, made_with)
+        else:
+            anew = result.model_copy(update={"bands": bands_of(result, together)})
+        if anew != result:
+            changed.append(anew)
+    return changed
 
 
 def bands_of(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from pydantic import TypeAdapter
+
 from loko.topology.cabling import Cards, load_cabling
 from loko.topology.lab import Backend, Lab
 from loko_testbed.simulation.senders import AS_DESCRIBED, SenderChoice
@@ -136,6 +138,14 @@ def unflatten(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, An
         elif field.name in chosen:
             values[field.name] = chosen[field.name]
     return values
+
+
+def recorded_options(chosen: Mapping[str, Choice], *, out: Path, jobs: int) -> Options:
+    """Return the options that a result records (`Options.chosen`).
+
+    Raises `pydantic.ValidationError` if they are none, as in a result that was written by hand.
+    """
+    return TypeAdapter(Options).validate_python({**unflatten(chosen), "out": out, "jobs": jobs})
 
 
 def names_of_choices(of: Any = Options) -> set[str]:

@@ -165,6 +165,35 @@ def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole, 
     assert "differs" not in done.out
 
 
+def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(
+    loko, tmp_path, monkeypatch
+) -> None:
+    """A claim of figure 17b compares it with figure 17a, which is not there yet."""
+    tracked = provenance.tracked_files()
+    if tracked is None:
+        pytest.skip("this is no git checkout, from which alone an archive is made")
+    monkeypatch.setattr(packing, "tracked_files", lambda: [name for name in tracked if name in PART])
+    apart, together = tmp_path / "apart", tmp_path / "together"
+    scale = ("--runs", 1, "--seconds", 0.2)
+    for command in (
+        ("fig17b", "--out", apart),
+        ("fig17a", "--out", apart),
+        ("fig17a", "fig17b", "--out", together),
+    ):
+        assert loko("evaluate", *command, *scale).status == 0
+    names = ("fig17a.json", "fig17b.json", "fig17b.svg", "report.html")
+    assert [name for name in names[:3] if (apart / name).read_bytes() != (together / name).read_bytes()] == []
+    (compared,) = (
+        claim
+        for claim in json.loads((apart / "fig17b.json").read_text())["claims"]
+        if claim["fact"] == "fig17b/loss-below-fig17a"
+    )
+    assert "nothing" not in compared["here"]
+    assert loko("bundle", apart, "--out", tmp_path / "apart.zip").status == 0
+    verified = loko("verify", tmp_path / "apart.zip", "--all")
+    assert verified.status == 0, verified
+
+
 def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
     asked = []
     replay = verification.evaluate

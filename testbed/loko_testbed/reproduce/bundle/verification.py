@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from loko.document import InputError
 from loko_testbed.reproduce.bundle.archive import Archive
@@ -17,7 +17,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments_named, s
 from loko_testbed.reproduce.folder import full_name, short_name
 from loko_testbed.reproduce.result import FigureResult, read_results
 from loko_testbed.reproduce.runs import RUNS, read_runs
-from loko_testbed.simulation.options import LIVE_ONLY, Options, names_of_choices, unflatten
+from loko_testbed.simulation.options import LIVE_ONLY, Options, names_of_choices, recorded_options
 from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, sha256_of
 
@@ -120,8 +120,7 @@ def _options(result: FigureResult, out: Path, jobs: int) -> Options:
         reason = f"chose {', '.join(sorted(refused))}" if refused else "does not tell its options"
         raise InputError(f"{result.name}: {reason}, so it cannot be replayed in virtual time")
     try:
-        values = {**unflatten(given), "mode": "virtual", "out": out, "jobs": jobs}
-        return TypeAdapter(Options).validate_python(values)
+        return recorded_options({**given, "mode": "virtual"}, out=out, jobs=jobs)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
