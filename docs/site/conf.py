@@ -19,7 +19,14 @@ copyright = "the Loko testbed's authors"  # noqa: A001
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "navigation", "command_reference"]
 
 exclude_patterns = [".*", "controller", "dist", "labs", "results", "switch-emulator", "testbed", "tests"]
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/site/*.md"]
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/*.md",
+    "docs/site/*.md",
+]
 root_doc = "docs/README"
 language = "en"
 default_role = "literal"  # as the docstrings use it

@@ -27,7 +27,11 @@ def test_the_navigation_leads_to_every_page(site):
     listed = site["navigation"].sections((DOCS / "README.md").read_text(encoding="utf-8"))
     pages = [page for section in listed.values() for page in section]
     assert sorted(pages) == sorted(
-        ["../CONTRIBUTING", *(page.stem for page in DOCS.glob("*.md") if page.stem != "README")]
+        [
+            "../CONTRIBUTING",
+            "../SECURITY",
+            *(page.stem for page in DOCS.glob("*.md") if page.stem != "README"),
+        ]
     )
 
 
