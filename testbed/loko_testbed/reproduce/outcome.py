@@ -20,6 +20,7 @@ from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart
 from loko_testbed.reproduce.figure import Figure, notes_of
 from loko_testbed.reproduce.folder import campaign_of, figure_file
+from loko_testbed.reproduce.plug_in import FIGURE_TYPES, plug_ins
 from loko_testbed.reproduce.replay.tasks import tasks_of
 from loko_testbed.reproduce.result import (
     AxisLabel,
@@ -110,8 +111,15 @@ class OneByOne:
             "runs": options.runs,
             "seconds": options.seconds,
             "commit": commit(),
+            **_plugged_in(figure),
             **self.parameters(figure, options),
         }
+
+
+def _plugged_in(figure: Figure) -> dict[str, str]:
+    """Return name and version of the package that the figure's type comes from; empty for our own types."""
+    point = plug_ins(FIGURE_TYPES).get(figure.kind)
+    return {} if point is None or point.dist is None else {point.dist.name: point.dist.version}
 
 
 def kept_outcome(path: Path, fingerprint: Mapping[str, Any], model: type[_Outcome]) -> _Outcome | None:
@@ -162,7 +170,7 @@ def result_of(figure: Figure, outcome: Outcome, options: Options) -> FigureResul
             host=outcome.host,
             runs=outcome.runs,
             seconds=outcome.seconds,
-            versions=versions(),
+            versions=versions() | _plugged_in(figure),
             assumptions=outcome.assumptions,
             machine=machine() if options.real_time else "",
             real_boards=outcome.real_boards,

@@ -2,7 +2,7 @@
 
 Types are found by their folders: `testbed/loko_testbed/reproduce/figure_types/NAME/compute.py` defines a
 `FIGURE_TYPE`. There is no other list, so a new type is just a new folder (docs/architecture.md, "A new figure
-type").
+type"). Other packages add types by entry points (docs/plug-ins.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 from loko.document import InputError
 from loko_testbed.reproduce.figure import Figure
-from loko_testbed.reproduce.plug_in import defined_in
+from loko_testbed.reproduce.plug_in import FIGURE_TYPES, defined_in, loaded, package_of, plug_ins
 from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import option_of
@@ -52,12 +52,24 @@ class FigureType:
 
 @cache
 def figure_type_names() -> tuple[str, ...]:
-    """Return the names of all figure types."""
-    return tuple(sorted(path.parent.name for path in _HERE.glob("*/compute.py")))
+    """Return the names of all figure types. Raises `InputError` if a plug-in has the name of one of ours."""
+    ours = {path.parent.name for path in _HERE.glob("*/compute.py")}
+    others = plug_ins(FIGURE_TYPES)
+    if taken := sorted(ours & others.keys()):
+        raise InputError(
+            f"plug-in '{taken[0]}' of {package_of(others[taken[0]])}: is the name of one of our figure types;"
+            " rename or uninstall it"
+        )
+    return tuple(sorted(ours | others.keys()))
 
 
 def figure_type_named(name: str) -> FigureType:
-    """Return the figure type with this name, one of `figure_type_names`."""
+    """Return the figure type with this name, one of `figure_type_names`.
+
+    Raises `InputError` if it is a plug-in that cannot be loaded.
+    """
+    if point := plug_ins(FIGURE_TYPES).get(name):
+        return loaded(point, FigureType)
     return defined_in(f"{__name__}.{name}.compute", "FIGURE_TYPE", FigureType)
 
 

@@ -1,8 +1,11 @@
-"""Find and load experiments: `labs/LAB/experiments/FIGURE.yml`, one figure or table of a paper each."""
+"""Find and load experiments: `labs/LAB/experiments/FIGURE.yml`, one figure or table of a paper each.
+
+A plug-in has those of its figure type in the folder `experiments` beside its module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +19,7 @@ from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
 from loko_testbed.reproduce.folder import full_name, short_name
+from loko_testbed.reproduce.plug_in import FIGURE_TYPES, folder_of, plug_ins
 from loko_testbed.reproduce.result import in_order
 
 _PLACE: Final = "*/experiments/*.yml"
@@ -81,7 +85,14 @@ def _refuse_unknown(path: Path, key: str, value: str | None, known: Collection[s
 
 def experiments(labs: Path = LABS) -> dict[str, Figure]:
     """Return the experiments of all labs by full name, tables first, then by name. Raises `InputError`."""
-    return _by_name(labs.glob(_PLACE), labs)
+    return _by_name(_documents_in(labs), labs)
+
+
+def _documents_in(labs: Path) -> Iterator[Path]:
+    """Yield the documents of the labs' figures, and of those that come with plug-ins."""
+    yield from labs.glob(_PLACE)
+    for point in plug_ins(FIGURE_TYPES).values() if labs == LABS else ():
+        yield from folder_of(point).glob("experiments/*.yml")
 
 
 def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
@@ -92,7 +103,7 @@ def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figu
     """
     wanted = set(map(full_name, names))
     files = {name.partition("/")[2] for name in wanted}
-    figures = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
+    figures = _by_name((path for path in _documents_in(labs) if path.stem in files), labs)
     return figures if wanted and wanted <= figures.keys() else experiments(labs)
 
 

@@ -1,0 +1,1 @@
+"""A figure type for the Loko testbed, to copy (docs/plug-ins.md)."""
