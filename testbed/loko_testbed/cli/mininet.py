@@ -38,7 +38,7 @@ def mininet(
 
     The script runs under Mininet's own Python, and finds `loko_testbed.mininet` there.
 
-    Example: sudo mn --custom $(loko mininet) --switch zodiac --topo linear,3 --controller remote
+    Example: sudo mn --custom "$(loko mininet)" --switch zodiac --topo linear,3 --controller remote
     """
     if script is None:
         typer.echo(_FOLDER / "custom.py")

@@ -1,4 +1,4 @@
-"""Adds ``--switch zodiac`` to `mn`: ``sudo mn --custom $(loko mininet) --switch zodiac``.
+"""Adds ``--switch zodiac`` to `mn`: ``sudo mn --custom "$(loko mininet)" --switch zodiac``.
 
 `mn` executes this file under its own Python, as text: the file has no ``__file__`` there, and its folder is
 not on Python's path.

@@ -32,7 +32,7 @@ def test_it_needs_only_mininet_and_the_standard_library_of_python_3_8(tmp_path: 
     command = [sys.executable, "-I", "-S", "-c", _AS_MN_DOES, custom, str(tmp_path), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    imported = [Path(file) for file in done.stdout.split()]
+    imported = [Path(file) for file in done.stdout.splitlines()]
     assert ROOT / "testbed/loko_testbed/mininet/switch.py" in imported
     for path in (*imported, Path(custom), Path(custom).with_name("run_script.py")):
         ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
@@ -63,8 +63,9 @@ def test_what_cannot_run_is_refused_in_one_line(
 def test_a_script_runs_under_the_python_of_mn_with_its_own_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mn, script = tmp_path / "mn", tmp_path / "script.py"
-    mn.write_text(f"#!{sys.executable} -I\n")
+    mn, script, python = tmp_path / "mn", tmp_path / "script.py", tmp_path / "python"
+    python.symlink_to(sys.executable)  # a first line cannot name a path with a space
+    mn.write_text(f"#!{python} -I\n")
     script.write_text("import sys\nprint(sys.argv[1:], sys.path[0], sys.flags.isolated, sep='|')")
     mn.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
