@@ -237,12 +237,13 @@ def controller(patch: Patch, _: Path) -> None:
     assert (row["boards"], row["rounds"]) == ("2", "3")
 
 
-def sliced(patch: Patch, _: Path) -> None:
+def sliced(patch: Patch, flows: Path) -> None:
     row = SliceRow(
         slice="q1", what="rate", configured="1", measured="2, or 3", verdict=SliceVerdict.DIFFERS, because=""
     )
     patch.setattr(slice_bench, "measured_rows", lambda *_, **__: [row])
-    (told,) = rows_of("bench", "slice", "--device", "any", status=1)
+    out = flows.parent / "out"
+    (told,) = rows_of("bench", "slice", "--device", "exact-two", "--out", out, status=1)
     assert (told["what"], told["measured"], told["verdict"]) == ("rate", "2, or 3", "differs")
 
 
