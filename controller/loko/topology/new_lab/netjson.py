@@ -8,14 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from loko.document import InputError, read
-from loko.topology.new_lab.parsed_network import (
-    Cable,
-    ParsedNetwork,
-    ParsedNode,
-    cables_of_arcs,
-    says_host,
-    stated_interfaces,
-)
+from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, network_of_arcs, says_host
 
 
 class _Typed(BaseModel):
@@ -53,11 +46,5 @@ def read_netjson(path: Path) -> ParsedNetwork:
         if node.id in nodes:
             raise InputError(f"{path}: two nodes have the id '{node.id}'; rename one")
         nodes[node.id] = ParsedNode(node.label, says_host(node.properties))
-    arcs: list[Cable] = [(link.source, link.target) for link in graph.links]
-    kept, notes = cables_of_arcs(arcs)
-    return ParsedNetwork(
-        nodes=nodes,
-        cables=[arcs[place] for place in kept],
-        interfaces=[stated_interfaces(arcs[place], graph.links[place].properties) for place in kept],
-        notes=notes,
-    )
+    arcs = [(link.source, link.target) for link in graph.links]
+    return network_of_arcs(nodes, arcs, [link.properties for link in graph.links])

@@ -13,9 +13,8 @@ from loko.topology.new_lab.parsed_network import (
     Cable,
     ParsedNetwork,
     ParsedNode,
-    cables_of_arcs,
+    network_of_arcs,
     says_host,
-    stated_interfaces,
 )
 
 
@@ -33,14 +32,8 @@ def network_of_graph(path: Path, graph: nx.Graph[Any], groups: Collection[str] =
     for arc in arcs:
         if group := next((end for end in arc if end in groups), None):
             raise InputError(f"{path}: a cable leads to the group '{group}'; lead it to a node of the group")
-    kept, notes = cables_of_arcs(arcs) if graph.is_directed() else (range(len(arcs)), ())
     stated = [values for _, _, values in graph.edges(data=True)]
-    return ParsedNetwork(
-        nodes=nodes,
-        cables=[arcs[place] for place in kept],
-        interfaces=[stated_interfaces(arcs[place], stated[place]) for place in kept],
-        notes=notes,
-    )
+    return network_of_arcs(nodes, arcs, stated, is_directed=graph.is_directed())
 
 
 def _label(values: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def says_host(values: Mapping[str, Any]) -> bool:
     return any(str(values.get(key, "")).lower() == "host" for key in _SAYS_HOST)
 
 
-def stated_interfaces(ends: Cable, values: Mapping[str, Any]) -> tuple[str, str]:
+def _stated_interfaces(ends: Cable, values: Mapping[str, Any]) -> tuple[str, str]:
     """Return the interfaces at the ends of a cable that has its ends as attributes ``a`` and ``b``.
 
     They are written as in a lab's file, such as ``s1:3``; an end without an interface has none.
@@ -51,7 +51,27 @@ def stated_interfaces(ends: Cable, values: Mapping[str, Any]) -> tuple[str, str]
     return stated.get(ends[0], ""), stated.get(ends[1], "")
 
 
-def cables_of_arcs(arcs: Sequence[Cable]) -> tuple[list[int], tuple[str, ...]]:
+def network_of_arcs(
+    nodes: Mapping[str, ParsedNode],
+    arcs: Sequence[Cable],
+    stated: Sequence[Mapping[str, Any]] = (),
+    *,
+    is_directed: bool = True,
+) -> ParsedNetwork:
+    """Return the network of a graph; if it is directed, arcs to and fro are one cable.
+
+    `stated` has the attributes of each arc, if the format has attributes.
+    """
+    kept, notes = _cables_of_arcs(arcs) if is_directed else (range(len(arcs)), ())
+    return ParsedNetwork(
+        nodes=nodes,
+        cables=[arcs[place] for place in kept],
+        interfaces=[_stated_interfaces(arcs[place], stated[place]) for place in kept] if stated else (),
+        notes=notes,
+    )
+
+
+def _cables_of_arcs(arcs: Sequence[Cable]) -> tuple[list[int], tuple[str, ...]]:
     """Return the places of the arcs of a directed graph that are cables: arcs to and fro are one.
 
     With a note if there are such arcs.

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from loko.document import InputError, read_text
-from loko.topology.new_lab.parsed_network import Cable, ParsedNetwork, ParsedNode, cables_of_arcs
+from loko.topology.new_lab.parsed_network import Cable, ParsedNetwork, ParsedNode, network_of_arcs
 
 _NAMESPACE: Final = "http://sndlib.zib.de/network"
 _XML: Final = f"{{{_NAMESPACE}}}"
@@ -46,12 +46,7 @@ def read_sndlib(path: Path) -> ParsedNetwork:
 
 
 def _network(nodes: Iterable[str], arcs: list[Cable]) -> ParsedNetwork:
-    kept, notes = cables_of_arcs(arcs)
-    return ParsedNetwork(
-        nodes={node: ParsedNode(node, is_host=False) for node in nodes},
-        cables=[arcs[place] for place in kept],
-        notes=notes,
-    )
+    return network_of_arcs({node: ParsedNode(node, is_host=False) for node in nodes}, arcs)
 
 
 def _section(path: Path, text: str, name: str) -> str:
