@@ -50,16 +50,21 @@ def vega_embed() -> str:
 
     Bundling it takes seconds, so the user's cache keeps it.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "loko"
-    path = folder / f"vega-embed-{version('vl-convert-python')}-{VEGA_LITE}.js"
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8")
+    with suppress(OSError, RuntimeError):
+        return _cached_bundle().read_text(encoding="utf-8")
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
     bundle = bundle.replace("</script", "<\\/script")  # would end the script that it is put into
-    with suppress(OSError, InputError):  # a cache is not worth an error
-        folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError, RuntimeError, InputError):  # a cache is not worth an error
+        path = _cached_bundle()
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, bundle.encode())
     return bundle
+
+
+def _cached_bundle() -> Path:
+    """Return the bundle's file in the user's cache. Raises `RuntimeError` for a user without a home."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "loko" / f"vega-embed-{version('vl-convert-python')}-{VEGA_LITE}.js"
 
 
 def _visible(spec: Spec) -> Spec:
