@@ -108,16 +108,13 @@ class ReplayedFigure:
         """Return the picture and the claims for a notebook."""
         picture = b64encode(pictures.svg(self.result, captioned=False)).decode()
         rows = [
-            [claim.claim, claim.paper, claim.here, _HOLDS[claim.holds], claim.kind]
+            [claim.claim, claim.paper, claim.here, claim.judgement, claim.kind]
             for claim in self.result.claims
         ]
         columns = ("claim", "paper", "here", "verdict", "kind")
         shown = f'<img alt="" style="max-width:100%" src="data:image/svg+xml;base64,{picture}">'
         caption = f"{self.result.name}: {self.result.title}"
         return shown + (html_table(caption, columns, rows) if rows else f"<p>{escape(caption)}</p>")
-
-
-_HOLDS: Final = {True: "holds", False: "does not hold", None: "not testable here"}
 
 
 def evaluate(

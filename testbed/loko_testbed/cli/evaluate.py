@@ -343,9 +343,9 @@ def _print_result(result: FigureResult) -> None:
         )
     for claim in result.claims:
         if claim.holds is not True:
-            word = "does not hold" if claim.holds is False else "not testable here"
             why = f"; {claim.because}" if claim.holds is None else ""
-            tell(f"  {word}: {claim.claim} ({result.reference}: {claim.paper}; here: {claim.here}{why})")
+            compared = f"{result.reference}: {claim.paper}; here: {claim.here}{why}"
+            tell(f"  {claim.judgement}: {claim.claim} ({compared})")
     for board, said in result.provenance.real_boards.items():
         tell(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:

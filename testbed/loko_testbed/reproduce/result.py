@@ -119,6 +119,11 @@ class ClaimResult(_ResultModel):
     fact: str = ""
     """Reference of the fact behind the claim (`loko_testbed.reproduce.facts.Fact.reference`)."""
 
+    @property
+    def judgement(self) -> str:
+        """`holds` in words."""
+        return {True: "holds", False: "does not hold", None: "not testable here"}[self.holds]
+
 
 class GuaranteeResult(_ResultModel):
     """Whether one system kept its guarantee to its flows."""
