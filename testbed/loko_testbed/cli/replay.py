@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -25,7 +25,6 @@ from loko.topology.requests import load_requests
 from loko.units import in_ms
 from loko_testbed.cli.choices import AllocationOption, ColumnsOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
-from loko_testbed.simulation.captures.run_captures import RunCaptures
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import (
@@ -39,6 +38,9 @@ from loko_testbed.simulation.worst_case.delivery import (
 )
 from loko_testbed.simulation.worst_case.port_trial import transmit_beside_others
 from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
+
+if TYPE_CHECKING:
+    from loko_testbed.simulation.captures.run_captures import RunCaptures
 
 _LARGEST_LOAD = 4.0
 """Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
@@ -127,7 +129,7 @@ def replay(
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:
-        captures = None if pcap is None else RunCaptures(pcap, the_lab, planned.accepted)
+        captures = None if pcap is None else _captures(pcap, the_lab, planned)
         results = replay_twice(the_lab, planned, seconds=seconds, seed=seed, captures=captures)
     except RunError as error:
         raise InputError(str(error)) from None
@@ -141,6 +143,12 @@ def replay(
         _print(planned, results)
     if any(result.broken or result.events for result in results):
         raise typer.Exit(1)
+
+
+def _captures(folder: Path, lab: Lab, planned: Plan) -> RunCaptures:
+    from loko_testbed.simulation.captures.run_captures import RunCaptures  # noqa: PLC0415 - imports dpkt
+
+    return RunCaptures(folder, lab, planned.accepted)
 
 
 def _print(planned: Plan, results: list[DeliveryResult]) -> None:

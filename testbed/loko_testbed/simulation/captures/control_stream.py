@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import dpkt
+from dpkt.tcp import TH_ACK, TH_PUSH, TH_SYN
+
 CONTROLLER_PORT: Final = 6653
 """Port of OpenFlow (IANA), by which analysers recognise it."""
 _BOARD_PORT: Final = 49152
@@ -16,7 +19,7 @@ _HANDSHAKE_NS: Final = 1_000
 
 
 class Payload(NamedTuple):
-    """What one end sent."""
+    """Bytes that one end sent."""
 
     at_ns: int
     is_from_board: bool
@@ -61,8 +64,6 @@ class ControlStream:
 
     def frames(self, payloads: Sequence[Payload]) -> Iterator[StreamFrame]:
         """Yield the frames of the connection: its handshake, and these payloads in order."""
-        from dpkt.tcp import TH_ACK, TH_PUSH, TH_SYN  # noqa: PLC0415 - seldom needed
-
         if not payloads:
             return
         for before, is_from_board, flags in (
@@ -80,8 +81,6 @@ class ControlStream:
                 self._sent[is_from_board] += len(part)
 
     def _frame(self, is_from_board: bool, flags: int, data: bytes = b"") -> bytes:
-        import dpkt  # noqa: PLC0415 - seldom needed
-
         source, destination = self.board, self.controller
         if not is_from_board:
             source, destination = destination, source
@@ -89,7 +88,7 @@ class ControlStream:
             sport=source.port,
             dport=destination.port,
             seq=self._sent[is_from_board],
-            ack=self._sent[not is_from_board] if flags & dpkt.tcp.TH_ACK else 0,
+            ack=self._sent[not is_from_board] if flags & TH_ACK else 0,
             flags=flags,
             win=_WINDOW,
             data=data,
