@@ -54,7 +54,7 @@ pub(crate) struct DirectSession {
     pub(crate) planned: VecDeque<(u64, Vec<u8>)>,
     /// The planned segments once the run has begun, with their instants since power-up.
     pub(crate) requests: VecDeque<(u64, Vec<u8>)>,
-    /// What both ends have sent so far, if it is captured.
+    /// The segments that both ends have sent so far, if they are captured.
     pub(crate) capture: Option<Vec<CapturedSegment>>,
 }
 

@@ -12,7 +12,7 @@ from loko.document import DATA, find
 
 _PAGES: Final = DATA / "docs"
 _SITE: Final = DATA / "dist" / "site" / "docs"
-"""What `make site` builds in a checkout."""
+"""The pages that `make site` builds in a checkout."""
 
 
 def docs(

@@ -217,7 +217,7 @@ class ZodiacFX(Switch):  # type: ignore[misc]  # Mininet carries no types
 
     @property
     def log(self) -> Path:
-        """What the emulator prints, such as why a message was not answered."""
+        """The file of the emulator's output, such as why a message was not answered."""
         return Path(f"/tmp/{self.name}-zodiac-fx.log")  # noqa: S108 - where `mn -c` removes it
 
     @property

@@ -1,4 +1,4 @@
-"""What `pip install loko-testbed` brings without an extra, and what is said where an extra is missing."""
+"""The installation without extras: commands that work, and one line where an extra is missing."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from loko.topology.schemas import SCHEMA_FOLDER, schema_line, schema_of
 from loko.units import DataSize
 
 _PORT: Final = re.compile(r"(?:eth)?([1-9][0-9]{0,3})")
-"""What an interface of a switch is called whose number is its port."""
+"""The name of a switch's interface whose number is its port."""
 _HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
 
 

@@ -14,7 +14,7 @@ use openflow::ErrorCode;
 /// Bytes of an offending message that an error repeats.
 const ERROR_DATA_BYTES: usize = 64;
 
-/// What a dataplane works with: the state that all versions share, and the main-loop iteration that the work is part of.
+/// Context of a dataplane's work: the state that all versions share, and the main-loop iteration that it is part of.
 pub(super) struct AgentContext<'a, 'b> {
     pub(super) state: &'a mut AgentState,
     pub(super) iteration: &'a mut LoopIteration<'b>,

@@ -40,7 +40,7 @@ const SPEED_KBPS: u32 = 100_000;
 #[derive(Debug)]
 pub(super) struct Spec13 {
     switch: SpecSwitch,
-    /// What the controller has set in this session.
+    /// Settings that the controller has made in this session.
     session: Session13,
     /// The latest generation of roles that a controller has named.
     role_generation: Option<u64>,

@@ -17,7 +17,7 @@ use crate::profile::Profile;
 use crate::quirks::Quirk;
 use openflow::wire::{MessageBuilder, VERSION_1_0, VERSION_1_3};
 
-/// What the dataplanes of all versions share.
+/// The state that the dataplanes of all versions share.
 #[derive(Debug)]
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(super) struct AgentState {

@@ -1,4 +1,4 @@
-"""What stands around the panels of a picture: title, claims, and a line that says how much was measured."""
+"""The texts around the panels of a picture: title, claims, and a line that says how much was measured."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ WHOLE: Final[Mapping[str, Any]] = {
     "config": CONFIG,
     "padding": 8,
 }
-"""What every picture has."""
+"""Keys that every picture has."""
 
 
 def lightened(colour: str, opacity: float) -> str:
