@@ -13,7 +13,7 @@ fn flow_mod(from: u8, to: u8) -> Vec<u8> {
     message[..4].copy_from_slice(&[1, 14, 0, 80]);
     message[8..12].copy_from_slice(&0x003f_fffe_u32.to_be_bytes());
     message[13] = from;
-    message[70..72].copy_from_slice(&[0, 0]);
+    message[64..68].copy_from_slice(&[0xff; 4]); // no buffer
     message[72..78].copy_from_slice(&[0, 0, 0, 8, 0, to]);
     message
 }

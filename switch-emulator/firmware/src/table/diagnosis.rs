@@ -6,7 +6,7 @@ use super::{FlowTable, ACTION_BYTES};
 use crate::event::Cause;
 use crate::matching::selects;
 use crate::quirks::{Quirk, Quirks};
-use of_switch::v1_0::FlowRequest;
+use of_switch::v1_0::{FlowEntry, FlowRequest};
 use openflow::bytes::{be16, be32};
 use openflow::ethernet::{ARP, IPV4};
 use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
@@ -70,7 +70,7 @@ impl FlowTable {
     fn selected_by_firmware(&self, message: FlowMod, strict: bool) -> Vec<bool> {
         let wanted = message.fields();
         let head = message.head();
-        let heads = self.entries.iter().map(|entry| self.head(entry));
+        let heads = self.table.entries.iter().map(|entry| self.head(entry));
         heads
             .map(|entry| {
                 if strict {
@@ -85,11 +85,10 @@ impl FlowTable {
 
     fn selected_by_spec(&self, message: FlowMod) -> Vec<bool> {
         let request = FlowRequest::read(message.head());
-        let is_selected = |index| {
-            let (fields, priority) = self.spec_match(index);
-            request.selects(&fields, priority)
-        };
-        (0..self.entries.len()).map(is_selected).collect()
+        let entries = self.table.entries.iter().map(|entry| &entry.request);
+        entries
+            .map(|entry| request.selects(&entry.fields, entry.priority))
+            .collect()
     }
 
     fn delete_cause(&self, message: FlowMod, strict: bool) -> Option<Cause> {
@@ -107,14 +106,13 @@ impl FlowTable {
         if meant != goes {
             return Some(Cause::DeletesOthers);
         }
-        let asks = |index: usize| {
-            be16(self.head(&self.entries[index]), field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
-        };
         let told = message.wants_flow_removed();
-        let differs =
-            |index| goes[index] && asks(index) != told && self.outputs_to(index, out_port);
-        (self.quirks.has(Quirk::FlowRemovedByDeleteFlag) && (0..goes.len()).any(differs))
-            .then_some(Cause::NoticeLost)
+        let differs = |entry: &FlowEntry<_>| {
+            entry.request.wants_flow_removed() != told && entry.sends_to(&self.memory, out_port)
+        };
+        let mut gone = self.table.entries.iter().zip(goes);
+        let is_lost = gone.any(|(entry, goes)| goes && differs(entry));
+        (self.quirks.has(Quirk::FlowRemovedByDeleteFlag) && is_lost).then_some(Cause::NoticeLost)
     }
 
     /// Returns the entries that `DELETE_STRICT` of the firmware removes: by cookie, and not those that move into a gap.
@@ -122,11 +120,11 @@ impl FlowTable {
         let head = message.head();
         let cookie = field::COOKIE..field::COOKIE + 8;
         let is_meant = |index: usize| {
-            let entry = self.head(&self.entries[index]);
+            let entry = self.head(&self.table.entries[index]);
             super::flow_mod::same_match(entry, head)
                 && entry[cookie.clone()] == head[cookie.clone()]
         };
-        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        let mut order: Vec<usize> = (0..self.table.entries.len()).collect();
         let mut goes = vec![false; order.len()];
         let mut at = 0;
         while at < order.len() {
@@ -140,11 +138,11 @@ impl FlowTable {
 
     /// Returns whether the entry that a message has just added has further actions, which its memory held before.
     pub(crate) fn has_stale_actions(&self, message: FlowMod) -> bool {
-        let Some(entry) = self.entries.last() else {
+        let Some(entry) = self.table.entries.last() else {
             return false;
         };
         let asked = check_actions(message.actions(), false);
-        asked.is_ok_and(|asked| self.memory.read(entry.slots, ACTION_BYTES) != asked)
+        asked.is_ok_and(|asked| self.memory.pool.read(entry.held.slots, ACTION_BYTES) != asked)
     }
 }
 

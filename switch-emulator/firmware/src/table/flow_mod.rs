@@ -1,13 +1,13 @@
 //! `FLOW_MOD`: what it does to the table.
 
 use super::message::{FlowMod, Outcome, RemovedFlow};
-use super::spec::Spec;
-use super::{field, FlowTable, TableEntry, ACTION_BYTES, FLOW_MOD_BYTES};
-use crate::actions::{Actions, SLOTS, SLOT_BYTES};
+use super::{field, EntryBlocks, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
+use crate::actions::{SLOTS, SLOT_BYTES};
 use crate::block_pool::PoolBlock;
 use crate::matching::{selects, EVERYTHING};
 use crate::quirks::Quirk;
 use crate::time::Instant;
+use of_switch::v1_0::{FlowEntry, FlowRequest};
 use openflow::bytes::be16;
 use openflow::v1_0::{action, error, port, Match, MATCH_BYTES};
 use openflow::ErrorCode;
@@ -63,10 +63,12 @@ impl<'a> ActionCopier<'a> {
             let offset = slot * SLOT_BYTES;
             table
                 .memory
+                .pool
                 .write(slots, offset, &action[..length.min(action.len())]);
             if kind == action::SET_VLAN_VID && argument == 0 {
                 table
                     .memory
+                    .pool
                     .write(slots, offset, &action::STRIP_VLAN.to_be_bytes());
             }
         }
@@ -82,7 +84,7 @@ impl FlowTable {
         }
         let mut gone = Vec::new();
         let mut lost_actions = 0;
-        let mut visited = self.entries.len();
+        let mut visited = self.table.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
         let (matched, added, done) = match message.command() {
             0 => (0, true, self.add(message, now)),
@@ -159,19 +161,21 @@ impl FlowTable {
     /// Carries out a `FLOW_MOD` as the specification asks. Its cost is an assumption: that of the firmware's, if that
     /// visited all entries, and selected and added as many.
     fn spec(&mut self, message: FlowMod, now: Instant) -> Outcome {
-        let visited = self.entries.len();
-        let Spec {
-            done,
-            matched,
-            adds,
-        } = self.spec_flow_mod(message, now);
-        let mut cost_ps = self.searching_ps(message, matched, visited);
-        if adds {
+        let visited = self.table.entries.len();
+        let (head, actions) = (message.head(), message.actions());
+        let done = self
+            .table
+            .flow_mod(&mut self.memory, head, actions, now.as_nanos());
+        let selected = done.as_ref().map_or(0, |done| done.selected);
+        let mut cost_ps = self.searching_ps(message, selected, visited);
+        if selected == 0 && message.command() < 3 {
             cost_ps += self.adding_ps(message);
         }
         if done.is_err() {
             cost_ps += self.costs.control().flow_refused_ps;
         }
+        let removed = |entry| self.memory.removed_flow(&entry);
+        let done = done.map(|done| done.gone.into_iter().map(removed).collect());
         self.rebuild();
         Outcome {
             done,
@@ -189,44 +193,39 @@ impl FlowTable {
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
     fn add(&mut self, message: FlowMod, now: Instant) -> Result<(), ErrorCode> {
-        if self.take_underflow() {
+        if self.memory.take_underflow() {
             return Ok(());
         }
-        if self.entries.len() >= self.capacity {
+        if self.table.entries.len() >= self.memory.capacity {
             return Err(error::ALL_TABLES_FULL);
         }
         let head = self
             .memory
+            .pool
             .take(FLOW_MOD_BYTES)
             .ok_or(error::ALL_TABLES_FULL)?;
         let slots = self
             .memory
+            .pool
             .take(ACTION_BYTES)
             .ok_or(error::ALL_TABLES_FULL)?;
-        self.memory.write(head, 0, message.head());
+        self.memory.pool.write(head, 0, message.head());
         ActionCopier::new(message).fill(self, slots)?;
-        let index = self.entries.len();
+        let index = self.table.entries.len();
         self.slot_addresses[index] = self.address(slots);
         let (packets, bytes) = match self.inherited.take() {
             Some((place, packets, bytes)) if place == index => (packets, bytes),
             _ => (0, 0),
         };
-        self.entries.push(TableEntry {
-            head,
-            slots,
-            actions: Actions::read(&[]),
+        self.table.entries.push(FlowEntry {
+            request: FlowRequest::read(message.head()),
             packets,
             bytes,
-            installed: now,
-            matched: now,
+            installed_ns: now.as_nanos(),
+            matched_ns: now.as_nanos(),
+            held: EntryBlocks::new(head, slots),
         });
         Ok(())
-    }
-
-    /// Returns whether the count of entries was -1, and sets it to 0: the entry to be added is lost. The firmware writes in
-    /// front of its tables; what that destroys is unknown.
-    pub(super) fn take_underflow(&mut self) -> bool {
-        std::mem::take(&mut self.underflowed)
     }
 
     /// Returns the first selected entry the new actions, and further ones what is left of them; then, if any was
@@ -239,10 +238,10 @@ impl FlowTable {
     ) -> (usize, Result<(), ErrorCode>) {
         let mut copier = ActionCopier::new(message);
         let mut matched = 0;
-        for index in 0..self.entries.len() {
-            if selected(self.head(&self.entries[index])) {
+        for index in 0..self.table.entries.len() {
+            if selected(self.head(&self.table.entries[index])) {
                 matched += 1;
-                let slots = self.entries[index].slots;
+                let slots = self.table.entries[index].held.slots;
                 if let Err(refusal) = copier.fill(self, slots) {
                     return (matched, Err(refusal));
                 }
@@ -260,10 +259,10 @@ impl FlowTable {
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
-        let mut moved = vec![false; self.entries.len()];
+        let mut moved = vec![false; self.table.entries.len()];
         let mut index = 0;
-        while index < self.entries.len() {
-            let fields = Match::read(&self.head(&self.entries[index])[field::MATCH..]);
+        while index < self.table.entries.len() {
+            let fields = Match::read(&self.head(&self.table.entries[index])[field::MATCH..]);
             if selects(&wanted, &fields) {
                 gone.push(self.removed_flow(index));
                 self.remove_and_leak(index);
@@ -272,7 +271,9 @@ impl FlowTable {
                 index += 1;
             }
         }
-        let moved = moved[..self.entries.len()].iter().filter(|moved| **moved);
+        let moved = moved[..self.table.entries.len()]
+            .iter()
+            .filter(|moved| **moved);
         (gone, moved.count())
     }
 
@@ -280,9 +281,9 @@ impl FlowTable {
     /// the firmware copies addresses in their place (quirk 46). Then it clears the slots of the last place, whichever entry
     /// was removed (quirk 190).
     fn remove_and_leak(&mut self, index: usize) {
-        let last = self.entries.len() - 1;
-        let last_slots = self.entries[last].slots;
-        let removed = self.entries.swap_remove(index);
+        let last = self.table.entries.len() - 1;
+        let last_slots = self.table.entries[last].held.slots;
+        let removed = self.table.entries.swap_remove(index);
         let mut addresses = [0; ACTION_BYTES];
         for (bytes, address) in addresses
             .chunks_exact_mut(4)
@@ -290,13 +291,13 @@ impl FlowTable {
         {
             bytes.copy_from_slice(&address.to_le_bytes());
         }
-        self.memory.write(removed.slots, 0, &addresses);
-        self.memory.write(last_slots, 0, &[0; ACTION_BYTES]);
+        self.memory.pool.write(removed.held.slots, 0, &addresses);
+        self.memory.pool.write(last_slots, 0, &[0; ACTION_BYTES]);
         if index < last {
             let head = self.removed_flow(index).head;
-            self.memory.write(removed.head, 0, &head);
-            let moved = &mut self.entries[index];
-            (moved.head, moved.slots) = (removed.head, removed.slots);
+            self.memory.pool.write(removed.held.head, 0, &head);
+            let moved = &mut self.table.entries[index];
+            (moved.held.head, moved.held.slots) = (removed.held.head, removed.held.slots);
         }
     }
 
@@ -305,16 +306,16 @@ impl FlowTable {
     fn delete_strict(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let mut gone = Vec::new();
         let mut index = 0;
-        while index < self.entries.len() {
-            let head = self.head(&self.entries[index]);
+        while index < self.table.entries.len() {
+            let head = self.head(&self.table.entries[index]);
             let cookie = field::COOKIE..field::COOKIE + 8;
             if same_match(head, message.head()) && head[cookie.clone()] == message.head()[cookie] {
                 gone.push(self.removed_flow(index));
-                let removed = self.entries.swap_remove(index);
-                self.memory.free(removed.head);
-                self.memory.free(removed.slots);
-                if let Some(moved) = self.entries.get(index) {
-                    self.slot_addresses[index] = self.address(moved.slots);
+                let removed = self.table.entries.swap_remove(index);
+                self.memory.pool.free(removed.held.head);
+                self.memory.pool.free(removed.held.slots);
+                if let Some(moved) = self.table.entries.get(index) {
+                    self.slot_addresses[index] = self.address(moved.held.slots);
                 }
             }
             index += 1;
@@ -323,15 +324,7 @@ impl FlowTable {
     }
 
     pub(super) fn removed_flow(&self, index: usize) -> RemovedFlow {
-        let entry = &self.entries[index];
-        let mut head = [0; FLOW_MOD_BYTES];
-        head.copy_from_slice(self.head(entry));
-        RemovedFlow {
-            head,
-            packets: entry.packets,
-            bytes: entry.bytes,
-            installed: entry.installed,
-        }
+        self.memory.removed_flow(&self.table.entries[index])
     }
 }
 

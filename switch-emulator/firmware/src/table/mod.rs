@@ -18,13 +18,16 @@ use crate::matching::{Found, Search};
 use crate::packet::Key;
 use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
-use openflow::bytes::{be16, be48};
+use of_switch::v1_0::{EntryOrder, FlowEntry, FlowRequest, SpecTable};
+use openflow::bytes::{be16, be64};
 use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES};
 use openflow::v1_0::{Match, MATCH_BYTES};
 
 pub(crate) use message::{FlowMod, Outcome, RemovedFlow};
-pub(crate) use spec::check_actions;
+pub(crate) use spec::{check_actions, ACTION_TYPES};
 pub(crate) use timeout::Expired;
+
+use spec::EntryMemory;
 
 /// Action slots of an entry.
 const ACTION_BYTES: usize = SLOTS * SLOT_BYTES;
@@ -52,20 +55,26 @@ pub struct Flow {
     pub bytes: i64,
 }
 
-/// One entry.
-#[derive(Debug)]
-pub(crate) struct TableEntry {
+/// Where an entry lies. Instants of entries are by the time of the agent.
+#[derive(Clone, Copy, Debug)]
+struct EntryBlocks {
     /// Block with the head of the `FLOW_MOD`.
     head: PoolBlock,
     /// Block with the action slots.
     slots: PoolBlock,
     actions: Actions,
-    packets: u64,
-    bytes: i64,
-    /// Time of the agent.
-    installed: Instant,
-    /// Time of the agent.
-    matched: Instant,
+}
+
+impl EntryBlocks {
+    /// Blocks of an entry whose actions are still to be read.
+    fn new(head: PoolBlock, slots: PoolBlock) -> Self {
+        let actions = Actions::read(&[]);
+        Self {
+            head,
+            slots,
+            actions,
+        }
+    }
 }
 
 /// View of an entry for statistics and `FLOW_REMOVED` messages.
@@ -101,39 +110,34 @@ impl HitCount {
 /// The flow table.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    capacity: usize,
     quirks: Quirks,
     costs: Arc<Costs>,
-    memory: BlockPool,
+    memory: EntryMemory,
     /// Where the first block that can hold the head of an entry lies in the board's memory.
     memory_address: u32,
-    entries: Vec<TableEntry>,
+    table: SpecTable<EntryBlocks>,
     search: Search,
     /// Addresses of the action blocks by index, with those of former entries behind the last one.
     slot_addresses: Vec<u32>,
-    lookups: u64,
-    matched: u64,
-    /// The count of entries has fallen to -1 (quirk 52).
-    underflowed: bool,
     /// Counters that the next entry takes over from one that vanished with an expired one.
-    inherited: Option<(usize, u64, i64)>,
+    inherited: Option<(usize, u64, u64)>,
 }
 
 impl FlowTable {
     /// An empty table whose first block for an entry lies at `address` of the board's memory.
     pub(crate) fn new(costs: Arc<Costs>, capacity: usize, address: u32, quirks: Quirks) -> Self {
         let mut table = Self {
-            capacity,
             quirks,
             costs,
-            memory: BlockPool::new(),
+            memory: EntryMemory {
+                pool: BlockPool::new(),
+                capacity,
+                underflowed: false,
+            },
             memory_address: address,
-            entries: Vec::with_capacity(capacity),
+            table: SpecTable::new(EntryOrder::Age),
             search: Search::default(),
             slot_addresses: vec![0; capacity + SLOT_BYTES],
-            lookups: 0,
-            matched: 0,
-            underflowed: false,
             inherited: None,
         };
         table.rebuild();
@@ -142,42 +146,42 @@ impl FlowTable {
 
     /// Erases all entries and counters. The memory keeps its contents.
     pub(crate) fn clear(&mut self) {
-        self.entries.clear();
-        self.memory.free_all();
-        self.underflowed = false;
+        self.table.entries.clear();
+        self.memory.pool.free_all();
+        self.memory.underflowed = false;
         self.inherited = None;
         if self.quirks.has(Quirk::TableCountersPerSession) {
-            self.lookups = 0;
-            self.matched = 0;
+            self.table.lookups = 0;
+            self.table.matches = 0;
         }
         self.rebuild();
     }
 
     /// Returns the firmware's count of entries; -1 after a lone entry has timed out.
     pub(crate) fn count(&self) -> i32 {
-        if self.underflowed {
+        if self.memory.underflowed {
             -1
         } else {
-            self.entries.len() as i32
+            self.table.entries.len() as i32
         }
     }
 
     /// Returns whether the count of entries has fallen to -1: frames are dropped without a search.
     pub(crate) const fn is_underflowed(&self) -> bool {
-        self.underflowed
+        self.memory.underflowed
     }
 
     pub(crate) const fn lookups(&self) -> u64 {
-        self.lookups
+        self.table.lookups
     }
 
     pub(crate) const fn matched(&self) -> u64 {
-        self.matched
+        self.table.matches
     }
 
     /// Counts a table miss, or a frame that is not looked up because the count of entries is -1.
     pub(crate) fn count_lookup(&mut self) {
-        self.lookups += 1;
+        self.table.lookups += 1;
     }
 
     /// Looks up a frame of `bytes` bytes (without FCS) and counts it.
@@ -200,31 +204,29 @@ impl FlowTable {
             };
             return self.record_hits(hits, now);
         }
-        self.lookups += 1;
-        self.matched += 1;
-        let entry = &mut self.entries[entry];
-        entry.packets += 1;
-        entry.bytes += bytes as i64;
-        entry.matched = now;
+        self.table.record(Some(entry), bytes, now.as_nanos());
     }
 
     /// Counts frames that match the same entry, the last one at `now`.
+    #[allow(clippy::cast_sign_loss)] // read back with its sign
     pub(crate) fn record_hits(&mut self, hits: HitCount, now: Instant) {
-        count(&mut self.lookups, hits.frames.into());
-        count(&mut self.matched, hits.frames.into());
-        if let Some(entry) = self.entries.get_mut(hits.entry) {
-            hits.add_to(&mut entry.packets, &mut entry.bytes);
-            entry.matched = now;
+        count(&mut self.table.lookups, hits.frames.into());
+        count(&mut self.table.matches, hits.frames.into());
+        if let Some(entry) = self.table.entries.get_mut(hits.entry) {
+            let mut bytes = entry.bytes as i64;
+            hits.add_to(&mut entry.packets, &mut bytes);
+            entry.bytes = bytes as u64;
+            entry.matched_ns = now.as_nanos();
         }
     }
 
     pub(crate) const fn pool(&self) -> &BlockPool {
-        &self.memory
+        &self.memory.pool
     }
 
     /// Continues with the pool as the other version has left it.
     pub(crate) fn take_over(&mut self, pool: &BlockPool) {
-        self.memory.clone_from(pool);
+        self.memory.pool.clone_from(pool);
     }
 
     /// Returns where a block lies in the board's memory.
@@ -233,23 +235,17 @@ impl FlowTable {
     }
 
     pub(crate) const fn capacity(&self) -> usize {
-        self.capacity
+        self.memory.capacity
     }
 
     pub(crate) fn actions(&self, index: usize) -> Actions {
-        self.entries[index].actions
+        self.table.entries[index].held.actions
     }
 
     /// Entries in table order, for messages.
     pub(crate) fn views(&self) -> impl Iterator<Item = EntryView<'_>> {
-        self.entries.iter().map(|entry| EntryView {
-            head: self.memory.read(entry.head, FLOW_MOD_BYTES),
-            slots: self.memory.read(entry.slots, ACTION_BYTES),
-            memory: self.memory.read_on(entry.slots),
-            packets: entry.packets,
-            bytes: entry.bytes,
-            installed: entry.installed,
-        })
+        let entries = self.table.entries.iter();
+        entries.map(|entry| self.memory.view(entry))
     }
 
     /// Entries in table order, as values.
@@ -257,17 +253,20 @@ impl FlowTable {
         self.views().map(|view| view.flow()).collect()
     }
 
-    fn head(&self, entry: &TableEntry) -> &[u8] {
-        self.memory.read(entry.head, FLOW_MOD_BYTES)
+    fn head(&self, entry: &FlowEntry<EntryBlocks>) -> &[u8] {
+        self.memory.pool.read(entry.held.head, FLOW_MOD_BYTES)
     }
 
     /// Reads the entries again after a change, into the forms that are quick to search and to perform.
     fn rebuild(&mut self) {
-        for entry in &mut self.entries {
-            entry.actions = Actions::read(self.memory.read(entry.slots, ACTION_BYTES));
+        for entry in &mut self.table.entries {
+            entry.request =
+                FlowRequest::read(self.memory.pool.read(entry.held.head, FLOW_MOD_BYTES));
+            entry.held.actions =
+                Actions::read(self.memory.pool.read(entry.held.slots, ACTION_BYTES));
         }
-        let heads = self.entries.iter().map(|entry| {
-            let head = self.memory.read(entry.head, FLOW_MOD_BYTES);
+        let heads = self.table.entries.iter().map(|entry| {
+            let head = self.memory.pool.read(entry.held.head, FLOW_MOD_BYTES);
             (
                 &head[field::MATCH..field::MATCH + MATCH_BYTES],
                 be16(head, field::PRIORITY),
@@ -283,8 +282,7 @@ impl EntryView<'_> {
         Flow {
             fields: Match::read(&self.head[field::MATCH..]),
             priority: be16(self.head, field::PRIORITY),
-            cookie: be48(self.head, field::COOKIE) << 16
-                | u64::from(be16(self.head, field::COOKIE + 6)),
+            cookie: be64(self.head, field::COOKIE),
             idle_timeout_s: be16(self.head, field::IDLE_TIMEOUT),
             hard_timeout_s: be16(self.head, field::HARD_TIMEOUT),
             flags: be16(self.head, field::FLAGS),

@@ -36,25 +36,32 @@ impl FlowTable {
     }
 
     fn expire_by_address(&mut self, now: Instant) -> Option<Expired> {
-        let (index, reason) = self.entries.iter().enumerate().find_map(|(index, entry)| {
-            let address = self.address(entry.head);
-            let is_over = |since: Instant, at: usize| {
-                now.saturating_since(since).whole_seconds() >= threshold_s(address + at as u32)
-            };
-            if is_over(entry.matched, field::IDLE_TIMEOUT) {
-                Some((index, FlowRemovedReason::Idle))
-            } else if is_over(entry.installed, field::HARD_TIMEOUT) {
-                Some((index, FlowRemovedReason::Hard))
-            } else {
-                None
-            }
-        })?;
+        let (index, reason) =
+            self.table
+                .entries
+                .iter()
+                .enumerate()
+                .find_map(|(index, entry)| {
+                    let address = self.address(entry.held.head);
+                    let is_over = |since_ns: u64, at: usize| {
+                        now.saturating_since(Instant::from_nanos(since_ns))
+                            .whole_seconds()
+                            >= threshold_s(address + at as u32)
+                    };
+                    if is_over(entry.matched_ns, field::IDLE_TIMEOUT) {
+                        Some((index, FlowRemovedReason::Idle))
+                    } else if is_over(entry.installed_ns, field::HARD_TIMEOUT) {
+                        Some((index, FlowRemovedReason::Hard))
+                    } else {
+                        None
+                    }
+                })?;
         let flow = self.removed_flow(index);
         let wants_flow_removed = if reason == FlowRemovedReason::Idle {
             flow.wants_flow_removed()
         } else {
             // By a slip like the one above, the firmware tests the lowest bit of the flags' address in network byte order.
-            let address = self.address(self.entries[index].head) + field::FLAGS as u32;
+            let address = self.address(self.table.entries[index].held.head) + field::FLAGS as u32;
             address >> 8 & 1 != 0
         };
         let another_lost = self.remove_two(index);
@@ -70,18 +77,18 @@ impl FlowTable {
     /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Returns whether there was
     /// one.
     fn remove_two(&mut self, index: usize) -> bool {
-        let removed = self.entries.swap_remove(index);
-        self.memory.free(removed.head);
-        self.memory.free(removed.slots);
-        if let Some(moved) = self.entries.get(index) {
-            self.slot_addresses[index] = self.address(moved.slots);
+        let removed = self.table.entries.swap_remove(index);
+        self.memory.pool.free(removed.held.head);
+        self.memory.pool.free(removed.held.slots);
+        if let Some(moved) = self.table.entries.get(index) {
+            self.slot_addresses[index] = self.address(moved.held.slots);
         }
-        let lost = self.entries.pop();
+        let lost = self.table.entries.pop();
         // Its memory stays taken.
         self.inherited = lost
             .as_ref()
-            .map(|entry| (self.entries.len(), entry.packets, entry.bytes));
-        self.underflowed = lost.is_none();
+            .map(|entry| (self.table.entries.len(), entry.packets, entry.bytes));
+        self.memory.underflowed = lost.is_none();
         lost.is_some()
     }
 }

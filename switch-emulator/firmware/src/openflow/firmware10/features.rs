@@ -4,6 +4,7 @@ use super::super::state::AgentState;
 use super::super::UNINITIALISED;
 use crate::port::PortNumber;
 use crate::quirks::Quirk;
+use crate::table::ACTION_TYPES;
 use openflow::message;
 use openflow::wire::MessageBuilder;
 
@@ -27,7 +28,7 @@ pub(super) fn reply(state: &mut AgentState, xid: [u8; 4]) -> MessageBuilder {
         .u8(1) // tables
         .bytes(&[UNINITIALISED; 3])
         .u32(capabilities)
-        .u32(0x0000_07ff); // actions 0 to 10
+        .u32(ACTION_TYPES);
     let ports = state.config.openflow_ports;
     ports
         .iter()

@@ -165,18 +165,9 @@ impl Firmware10 {
 
     /// Entries that the body of a request means: those that its match covers, in its table, that send to its port.
     fn chosen_flows(&self, body: &[u8]) -> Vec<EntryView<'_>> {
-        let wanted = Match::read(body).normalised();
         let (table, out_port) = (body[MATCH_BYTES], be16(body, MATCH_BYTES + 2));
-        self.table
-            .views()
-            .enumerate()
-            .filter(|(index, entry)| {
-                matches!(table, 0 | 0xff)
-                    && wanted.covers(&Match::read(&entry.head[field::MATCH..]).normalised())
-                    && self.table.outputs_to(*index, out_port)
-            })
-            .map(|(_, entry)| entry)
-            .collect()
+        let chosen = self.table.chosen(&Match::read(body), out_port);
+        chosen.filter(|_| matches!(table, 0 | 0xff)).collect()
     }
 }
 

@@ -1,11 +1,9 @@
-//! The flow table: OpenFlow 1.0.1, sections 3.4 and 4.6.
+//! The flow table ([`of_switch::v1_0`]): which entries the switch has room for, and where they send frames.
 
-use std::cmp::Reverse;
-
-use of_switch::v1_0::{FlowCommand, FlowRequest};
-use openflow::bytes::be16;
+use of_switch::v1_0::{ActionLimits, Backing, EntryOrder, FlowEntry, SpecTable};
+use openflow::bytes::{be16, be32};
 use openflow::ethernet::{TYPE_AT, VLAN};
-use openflow::v1_0::flow_mod::{field, FLOW_MOD_BYTES};
+use openflow::v1_0::flow_mod::FLOW_MOD_BYTES;
 use openflow::v1_0::{action, error, port, Match, Rewrite};
 use openflow::ErrorCode;
 
@@ -17,8 +15,8 @@ use crate::random::Stream;
 
 /// An entry of a reply to `OFPST_FLOW`, without its actions.
 const STATISTICS_BYTES: usize = 88;
-/// Bits of the actions that change frames.
-const REWRITING: u32 = 0x7fe;
+/// Types of actions from `output` to `enqueue`, a bit each.
+const ALL_ACTIONS: u32 = 0x0fff;
 
 /// Lookup verdict on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +39,8 @@ pub(crate) struct Treatment<'table> {
     pub(crate) rewrites: &'table [Rewrite],
 }
 
-/// Where an entry sends frames. What it sends to the controller is not followed any further.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Where an entry sends frames, and how it changes them. What it sends to the controller is not followed any further.
+#[derive(Debug, Default)]
 struct Outputs {
     ports: PortSet,
     /// All other ports than the one that the frame came in on.
@@ -55,241 +53,131 @@ struct Outputs {
     queue: u32,
     /// How a frame is changed before it is sent.
     rewrites: Vec<Rewrite>,
-    /// The kinds of all its actions.
-    kinds: Vec<ActionKind>,
+    /// The actions as they came.
+    list: Vec<u8>,
 }
 
 impl Outputs {
-    fn read(
-        mut list: &[u8],
-        ports: u8,
-        (has_queues, rewrites): (bool, bool),
-    ) -> Result<Self, ErrorCode> {
-        let mut outputs = Self::default();
-        while !list.is_empty() {
-            let length = list.get(2..4).map_or(0, |_| usize::from(be16(list, 2)));
-            if list.len() < 8 || list.len() < length {
-                return Err(error::BAD_ACTION_LENGTH);
-            }
-            let kind = ActionKind::numbered(be16(list, 0));
-            outputs.kinds.extend(kind);
-            let is_whole = action::length(be16(list, 0)) == Some(length);
-            if let Some(rewrite) = Rewrite::read(list).filter(|_| rewrites && is_whole) {
+    /// Reads actions that have been checked.
+    fn read(actions: &[&[u8]]) -> Result<Self, ErrorCode> {
+        let mut outputs = Self {
+            list: actions.concat(),
+            ..Self::default()
+        };
+        for action in actions {
+            if let Some(rewrite) = Rewrite::read(action) {
                 if !outputs.numbers.is_empty() {
                     // Some outputs would come before the change, some behind it.
                     return Err(error::UNSUPPORTED);
                 }
                 outputs.rewrites.push(rewrite);
-                list = &list[length..];
                 continue;
             }
-            match be16(list, 0) {
-                action::OUTPUT if is_whole => {}
-                action::ENQUEUE if has_queues && is_whole => {
-                    outputs.queue = u32::from(be16(list, 12)) << 16 | u32::from(be16(list, 14));
-                }
-                action::OUTPUT => return Err(error::BAD_ACTION_LENGTH),
-                action::ENQUEUE if has_queues => return Err(error::BAD_ACTION_LENGTH),
-                _ => return Err(error::BAD_ACTION_TYPE),
+            if be16(action, 0) == action::ENQUEUE {
+                outputs.queue = be32(action, 12);
             }
-            let number = be16(list, 4);
+            let number = be16(action, 4);
             match number {
                 port::IN_PORT => outputs.back = true,
                 port::FLOOD | port::ALL => outputs.all = true,
                 port::CONTROLLER => {}
-                number if (1..=u16::from(ports)).contains(&number) => {
-                    outputs.ports = outputs.ports.with(number as u8);
-                }
-                _ => return Err(error::BAD_OUT_PORT),
+                number => outputs.ports = outputs.ports.with(number as u8),
             }
             outputs.numbers.push(number);
-            list = &list[length..];
         }
         Ok(outputs)
     }
 }
 
-#[derive(Clone, Debug)]
-struct FlowEntry {
-    /// Normalised.
-    fields: Match,
-    priority: u16,
+/// What the switch keeps of an entry.
+#[derive(Debug)]
+struct HardwareEntry {
     outputs: Outputs,
     place: Placement,
-    cookie: [u8; 8],
-    /// The actions as they came.
-    actions: Vec<u8>,
     /// The instant from which on it applies to frames.
     from_ns: u64,
 }
 
-impl FlowEntry {
-    /// Returns whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
-    fn sends_to(&self, out_port: u16) -> bool {
-        out_port == port::NONE || self.outputs.numbers.contains(&out_port)
-    }
-
-    /// Returns the entry in a reply to `OFPST_FLOW`. What is not counted is all ones.
-    fn statistics(&self) -> Vec<u8> {
-        let length = (STATISTICS_BYTES + self.actions.len()) as u16;
-        let mut text = Vec::with_capacity(length.into());
-        text.extend(length.to_be_bytes());
-        text.extend([0, 0]);
-        text.extend(self.fields.to_bytes());
-        text.extend([0xff; 8]); // how long it has been there
-        text.extend(self.priority.to_be_bytes());
-        text.extend([0; 10]); // no timeouts
-        text.extend(self.cookie);
-        text.extend([0xff; 16]); // frames and bytes
-        text.extend(&self.actions);
-        text
-    }
+/// Returns an entry as in a reply to `OFPST_FLOW`. What is not counted is all ones.
+fn statistics(entry: &FlowEntry<HardwareEntry>) -> Vec<u8> {
+    let list = &entry.held.outputs.list;
+    let length = (STATISTICS_BYTES + list.len()) as u16;
+    let mut text = Vec::with_capacity(length.into());
+    text.extend(length.to_be_bytes());
+    text.extend([0, 0]);
+    text.extend(entry.request.fields.to_bytes());
+    text.extend([0xff; 8]); // how long it has been there
+    text.extend(entry.request.priority.to_be_bytes());
+    text.extend([0; 10]); // no timeouts
+    text.extend(entry.request.cookie.to_be_bytes());
+    text.extend([0xff; 16]); // frames and bytes
+    text.extend(list);
+    text
 }
 
-/// Entries in the order in which they are searched.
+/// Which entries a switch can have, and where it holds them.
 #[derive(Debug)]
-pub(super) struct RuleTable {
-    ports: u8,
-    /// Whether entries can name a queue of a port.
-    has_queues: bool,
-    /// Whether entries can change frames.
-    rewrites: bool,
+struct EntryPlaces {
+    limits: ActionLimits,
     model: TableModel,
     handover: Handover,
-    entries: Vec<FlowEntry>,
     /// How many entries of each rule of the model were deleted.
     deleted: Vec<u64>,
 }
 
-impl RuleTable {
-    /// Creates an empty table of a switch with `ports` front ports.
-    pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
-        let model = TableModel {
-            entries: capacity as u64,
-            ..TableModel::default()
-        };
-        Self {
-            ports: ports.min(MAX_PORTS),
-            has_queues,
-            rewrites: false,
-            model,
-            handover: Handover::new(AgentProfile::default(), Stream::new(0, 0)),
-            entries: Vec::new(),
-            deleted: Vec::new(),
-        }
-    }
-
-    /// An empty table with the capacity that the model says; its entries can enqueue and change frames, and reach the chip
-    /// as `handover` says.
-    pub(super) fn modelled(ports: u8, model: TableModel, handover: Handover) -> Self {
-        Self {
-            ports: ports.min(MAX_PORTS),
-            has_queues: true,
-            rewrites: true,
-            deleted: vec![0; model.rules.len()],
-            model,
-            handover,
-            entries: Vec::new(),
-        }
-    }
-
-    /// The actions that entries can have, a bit each.
-    pub(super) fn actions(&self) -> u32 {
-        let rewriting = if self.rewrites { REWRITING } else { 0 };
-        1 << action::OUTPUT | u32::from(self.has_queues) << action::ENQUEUE | rewriting
-    }
-
-    /// The actions of a `FLOW_MOD`, and where an entry with them goes.
-    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), ErrorCode> {
-        let can = (self.has_queues, self.rewrites);
-        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, can)?;
-        let place = self.model.place(fields, &outputs.kinds);
-        match place.path {
-            Path::Refused => Err(error::UNSUPPORTED),
-            Path::Hardware | Path::Software => Ok((outputs, place)),
-        }
-    }
-
-    /// Returns whether the table has room for one more entry.
-    fn has_room(&self, place: Placement) -> bool {
-        let entries = self.entries.iter().map(|entry| entry.place);
-        let used: u64 = entries
-            .filter(|other| other.path == place.path)
-            .map(|other| other.share)
-            .sum();
-        used + place.share <= WHOLE && self.has_kept(place)
+impl EntryPlaces {
+    /// Returns whether there is room for one more entry besides those in `others`.
+    fn has_room(&self, place: Placement, others: impl Iterator<Item = Placement> + Clone) -> bool {
+        used(place.path, others.clone()) + place.share <= WHOLE && self.has_kept(place, others)
     }
 
     /// Returns whether the rule of an entry still has room, considering what deleted entries of the rule took with
     /// them.
-    fn has_kept(&self, place: Placement) -> bool {
+    fn has_kept(&self, place: Placement, others: impl Iterator<Item = Placement>) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
             Some((rule, self.deleted[rule] / one_in))
         });
         losing.is_none_or(|(rule, lost)| {
-            let like = |entry: &&FlowEntry| entry.place.rule == Some(rule);
-            let there = self.entries.iter().filter(like).count() as u64;
+            let there = others.filter(|other| other.rule == Some(rule)).count() as u64;
             there + lost < WHOLE / place.share
         })
     }
+}
 
-    /// Returns how many entries there are.
-    pub(super) fn len(&self) -> u64 {
-        self.entries.len() as u64
-    }
+/// Returns how much of its table's memory is in use.
+fn used(path: Path, places: impl Iterator<Item = Placement>) -> u64 {
+    let places = places.filter(|place| place.path == path);
+    places.map(|place| place.share).sum()
+}
 
-    /// Returns how many entries of any kind fill it.
-    pub(super) const fn most(&self) -> u64 {
-        self.model.entries
-    }
+impl Backing for EntryPlaces {
+    type Actions = (Outputs, Placement);
+    type Held = HardwareEntry;
 
-    /// Returns the installation of its entries in the chip.
-    pub(super) const fn handover(&self) -> &Handover {
-        &self.handover
-    }
-
-    /// Returns the entries that a match covers and that send to a port, as in a reply to `OFPST_FLOW`.
-    pub(super) fn statistics(
-        &self,
-        fields: &[u8],
-        out_port: u16,
-    ) -> impl Iterator<Item = Vec<u8>> + '_ {
-        let wanted = Match::read(fields).normalised();
-        self.entries
+    fn read(&self, list: &[u8], fields: &Match) -> Result<Self::Actions, ErrorCode> {
+        let actions = self.limits.split(list, false)?;
+        let kinds = actions
             .iter()
-            .filter(move |entry| wanted.covers(&entry.fields) && entry.sends_to(out_port))
-            .map(FlowEntry::statistics)
-    }
-
-    /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
-    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), ErrorCode> {
-        let request = FlowRequest::read(message);
-        match request.command()? {
-            FlowCommand::Add => self.add(now_ns, message, &request),
-            FlowCommand::Modify => self.modify(now_ns, message, &request),
-            FlowCommand::Delete => {
-                self.delete(now_ns, &request);
-                Ok(())
-            }
+            .filter_map(|action| ActionKind::numbered(be16(action, 0)));
+        let place = self.model.place(fields, &kinds.collect::<Vec<_>>());
+        match place.path {
+            Path::Refused => Err(error::UNSUPPORTED),
+            Path::Hardware | Path::Software => Ok((Outputs::read(&actions)?, place)),
         }
     }
 
-    fn add(&mut self, now_ns: u64, message: &[u8], request: &FlowRequest) -> Result<(), ErrorCode> {
-        if request.is_emergency() {
-            return Err(error::UNSUPPORTED);
-        }
-        let FlowRequest {
-            fields, priority, ..
-        } = *request;
-        let (outputs, mut place) = self.read(message, &fields)?;
-        let mut entries = self.entries.iter();
-        if entries.any(|entry| request.conflicts(&entry.fields, entry.priority)) {
-            return Err(error::OVERLAP);
-        }
-        self.entries
-            .retain(|entry| entry.fields != fields || entry.priority != priority);
-        if !self.has_room(place) {
+    fn install(
+        &mut self,
+        _: &[u8],
+        (outputs, mut place): Self::Actions,
+        entries: &[FlowEntry<HardwareEntry>],
+        replaced: Option<usize>,
+        now_ns: u64,
+    ) -> Result<Option<HardwareEntry>, ErrorCode> {
+        let others = entries.iter().enumerate();
+        let others = others.filter(|(position, _)| Some(*position) != replaced);
+        if !self.has_room(place, others.map(|(_, entry)| entry.held.place)) {
             return Err(error::ALL_TABLES_FULL);
         }
         let fate = match place.path {
@@ -298,102 +186,165 @@ impl RuleTable {
         };
         let from_ns = match fate {
             InstallOutcome::Refused => return Err(error::ALL_TABLES_FULL),
-            InstallOutcome::Ignored => return Ok(()),
+            InstallOutcome::Ignored => return Ok(None),
             InstallOutcome::OnlyListed => {
                 place.share = 0;
                 NEVER
             }
             InstallOutcome::Written { at_ns } => at_ns,
         };
-        // An entry without wildcards comes before all others, whatever its priority.
-        let rank = |fields: &Match, priority: u16| Reverse((fields.is_exact(), priority));
-        let at = self.entries.partition_point(|entry| {
-            rank(&entry.fields, entry.priority) <= rank(&fields, priority)
-        });
-        self.entries.insert(
-            at,
-            FlowEntry {
-                fields,
-                priority,
-                outputs,
-                place,
-                cookie: std::array::from_fn(|at| message[field::COOKIE + at]),
-                actions: message[FLOW_MOD_BYTES..].to_vec(),
-                from_ns,
-            },
-        );
-        Ok(())
+        Ok(Some(HardwareEntry {
+            outputs,
+            place,
+            from_ns,
+        }))
     }
 
-    fn modify(
+    fn change(
         &mut self,
-        now_ns: u64,
-        message: &[u8],
-        request: &FlowRequest,
+        entries: &mut [FlowEntry<HardwareEntry>],
+        changes: Vec<(usize, Self::Actions)>,
     ) -> Result<(), ErrorCode> {
-        let selected = |entry: &FlowEntry| request.selects(&entry.fields, entry.priority);
-        let mut changed = self.entries.clone();
-        let mut found = false;
-        for entry in changed.iter_mut().filter(|entry| selected(entry)) {
-            (entry.outputs, entry.place) = self.read(message, &entry.fields)?;
-            entry.actions = message[FLOW_MOD_BYTES..].to_vec();
-            found = true;
-        }
-        if !found {
-            return self.add(now_ns, message, request);
+        let mut places: Vec<_> = entries.iter().map(|entry| entry.held.place).collect();
+        for (position, (_, place)) in &changes {
+            places[*position] = *place;
         }
         for path in [Path::Hardware, Path::Software] {
-            let places = changed.iter().map(|entry| entry.place);
-            let used: u64 = places
-                .filter(|place| place.path == path)
-                .map(|place| place.share)
-                .sum();
-            if used > WHOLE {
+            if used(path, places.iter().copied()) > WHOLE {
                 return Err(error::ALL_TABLES_FULL);
             }
         }
-        self.entries = changed;
+        for (position, actions) in changes {
+            let held = &mut entries[position].held;
+            (held.outputs, held.place) = actions;
+        }
         Ok(())
     }
 
-    fn delete(&mut self, now_ns: u64, request: &FlowRequest) {
-        let (handover, deleted) = (&mut self.handover, &mut self.deleted);
-        self.entries.retain(|entry| {
-            let goes =
-                request.selects(&entry.fields, entry.priority) && entry.sends_to(request.out_port);
-            if goes {
-                handover.deleted(now_ns, entry.from_ns);
-                if let Some(rule) = entry.place.rule {
-                    deleted[rule] += 1;
-                }
-            }
-            !goes
-        });
+    fn release(&mut self, gone: &FlowEntry<HardwareEntry>, now_ns: u64) {
+        self.handover.deleted(now_ns, gone.held.from_ns);
+        if let Some(rule) = gone.held.place.rule {
+            self.deleted[rule] += 1;
+        }
+    }
+
+    fn sends_to(&self, held: &HardwareEntry, port: u16) -> bool {
+        held.outputs.numbers.contains(&port)
+    }
+}
+
+/// The table of a switch, and what it can hold.
+#[derive(Debug)]
+pub(super) struct RuleTable {
+    table: SpecTable<HardwareEntry>,
+    places: EntryPlaces,
+}
+
+impl RuleTable {
+    /// Creates an empty table of a switch with `ports` front ports, to whose queues entries can `enqueue` if there are any.
+    pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
+        let model = TableModel {
+            entries: capacity as u64,
+            ..TableModel::default()
+        };
+        let types = 1 << action::OUTPUT | u32::from(has_queues) << action::ENQUEUE;
+        let handover = Handover::new(AgentProfile::default(), Stream::new(0, 0));
+        Self::of_places(ports, types, model, handover)
+    }
+
+    /// An empty table with the capacity that the model says; its entries can enqueue and change frames, and reach the chip
+    /// as `handover` says.
+    pub(super) fn modelled(ports: u8, model: TableModel, handover: Handover) -> Self {
+        Self::of_places(ports, ALL_ACTIONS, model, handover)
+    }
+
+    fn of_places(ports: u8, types: u32, model: TableModel, handover: Handover) -> Self {
+        let limits = ActionLimits {
+            types,
+            ports: ports.min(MAX_PORTS).into(),
+            actions: usize::MAX,
+        };
+        Self {
+            table: SpecTable::new(EntryOrder::Rank),
+            places: EntryPlaces {
+                limits,
+                deleted: vec![0; model.rules.len()],
+                model,
+                handover,
+            },
+        }
+    }
+
+    /// The actions that entries can have, a bit each.
+    pub(super) const fn actions(&self) -> u32 {
+        self.places.limits.types
+    }
+
+    /// Returns how many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.table.entries.len() as u64
+    }
+
+    /// Returns how many entries of any kind fill it.
+    pub(super) const fn most(&self) -> u64 {
+        self.places.model.entries
+    }
+
+    /// Returns the installation of its entries in the chip.
+    pub(super) const fn handover(&self) -> &Handover {
+        &self.places.handover
+    }
+
+    /// Returns the entries that a match covers and that send to a port, as in a reply to `OFPST_FLOW`.
+    pub(super) fn statistics(
+        &self,
+        fields: &[u8],
+        out_port: u16,
+    ) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let fields = Match::read(fields).normalised();
+        let chosen = self.table.chosen(&self.places, fields, out_port);
+        chosen.map(statistics)
+    }
+
+    /// Carries out a complete `FLOW_MOD`. Timeouts do not count: entries stay until they are deleted.
+    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), ErrorCode> {
+        let (head, actions) = message.split_at(FLOW_MOD_BYTES);
+        self.table
+            .flow_mod(&mut self.places, head, actions, now_ns)
+            .map(|_| ())
     }
 
     /// Returns where a frame goes that came in on `port`.
     pub(super) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Treatment<'_> {
         let fields = Match::of_frame(frame, port.into());
-        let found = self
-            .entries
-            .iter()
-            .find(|entry| entry.from_ns <= now_ns && entry.fields.covers(&fields))
-            .filter(|_| !(self.model.misses_tagged && be16(frame, TYPE_AT) == VLAN));
+        let applies = |entry: &FlowEntry<HardwareEntry>| {
+            entry.request.fields.agrees(&fields) && entry.held.from_ns <= now_ns
+        };
+        let misses = self.places.model.misses_tagged && be16(frame, TYPE_AT) == VLAN;
+        let found = self.table.find(applies).filter(|_| !misses);
+        let Some(entry) = found.map(|position| &self.table.entries[position]) else {
+            return Treatment {
+                verdict: Verdict::Miss,
+                path: Path::Hardware,
+                by_port: false,
+                rewrites: &[],
+            };
+        };
         Treatment {
-            verdict: found.map_or(Verdict::Miss, |entry| self.verdict(entry, port)),
-            path: found.map_or(Path::Hardware, |entry| entry.place.path),
-            by_port: found.is_some_and(|entry| MatchKind::of(&entry.fields) == MatchKind::Port),
-            rewrites: found.map_or(&[], |entry| &entry.outputs.rewrites),
+            verdict: self.verdict(&entry.held.outputs, port),
+            path: entry.held.place.path,
+            by_port: MatchKind::of(&entry.request.fields) == MatchKind::Port,
+            rewrites: &entry.held.outputs.rewrites,
         }
     }
 
-    fn verdict(&self, entry: &FlowEntry, port: u8) -> Verdict {
-        let mut ports = entry.outputs.ports;
-        if entry.outputs.all {
-            ports = ports.union(PortSet::up_to(self.ports));
+    fn verdict(&self, outputs: &Outputs, port: u8) -> Verdict {
+        let mut ports = outputs.ports;
+        if outputs.all {
+            ports = ports.union(PortSet::up_to(self.places.limits.ports as u8));
         }
         ports = ports.without(port);
-        if entry.outputs.back {
+        if outputs.back {
             ports = ports.with(port);
         }
         if ports.is_empty() {
@@ -401,7 +352,7 @@ impl RuleTable {
         } else {
             Verdict::Forward {
                 ports,
-                queue: entry.outputs.queue,
+                queue: outputs.queue,
             }
         }
     }

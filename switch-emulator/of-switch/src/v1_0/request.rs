@@ -1,8 +1,7 @@
-//! OpenFlow 1.0 (1.0.1, section 4.6): which entries of a table a `FLOW_MOD` means. How a table stores them is its own
-//! business.
+//! `FLOW_MOD` (1.0.1, section 4.6): which entries of a table it means.
 
-use openflow::bytes::be16;
-use openflow::v1_0::flow_mod::{field, flag};
+use openflow::bytes::{be16, be32, be64};
+use openflow::v1_0::flow_mod::{field, flag, NO_BUFFER};
 use openflow::v1_0::{error, Match};
 use openflow::ErrorCode;
 
@@ -20,10 +19,17 @@ pub enum FlowCommand {
 pub struct FlowRequest {
     command: u16,
     flags: u16,
+    has_buffer: bool,
     /// Its match, normalised.
     pub fields: Match,
     /// Its priority.
     pub priority: u16,
+    /// Its cookie.
+    pub cookie: u64,
+    /// Seconds without a frame after which its entry goes; 0 for never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which its entry goes; 0 for never.
+    pub hard_timeout_s: u16,
     /// The port to which entries have to send in order to be deleted; `OFPP_NONE` if that does not matter.
     pub out_port: u16,
 }
@@ -35,8 +41,12 @@ impl FlowRequest {
         Self {
             command: be16(message, field::COMMAND),
             flags: be16(message, field::FLAGS),
+            has_buffer: be32(message, field::BUFFER) != NO_BUFFER,
             fields: Match::read(message.get(field::MATCH..).unwrap_or(&[])).normalised(),
             priority: be16(message, field::PRIORITY),
+            cookie: be64(message, field::COOKIE),
+            idle_timeout_s: be16(message, field::IDLE_TIMEOUT),
+            hard_timeout_s: be16(message, field::HARD_TIMEOUT),
             out_port: be16(message, field::OUT_PORT),
         }
     }
@@ -71,6 +81,25 @@ impl FlowRequest {
         self.flags & flag::CHECK_OVERLAP != 0
             && self.priority == priority
             && self.fields.overlaps(fields)
+    }
+
+    /// Returns the rank of an entry with its match among those that a frame matches: one without wildcards comes before all
+    /// others, whatever its priority (section 3.4).
+    #[must_use]
+    pub fn rank(&self) -> (bool, u16) {
+        (self.fields.is_exact(), self.priority)
+    }
+
+    /// Returns whether it names a frame that the switch is to hold.
+    #[must_use]
+    pub const fn has_buffer(&self) -> bool {
+        self.has_buffer
+    }
+
+    /// Returns whether it asks for `FLOW_REMOVED` when its entry goes.
+    #[must_use]
+    pub const fn wants_flow_removed(&self) -> bool {
+        self.flags & flag::SEND_FLOW_REMOVED != 0
     }
 
     /// Returns whether it asks for an emergency entry.
