@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
@@ -48,7 +49,7 @@ class StrictModel(BaseModel):
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            allowed = [field.alias or name for name, field in cls.model_fields.items()]
+            allowed = _keys_of(cls)
             for key in data:
                 if key not in allowed:
                     present = cls.renamed_keys.get(str(key))
@@ -60,6 +61,12 @@ class StrictModel(BaseModel):
                         {"key": str(key), "allowed": ", ".join(allowed), "hint": hint},
                     )
         return data
+
+
+@cache
+def _keys_of(model: type[BaseModel]) -> Mapping[str, None]:
+    """Return the keys of a model, in its order. Cached: a profile has hundreds of records of few models."""
+    return dict.fromkeys(field.alias or name for name, field in model.model_fields.items())
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
