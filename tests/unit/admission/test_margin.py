@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,6 @@ from random import Random
 from typing import Any
 
 import pytest
-import tomlkit
 from filled_boards import (
     FRAME,
     LAB,
@@ -410,7 +410,7 @@ def _moved(key: str, end: float, at: str, old: Mapping[str, Any]) -> float:
 
 
 def _ranged(name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    document = tomlkit.parse((PROFILES / f"{name}.toml").read_text(encoding="utf-8"))
+    document = tomllib.loads((PROFILES / f"{name}.toml").read_text(encoding="utf-8"))
     return [(key, number) for key, number in numbers_of(document) if "range" in number]
 
 
