@@ -35,7 +35,7 @@ def explore(
                 labels.append(label)
             return ExplorationResult(len(reached), tuple(reversed(labels)))
         for label, following in steps(state):
-            if following not in reached:
-                reached[following] = state, label
+            arrived = state, label
+            if reached.setdefault(following, arrived) is arrived:
                 waiting.append(following)
     return ExplorationResult(len(reached), None)

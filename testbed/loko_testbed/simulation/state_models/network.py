@@ -82,6 +82,14 @@ class ModelBucket(NamedTuple):
         return self._replace(waited=self.waited + 1)
 
 
+class KnownRuleState(Generic[RuleState]):
+    """A state of a rule, compared by identity: comparing and hashing what it holds would take long."""
+
+    def __init__(self, held: RuleState) -> None:
+        """Take the state itself, of which there must be no other such object in this search."""
+        self.held = held
+
+
 class NetworkState(NamedTuple, Generic[RuleState]):
     """A state of the model."""
 
@@ -90,14 +98,15 @@ class NetworkState(NamedTuple, Generic[RuleState]):
     """Frames that arrive in this tick from the servers before."""
     buckets: tuple[ModelBucket | None, ...]
     """By flow; None: it is not admitted."""
-    rule: RuleState
+    rule: KnownRuleState[RuleState]
 
 
 def check(rule: Rule[RuleState]) -> ExplorationResult:
     """Search the states of a network under a rule for one in which a guarantee is violated."""
     empty = ((),) * len(rule.limits)
-    initial = NetworkState(empty, empty, (None,) * len(rule.flows), rule.initial())
-    return explore(initial, _Steps(rule), partial(_is_violation, rule.limits))
+    steps = _Steps(rule)
+    initial = NetworkState(empty, empty, (None,) * len(rule.flows), steps.known(rule.initial()))
+    return explore(initial, steps, partial(_is_violation, rule.limits))
 
 
 def _is_violation(limits: Sequence[int], state: NetworkState[RuleState]) -> bool:
@@ -108,9 +117,10 @@ class _Steps(Generic[RuleState]):
     """All steps from a state. Many states share the rule's state, so the rule's answers are cached."""
 
     def __init__(self, rule: Rule[RuleState]) -> None:
-        self._flows = rule.flows
-        self._admit, self._release = cache(rule.admit), cache(rule.release)
-        self._tick_rule, self._is_draining = cache(rule.tick), cache(rule.is_draining)
+        self._rule, self._flows = rule, rule.flows
+        self.known = cache(KnownRuleState[RuleState])
+        self._admit, self._release = cache(self._rule_admits), cache(self._rule_releases)
+        self._tick_rule, self._is_draining = cache(self._rule_ticks), cache(self._rule_is_draining)
 
     def __call__(self, state: NetworkState[RuleState]) -> Iterator[tuple[str, NetworkState[RuleState]]]:
         for server, frames in enumerate(state.arriving):
@@ -128,6 +138,19 @@ class _Steps(Generic[RuleState]):
             if flow.leaves:
                 buckets, rule = _with(state.buckets, number, None), self._release(state.rule, number)
                 yield f"{flow.name} is released", state._replace(buckets=buckets, rule=rule)
+
+    def _rule_admits(self, state: KnownRuleState[RuleState], number: int) -> KnownRuleState[RuleState] | None:
+        admitted = self._rule.admit(state.held, number)
+        return None if admitted is None else self.known(admitted)
+
+    def _rule_releases(self, state: KnownRuleState[RuleState], number: int) -> KnownRuleState[RuleState]:
+        return self.known(self._rule.release(state.held, number))
+
+    def _rule_ticks(self, state: KnownRuleState[RuleState]) -> KnownRuleState[RuleState]:
+        return self.known(self._rule.tick(state.held))
+
+    def _rule_is_draining(self, state: KnownRuleState[RuleState], number: int) -> bool:
+        return self._rule.is_draining(state.held, number)
 
     def _requested(
         self, state: NetworkState[RuleState], number: int, flow: ModelFlow
