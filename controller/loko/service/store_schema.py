@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -113,6 +114,7 @@ def schema_difference(database: sqlite3.Connection) -> str | None:
     return told
 
 
+@cache
 def _expected() -> list[tuple[str, ...]]:
     with sqlite3.connect(":memory:", isolation_level=None) as fresh:
         create(fresh)
