@@ -72,7 +72,7 @@ def frames(frame_bytes: int, count: int, *, shape: FrameLayout = FrameLayout.UDP
     return [front + number.to_bytes(4, "big") for number in range(count)]
 
 
-@lru_cache
+@lru_cache(maxsize=1 << 13)  # each entry of a full table has its frame, and is probed several times
 def _frame(frame_bytes: int, port_out: int, shape: FrameLayout) -> bytes:
     tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if shape is FrameLayout.TAGGED else b""
     label = (_LABEL << 12 | _BOTTOM_OF_STACK | 64).to_bytes(4, "big") if shape is FrameLayout.MPLS else b""
