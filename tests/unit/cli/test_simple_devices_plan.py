@@ -17,6 +17,7 @@ from loko.topology.lab import Lab, load_lab
 from loko_testbed.cli.main import app
 
 RING = 5
+FLOWS = 120
 DEVICE = """\
 format = 1
 kind = "generic-switch"
@@ -57,7 +58,7 @@ def ring(folder: Path, buffer_bytes: int = 192_000, *, is_chip: bool = False) ->
 def requests(folder: Path, *, have_deadlines: bool = True, seed: int = 1) -> Path:
     rng = random.Random(seed)
     flows = []
-    for number in range(200):
+    for number in range(FLOWS):
         source, destination = rng.sample(range(1, RING + 1), 2)
         flow = {
             "id": f"f{number}",
