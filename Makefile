@@ -84,7 +84,7 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 	@$(CARGO) test --release --workspace --locked --quiet $(ARGS)
 
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
-	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
+	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit $(ARGS)
 
 # Over twice as many workers as cores, because most tests wait: for programs that they have started, or in real time for
 # consoles, controllers, labs and timers. The latter judge no delays, and each has labs of its own.

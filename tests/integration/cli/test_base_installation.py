@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from loko.document import LABS
 from loko.extras import missing_package
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())["project"]
+EXTRAS = [name for name in PROJECT["optional-dependencies"] if name != "dev"]
 FLOWS = str(LABS / "two-switch/flows.yml")
 BY_NAME = {"distributed", "httptools", "ortools", "os_ken"}
 """Packages that are imported by their names, or by another package."""
@@ -36,6 +38,7 @@ main()
 """
 
 
+@cache
 def packages_by_extra() -> Mapping[str, set[str]]:
     """Return those packages of each extra that the product imports."""
     product = (path for package in (loko, loko_testbed) for path in Path(package.__path__[0]).rglob("*.py"))
@@ -49,15 +52,11 @@ def packages_by_extra() -> Mapping[str, set[str]]:
         names = [re.split(r"[<>=\[]", requirement)[0].lower() for requirement in requirements]
         return {package for name in names for package in packages.get(name, ()) if package in imported}
 
-    extras = PROJECT["optional-dependencies"]
-    return {name: brought_by(extras[name]) for name in extras if name != "dev"}
-
-
-EXTRAS = packages_by_extra()
+    return {name: brought_by(PROJECT["optional-dependencies"][name]) for name in EXTRAS}
 
 
 def without_extras(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    script = NO_EXTRAS.format(packages=set().union(*EXTRAS.values()))
+    script = NO_EXTRAS.format(packages=set().union(*packages_by_extra().values()))
     command = [sys.executable, "-c", script, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
@@ -65,14 +64,14 @@ def without_extras(*words: str, folder: Path) -> subprocess.CompletedProcess[str
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_package_of_an_extra_is_named_with_it(extra: str) -> None:
     """A package that is in several extras may be named with any."""
-    for package in EXTRAS[extra]:
+    for package in packages_by_extra()[extra]:
         told = missing_package(f"{package}.part")
         assert told is not None, f"loko.extras: does not name {package}"
         named = re.fullmatch(
             rf"the package '{package}' is missing: pip install 'loko-testbed\[(\w+)\]'", told
         )
         assert named, told
-        assert package in EXTRAS[named[1]], told
+        assert package in packages_by_extra()[named[1]], told
 
 
 @pytest.mark.parametrize(
