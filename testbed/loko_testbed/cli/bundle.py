@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from loko.terminal import tell
 from loko_testbed.reproduce.bundle.archive import Archive
 from loko_testbed.reproduce.bundle.packing import pack
-from loko_testbed.reproduce.bundle.verification import Bundle
+from loko_testbed.reproduce.bundle.verification import NOT_COVERED, Bundle
+from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.tasks.progress import ProgressBar
-from loko_testbed.tasks.provenance import sha256_of
+from loko_testbed.tasks.provenance import checkout, sha256_of
+
+DIFFERS: Final = 1
+NOT_COMPARED: Final = 3
+"""Exit statuses of `verify`: something differs; nothing does, but something could not be compared."""
 
 
 def bundle(
@@ -46,39 +52,87 @@ def verify(
     everything: Annotated[
         bool, typer.Option("--all", help="Replay every figure made in virtual time.")
     ] = False,
-    checksums: Annotated[bool, typer.Option("--checksums", help="Replay nothing.")] = False,
+    checksums: Annotated[
+        bool, typer.Option("--checksums", help="Replay and draw nothing: compare checksums and source.")
+    ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, max=256, help="Points computed at a time. Default: one per processor."),
     ] = None,
 ) -> None:
-    """Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.
+    """Check an archive: make its files again from what they follow from, and compare the bytes.
 
-    Status 1 if a result differs, with one line for each difference; 2 if the archive is damaged or was
-    edited, or would be written outside its folder.
+    The source must be that of its commit; figures in virtual time are replayed, with those that they depend
+    on; claims, pictures and report must follow from the results. The last line says how far it went.
+
+    Status 0 if nothing differs; 1 if something does, with a line for each difference; 2 if the archive is
+    damaged, was edited, or would be written outside its folder; 3 if nothing differs,
+    but something could not be compared, such as what another version of the renderer drew.
 
     Example: loko verify loko-artifact.zip fig17a
     """
     with tempfile.TemporaryDirectory(prefix="loko-verify-") as folder:
         with Archive.opened(archive) as opened:
             bundle = Bundle(opened, Path(folder))
-        tell(f"checksums: {len(bundle)} files are as the manifest says, commit {bundle.commit}")
-        left_out = [result.name for result in bundle.results.values() if result.mode != "virtual"]
-        if left_out:
-            tell(f"not replayed, since real time is never the same twice: {', '.join(left_out)}")
-        if checksums:
-            tell("nothing was replayed (--checksums)")
-            return
-        chosen = bundle.chosen(figures or [], everything=everything)
-        with ProgressBar() as progress:
-            bundle.replay(chosen, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
-        unlike = False
-        for figure in chosen:
-            lines = list(bundle.differences(figure))
-            unlike = unlike or bool(lines)
-            for line in lines or [f"{figure.name}: the same bytes"]:
-                tell(f"differs: {line}" if lines else f"replayed: {line}")
-        if not chosen:
-            tell("nothing was replayed: the archive has no results of virtual time")
-    if unlike:
-        raise typer.Exit(1)
+        tell(f"checksums: {len(bundle.files)} files are as the manifest says, commit {bundle.commit}")
+        _tell_source(bundle)
+        chosen = [] if checksums else bundle.chosen(figures or [], everything=everything)
+        if not checksums:
+            with ProgressBar() as progress:
+                bundle.make_again(chosen, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
+        _tell_figures(bundle, chosen, checksums=checksums)
+        for difference in bundle.differences:
+            tell(f"{'differs' if difference.comparable else 'not comparable'}: {difference.what}")
+        if not checksums:
+            tell(f"not covered: {NOT_COVERED}")
+    differing = sum(difference.comparable for difference in bundle.differences)
+    incomparable = len(bundle.differences) - differing
+    tell(_last_line(bundle, chosen, differing, incomparable, checksums=checksums))
+    if bundle.differences:
+        raise typer.Exit(DIFFERS if differing else NOT_COMPARED)
+
+
+def _tell_source(bundle: Bundle) -> None:
+    source = bundle.source
+    if not source.commit or source.differing:
+        return
+    where = (
+        f"which the checkout {checkout()} has"
+        if source.known_here
+        else "which no checkout here has: ask those whom you trust whether it is theirs"
+    )
+    names = ", ".join(source.as_here)
+    changed = f"; changed since, and so here: {names}" if names else ""
+    tell(f"source: is that of commit {source.commit}, {where}{changed}")
+
+
+def _tell_figures(bundle: Bundle, chosen: Sequence[FigureResult], *, checksums: bool) -> None:
+    for result in chosen:
+        if result.name not in bundle.unlike_figures:
+            tell(f"replayed: {result.name}: the same bytes")
+    if bundle.results and not checksums:
+        tell(f"made again from the results: claims, pictures and report, {len(bundle.results)} figures")
+    because: dict[str, list[str]] = {}
+    for left_out in bundle.not_replayed(chosen):
+        if left_out.figure in bundle.results:
+            because.setdefault(left_out.because, []).append(left_out.figure)
+        for figure in left_out.needed_by:
+            tell(f"{figure}: depends on {left_out.figure}, which was not replayed: {left_out.because}")
+    for reason, names in because.items():
+        tell(f"not replayed: {', '.join(names)}: {'--checksums' if checksums else reason}")
+
+
+def _last_line(
+    bundle: Bundle, chosen: Sequence[FigureResult], differing: int, incomparable: int, *, checksums: bool
+) -> str:
+    """Return what the verification amounts to."""
+    if differing:
+        return f"not verified: {differing} {'thing differs' if differing == 1 else 'things differ'}"
+    so_far = f"{len(chosen)} of {len(bundle.results)} figures were replayed"
+    if incomparable:
+        return f"verified in part: nothing differs, but {incomparable} could not be compared; {so_far}"
+    if checksums:
+        return "verified in part: checksums and source alone; nothing was replayed"
+    if len(chosen) < len(bundle.results):
+        return f"verified in part: nothing differs; {so_far}"
+    return f"verified: nothing differs; {so_far}"

@@ -49,6 +49,20 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
         return _publish(chosen, [computed[figure.name] for figure in chosen], earlier, options, progress)
 
 
+def publish_again(options: Options, progress: Progress) -> None:
+    """Judge, write and draw all results of ``options.out`` again, and write the report.
+
+    Depends on the results, records and `runs.jsonl` of the folder, and of the options on `out` and `jobs`
+    alone. Raises `InputError`, one line.
+    """
+    results = {result.name: result for result in read_results(options.out)}
+    again = {result.name: result for result in _judged_again(results, results.values(), options)}
+    published = list({**results, **again}.values())
+    for result in published:
+        write_result(result, options.out)
+    _draw(published, options, progress)
+
+
 def _compute(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
     """Compute the figures, type by type; return the results by the figures' names."""
     computed: dict[str, FigureResult] = {}

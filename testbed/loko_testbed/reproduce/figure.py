@@ -82,6 +82,11 @@ class Check(StrictModel):
         """
         return False
 
+    @property
+    def compared_with(self) -> str:
+        """The full name of the other figure of the folder that it compares with; empty if there is none."""
+        return ""
+
     def tolerance(self, fact: Fact) -> str:
         """Return in words when a claim on this fact holds."""
         return self.holds_if.format(check=self, fact=fact)

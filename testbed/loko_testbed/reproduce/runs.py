@@ -6,7 +6,7 @@ results of virtual time are the same byte by byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +53,10 @@ def read_runs(directory: Path) -> dict[str, FigureRun]:
 
 def write_runs(directory: Path, runs: Iterable[FigureRun]) -> None:
     """Add these runs to the folder's file, replacing those of the same figures."""
-    together: Mapping[str, FigureRun] = read_runs(directory) | {run.figure: run for run in runs}
-    lines = [together[name].model_dump_json() for name in sorted(together)]
-    write_atomically(directory / RUNS, "".join(f"{line}\n" for line in lines).encode())
+    together = read_runs(directory) | {run.figure: run for run in runs}
+    write_atomically(directory / RUNS, content(together.values()))
+
+
+def content(runs: Iterable[FigureRun]) -> bytes:
+    """Return the content of a file of these runs."""
+    return "".join(f"{run.model_dump_json()}\n" for run in sorted(runs, key=lambda run: run.figure)).encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -145,7 +146,12 @@ def recorded_options(chosen: Mapping[str, Choice], *, out: Path, jobs: int) -> O
 
     Raises `pydantic.ValidationError` if they are none, as in a result that was written by hand.
     """
-    return TypeAdapter(Options).validate_python({**unflatten(chosen), "out": out, "jobs": jobs})
+    return _adapter().validate_python({**unflatten(chosen), "out": out, "jobs": jobs})
+
+
+@cache
+def _adapter() -> TypeAdapter[Options]:
+    return TypeAdapter(Options)
 
 
 def names_of_choices(of: Any = Options) -> set[str]:

@@ -24,6 +24,7 @@ _MARKS = ("", "loko/data/")
 _COMMIT = "COMMIT"
 _SUMS = "SHA256SUMS"
 """Files that stand in for git where there is none; `_SUMS` has the format of `sha256sum --check`."""
+MARKS = (_COMMIT, _SUMS)
 _PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "vl-convert-python")
 
 
@@ -82,8 +83,13 @@ def checkout() -> Path:
 
 def packed_marks(files: Mapping[str, Path]) -> dict[str, bytes]:
     """Return the files to pack beside `files`, by name, from which `commit` works without git."""
-    sums = "".join(f"{sha256_of(path)}  {name}\n" for name, path in sorted(files.items()))
-    return {_COMMIT: f"{commit()}\n".encode(), _SUMS: sums.encode()}
+    return marks_of({name: sha256_of(path) for name, path in files.items()}, commit())
+
+
+def marks_of(sums: Mapping[str, str], named: str) -> dict[str, bytes]:
+    """Return the files `MARKS` beside files with these checksums, by name, of this commit."""
+    lines = "".join(f"{known}  {name}\n" for name, known in sorted(sums.items()))
+    return {_COMMIT: f"{named}\n".encode(), _SUMS: lines.encode()}
 
 
 def _packed_commit(source: Path) -> str | None:
@@ -117,6 +123,16 @@ def tracked_files() -> list[str] | None:
     return sorted(name for name in listed.split("\0") if name and (_CHECKOUT / name).is_file())
 
 
+def committed(named: str) -> tuple[bytes, bytes] | None:
+    """Return a commit as git keeps it, and the listing of its tree; None if this checkout lacks it.
+
+    The listing has a line ``MODE TYPE ID<tab>PATH`` for each file, as `git ls-tree -r` prints it.
+    """
+    commit = _git_output(_CHECKOUT, "cat-file", "commit", named)
+    tree = _git_output(_CHECKOUT, "-c", "core.quotePath=off", "ls-tree", "-r", "--full-tree", named)
+    return None if commit is None or tree is None else (commit, tree)
+
+
 def this_moment() -> str:
     """Return the current time in UTC, as in ``2026-11-23T01:40:00Z``."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -128,6 +144,12 @@ def machine() -> str:
 
 
 def _git(source: Path, *arguments: str) -> str | None:
+    """Return what git prints as text; otherwise like `_git_output`."""
+    printed = _git_output(source, *arguments)
+    return None if printed is None else printed.decode(errors="replace")
+
+
+def _git_output(source: Path, *arguments: str) -> bytes | None:
     """Run git in a folder, whoever owns it, and return its output; None if that fails.
 
     A repository that encloses the folder is not searched.
@@ -141,8 +163,6 @@ def _git(source: Path, *arguments: str) -> str | None:
             capture_output=True,
             check=True,
             timeout=30,
-            encoding="utf-8",
-            errors="replace",
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -10,11 +10,14 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forged import files_in, programs_in, write_forged
 from session_file import session_file
+from small_source import git, make_small_source, small_source
 
 from loko_testbed.cli import main as cli
 from loko_testbed.reproduce.bundle import packing, verification
@@ -23,8 +26,6 @@ from loko_testbed.tasks import provenance
 from loko_testbed.tasks.provenance import sha256_of
 
 NAMES = ["fig17a", "table2"]
-PART = {"CITATION.cff", "LICENSE", "Makefile", "testbed/loko_testbed/cli/main.py", "labs/two-switch/lab.yml"}
-"""The part of the source that the small archive contains."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,25 @@ def whole(results: Path, tmp_path_factory) -> Path:
     return made / "results.zip"
 
 
-@pytest.fixture(scope="module")
-def archive(results: Path, tmp_path_factory) -> Path:
-    """A small archive with part of the source, fast to read and copy, if the contents do not matter."""
-    tracked = provenance.tracked_files()
-    if tracked is None:
+@pytest.fixture
+def small(tmp_path_factory) -> Iterator[Path]:
+    """A program that runs from the commit of a few files."""
+    if provenance.tracked_files() is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
+    with small_source(session_file(tmp_path_factory, "small source", make_small_source)) as source:
+        yield source
 
-    def pack(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packing, "tracked_files", lambda: [name for name in tracked if name in PART])
-            packing.pack(results, folder / "results.zip")
 
-    return session_file(tmp_path_factory, "small archive", pack) / "results.zip"
+@pytest.fixture
+def archive(loko, small, tmp_path_factory) -> Path:
+    """A small archive with part of the source, fast to read and copy, if the contents do not matter."""
+
+    def make(folder: Path) -> None:
+        out = ("--out", folder / "results")
+        assert loko("evaluate", *NAMES, "--quick", "--jobs", 1, *out).status == 0
+        assert loko("bundle", folder / "results", "--out", folder / "results.zip").status == 0
+
+    return session_file(tmp_path_factory, "small archive", make) / "results.zip"
 
 
 def names_in(archive: Path) -> list[str]:
@@ -162,19 +169,14 @@ def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole, 
     assert f"{len(names_in(whole)) - 1} files are as the manifest says" in done.out
     assert "replayed: loko/fig17a: the same bytes" in done.out
     assert "replayed: loko/table2: the same bytes" in done.out
-    assert "differs" not in done.out
+    assert "differs: " not in done.out
 
 
-def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(
-    loko, tmp_path, monkeypatch
-) -> None:
+@pytest.mark.usefixtures("small")
+def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(loko, tmp_path) -> None:
     """A claim of figure 17b compares it with figure 17a, which is not there yet."""
-    tracked = provenance.tracked_files()
-    if tracked is None:
-        pytest.skip("this is no git checkout, from which alone an archive is made")
-    monkeypatch.setattr(packing, "tracked_files", lambda: [name for name in tracked if name in PART])
     apart, together = tmp_path / "apart", tmp_path / "together"
-    scale = ("--runs", 1, "--seconds", 0.2)
+    scale = ("--runs", 1, "--seconds", 0.2, "--jobs", 1)
     for command in (
         ("fig17b", "--out", apart),
         ("fig17a", "--out", apart),
@@ -192,6 +194,16 @@ def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(
     assert loko("bundle", apart, "--out", tmp_path / "apart.zip").status == 0
     verified = loko("verify", tmp_path / "apart.zip", "--all")
     assert verified.status == 0, verified
+    assert verified.out.endswith("verified: nothing differs; 2 of 2 figures were replayed\n")
+    named = loko("verify", tmp_path / "apart.zip", "fig17b")
+    assert "replayed: loko/fig17a: the same bytes" in named.out
+    (apart / "fig17a.json").unlink()
+    assert loko("evaluate", "fig17b", "--out", apart, *scale).status == 0
+    assert loko("bundle", apart, "--out", tmp_path / "alone.zip").status == 0
+    alone = loko("verify", tmp_path / "alone.zip")
+    assert alone.status == 0, alone
+    reason = "which was not replayed: it is not in the archive"
+    assert f"loko/fig17b: depends on loko/fig17a, {reason}\n" in alone.out
 
 
 def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
@@ -200,12 +212,12 @@ def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
     monkeypatch.setattr(
         verification, "evaluate", lambda figures, *rest: asked.extend(figures) or replay(figures, *rest)
     )
-    assert "table2" not in loko("verify", archive, "fig17a").out.split("checksums")[1]
+    assert "not replayed: loko/table2: it was not chosen" in loko("verify", archive, "fig17a").out
     assert [figure.name for figure in asked] == ["loko/fig17a"]
     asked.clear()
     monkeypatch.setattr(verification, "SMALL_PART_S", -1.0)
-    assert loko("verify", archive).out.count("replayed: ") == 1
-    assert loko("verify", archive, "--all").out.count("replayed: ") == 2
+    assert loko("verify", archive).out.count("\nreplayed: ") == 1
+    assert loko("verify", archive, "--all").out.count("\nreplayed: ") == 2
     asked.clear()
     assert "nothing was replayed" in loko("verify", archive, "--checksums").out
     assert asked == []
@@ -360,10 +372,75 @@ def test_options_that_name_programs_or_files_are_refused(loko, archive, tmp_path
         )
 
 
-def test_a_program_of_another_commit_replays_nothing_but_checks_the_sums(loko, archive, monkeypatch) -> None:
+def test_a_program_of_another_commit_replays_nothing_but_checks_sums_and_source(
+    loko, archive, monkeypatch
+) -> None:
     monkeypatch.setattr(verification, "commit", lambda: "0123456789ab")
     assert refused(loko("verify", archive), "the archive is of commit", "this program of 0123456789ab")
-    assert loko("verify", archive, "--checksums").status == 0
+    done = loko("verify", archive, "--checksums")
+    assert done.status == 0
+    assert done.out.endswith("verified in part: checksums and source alone; nothing was replayed\n")
+
+
+def test_the_source_is_that_of_a_commit_with_or_without_a_repository(loko, archive, small, tmp_path) -> None:
+    whole_id = git(small, "rev-parse", "HEAD").strip()
+    here = loko("verify", archive, "--checksums")
+    assert f"source: is that of commit {whole_id}, which the checkout {small} has" in here.out
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path)  # we made this archive, so it is safe
+    with small_source(tmp_path / ROOT / "source"):  # has no repository
+        there = loko("verify", archive, "table2")
+    assert there.status == 0, there
+    assert f"source: is that of commit {whole_id}, which no checkout here has" in there.out
+
+
+def test_an_archive_that_does_not_know_its_commit_is_not_compared_with_it(loko, archive, tmp_path) -> None:
+    files = {name: data for name, data in files_in(archive).items() if not name.startswith("git/")}
+    old = write_forged(tmp_path / "old.zip", files, commit=provenance.commit(), programs=programs_in(archive))
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path)  # we made this archive, so it is safe
+    with small_source(tmp_path / ROOT / "source"):
+        done = loko("verify", old, "--checksums")
+    assert done.status == 3, done
+    assert "not comparable: source: git/commit or git/tree is missing" in done.out
+    assert "verified in part: nothing differs, but 1 could not be compared" in done.out
+
+
+def test_changes_that_are_in_no_commit_pass_only_beside_the_same_changes(
+    loko, archive, small, tmp_path
+) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(small, changed)
+    (changed / "LICENSE").write_text("all rights given away")
+    (changed / "Makefile").unlink()
+    with small_source(changed):
+        assert "+" in provenance.commit()
+        out = ("--out", tmp_path / "results")
+        assert loko("evaluate", "table2", "--jobs", 1, *out).status == 0
+        assert loko("bundle", tmp_path / "results", "--out", tmp_path / "changed.zip").status == 0
+        mine = loko("verify", tmp_path / "changed.zip")
+    assert mine.status == 0, mine
+    assert "; changed since, and so here: source/LICENSE, source/Makefile\n" in mine.out
+    theirs = loko("verify", tmp_path / "changed.zip", "--checksums")
+    assert theirs.status == 1, theirs
+    assert "differs: source/LICENSE: is not that of commit" in theirs.out
+    assert "differs: source/Makefile: is not that of commit" in theirs.out
+
+
+def test_what_other_versions_of_the_renderer_drew_is_not_comparable(loko, archive, tmp_path) -> None:
+    files, name = files_in(archive), "results/fig17a.json"
+    here = f'"vl-convert-python": "{provenance.versions()["vl-convert-python"]}"'.encode()
+    files[name] = files[name].replace(here, b'"vl-convert-python": "1.0"')
+    files["results/fig17a.png"] += b"more"
+    old = write_forged(tmp_path / "old.zip", files, commit=provenance.commit(), programs=programs_in(archive))
+    done = loko("verify", old, "table2")
+    assert done.status == 3, done
+    assert "not comparable: fig17a.png: other versions drew it: " in done.out
+    assert "not comparable: report.html: other versions drew it: " in done.out
+    assert "differs: " not in done.out
+    replayed = loko("verify", old, "fig17a")
+    assert replayed.status == 3, replayed
+    assert "not comparable: fig17a.json: provenance.versions.vl-convert-python: " in replayed.out
 
 
 def test_results_of_another_commit_than_the_source_are_not_packed(

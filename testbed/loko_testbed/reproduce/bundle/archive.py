@@ -114,12 +114,25 @@ class Archive:
         """Read every file and compare its checksum. Raises `InputError` for the first that differs."""
         for name, listed in self.manifest.files.items():
             digest, size = hashlib.sha256(), 0
-            with self._reading(name) as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
+            for chunk in self.chunks(name):
+                digest.update(chunk)
+                size += len(chunk)
             if (size, digest.hexdigest()) != (listed.size, listed.sha256):
                 raise self._refusal(f"{name} is not what the manifest says (SHA-256)")
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Yield the content of one file of the manifest, part by part. Raises `InputError`."""
+        with self._reading(name) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+
+    def read(self, name: str) -> bytes:
+        """Return the content of one file of the manifest. Raises `InputError`."""
+        return b"".join(self.chunks(name))
+
+    def is_executable(self, name: str) -> bool:
+        """Return whether a file of the manifest is a program."""
+        return bool((self._members[name].external_attr >> 16) & stat.S_IXUSR)
 
     def extract(self, name: str, target: Path) -> None:
         """Write one file of the manifest to a path, and create the folders above it. Raises `InputError`."""

@@ -247,18 +247,28 @@ class LossBeforeLate(Check):
         return here, lost is not None and (late is None or lost < late)
 
 
-class LossEarlier(Check):
+class FigureCheck(Check):
+    """A check that compares with another figure of the same folder."""
+
+    figure: str
+
+    @property
+    def compared_with(self) -> str:
+        """See `Check.compared_with`."""
+        return full_name(self.figure)
+
+
+class LossEarlier(FigureCheck):
     """Packets are lost at a smaller x than in another figure of the same folder with the same axis."""
 
     holds_if = "at a smaller value than in {check.figure}"
     kind: Literal["loss_earlier"]
-    figure: str
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
-        if full_name(self.figure) not in evidence.others:
+        if self.compared_with not in evidence.others:
             return _without(self.figure)
-        measured, other = PointsByX(evidence.series), PointsByX(evidence.others[full_name(self.figure)])
+        measured, other = PointsByX(evidence.series), PointsByX(evidence.others[self.compared_with])
         begin, theirs = measured.lost_from, other.lost_from
         here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
         missing = measured.missing(evidence.planned)
@@ -292,19 +302,18 @@ class LossNear(NumberCheck):
         return f"{here:.1f} %", abs(here - evidence.fact.number) <= self.within_points
 
 
-class LossBelow(Check):
+class LossBelow(FigureCheck):
     """The largest loss is below the largest loss of another figure of the same folder."""
 
     holds_if = "the largest loss below that of {check.figure}"
     kind: Literal["loss_below"]
-    figure: str
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
-        if full_name(self.figure) not in evidence.others:
+        if self.compared_with not in evidence.others:
             return _without(self.figure)
         measured = PointsByX(evidence.series)
-        here, other = measured.largest_loss, PointsByX(evidence.others[full_name(self.figure)]).largest_loss
+        here, other = measured.largest_loss, PointsByX(evidence.others[self.compared_with]).largest_loss
         told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
         missing = measured.missing(evidence.planned)
         if missing:
