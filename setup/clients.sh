@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # For the tests only, in .clients: third-party controllers with their own tests, a switch tester, a client of the
-# service, and the oldest supported Ansible. Ryu, an early os-ken, Faucet and Schemathesis have separate environments
+# service, a program for signatures, and the oldest supported Ansible. Ryu, an early os-ken, Faucet and Schemathesis have separate environments
 # because they need other packages than the testbed. A note says what is not available here, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
@@ -180,6 +180,7 @@ pox() {
 cd "$root"
 unpacked openvswitch usr/bin/ovs-testcontroller openvswitch-testcontroller openvswitch-common
 unpacked nginx usr/sbin/nginx nginx libpcre2-8-0
+unpacked minisign usr/bin/minisign minisign libsodium23
 python_controllers
 faucet
 faucet_suite

@@ -7,6 +7,7 @@ from typing import Final
 
 _PROJECT: Final = "loko-testbed"
 _EXTRAS: Final[Mapping[str, str]] = {
+    "cryptography": "figures",
     "distributed": "dask",
     "fastapi": "service",
     "fastapi_swagger": "service",

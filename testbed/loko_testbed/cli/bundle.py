@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ import typer
 
 from loko.terminal import tell
 from loko_testbed.reproduce.bundle.archive import Archive
+from loko_testbed.reproduce.bundle.minisign import SUFFIX, PublicKey, SecretKey
 from loko_testbed.reproduce.bundle.packing import pack
 from loko_testbed.reproduce.bundle.verification import NOT_COVERED, Bundle
 from loko_testbed.reproduce.result import FigureResult
@@ -27,17 +30,35 @@ def bundle(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
     *,
     out: Annotated[Path | None, typer.Option(help="The archive. Default: DIR.zip.")] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY", help="Sign the archive with this secret key of minisign, in ARCHIVE.minisig."
+        ),
+    ] = None,
 ) -> None:
     """Pack results, report and the source that made them into one archive that others can verify.
 
     It adds CITATION.cff and a manifest of checksums. The same folder gives the same bytes.
 
-    Example: loko bundle results/virtual --out loko-artifact.zip
+    The password of an encrypted key is asked for, or read from standard input.
+
+    Example: loko bundle results/virtual --out loko-artifact.zip --sign minisign.key
     """
     path = out if out is not None else directory.resolve().with_name(f"{directory.resolve().name}.zip")
+    key = None if sign is None else SecretKey.read(sign, _password)
     manifest = pack(directory, path)
     tell(f"written: {path} ({len(manifest.files)} files, commit {manifest.commit})")
     tell(f"SHA-256: {sha256_of(path)}")
+    if key is not None:
+        comment = f"file:{path.name}\tcommit:{manifest.commit}"
+        tell(f"signed: {key.sign(path, comment)}")
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        return getpass.getpass("password of the key: ")
+    return sys.stdin.readline().rstrip("\n")
 
 
 def verify(
@@ -55,6 +76,13 @@ def verify(
     checksums: Annotated[
         bool, typer.Option("--checksums", help="Replay and draw nothing: compare checksums and source.")
     ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PUB",
+            help="Demand a signature in ARCHIVE.minisig by this public key of minisign, a file or the key.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, max=256, help="Points computed at a time. Default: one per processor."),
@@ -66,11 +94,12 @@ def verify(
     on; claims, pictures and report must follow from the results. The last line says how far it went.
 
     Status 0 if nothing differs; 1 if something does, with a line for each difference; 2 if the archive is
-    damaged, was edited, or would be written outside its folder; 3 if nothing differs,
+    damaged, was edited, lacks the signature, or would be written outside its folder; 3 if nothing differs,
     but something could not be compared, such as what another version of the renderer drew.
 
-    Example: loko verify loko-artifact.zip fig17a
+    Example: loko verify loko-artifact.zip fig17a --key minisign.pub
     """
+    _tell_signature(archive, key)
     with tempfile.TemporaryDirectory(prefix="loko-verify-") as folder:
         with Archive.opened(archive) as opened:
             bundle = Bundle(opened, Path(folder))
@@ -90,6 +119,15 @@ def verify(
     tell(_last_line(bundle, chosen, differing, incomparable, checksums=checksums))
     if bundle.differences:
         raise typer.Exit(DIFFERS if differing else NOT_COMPARED)
+
+
+def _tell_signature(archive: Path, key: str | None) -> None:
+    """Verify the signature by a key, or say that there is one. Raises `InputError`."""
+    if key is not None:
+        public = PublicKey.read(key)
+        tell(f"signature: by key {public.name}, with the comment {public.trusted_comment(archive)!r}")
+    elif archive.with_name(f"{archive.name}{SUFFIX}").is_file():
+        tell(f"signature: not checked; --key PUB checks {archive.name}{SUFFIX}")
 
 
 def _tell_source(bundle: Bundle) -> None:
