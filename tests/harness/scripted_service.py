@@ -17,6 +17,7 @@ from typing import Any
 
 from loko.admission.routing import paths
 from loko.service import shapes
+from loko.service.views import topology_values
 from loko.topology.lab import Lab
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -104,20 +105,7 @@ class ScriptedService:
                 **{"needs_token": False, "measures": "a script's hosts"},
             }
         if path == "/v1/topology":
-            ends = [
-                {
-                    "a": {"node": link.a.node, "port": link.a.port},
-                    "b": {"node": link.b.node, "port": link.b.port},
-                    "rate_bps": 1e8,
-                }
-                for link in self.lab.links
-            ]
-            placed = [{"name": name, "profile": "zodiac-fx", "ports": 4} for name in self.lab.switches]
-            hosts = [
-                {"name": name, "mac": host.mac, "ip": str(host.ip)} for name, host in self.lab.hosts.items()
-            ]
-            here = {"lab": self.lab.name, "title": self.lab.title}
-            return {**here, "switches": placed, "hosts": hosts, "links": ends}
+            return topology_values(self.lab)
         if path == "/v1/notes":
             return {"notes": self.notes}
         if path == "/v1/margin":

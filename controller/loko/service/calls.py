@@ -59,13 +59,14 @@ class Calls:
         self._manager = operation.manager
         self._admitter = admitter
         self._margins = None if isinstance(admitter, SlotAdmitter) else Margins(admitter)
+        topology = _json(200, topology_values(self._manager.lab))
         self._views: dict[str, Callable[..., CallResponse]] = {
             "what-if": self._what_if,
             "service": lambda: _json(200, service_values(self._manager, view)),
             "flows": self._flows,
             "flow": self._flow,
             "switches": self._switches,
-            "topology": lambda: _json(200, topology_values(self._manager)),
+            "topology": lambda: topology,
             "delays": lambda: _json(200, {"flows": delay_values(self._manager, operation.delays)}),
             "delays-over-time": self._delays_over_time,
             "notes": lambda: _json(200, {"notes": operation.history.values()}),

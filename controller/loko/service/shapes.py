@@ -306,12 +306,21 @@ class SwitchListView(_ResponseModel):
     switches: list[SwitchView]
 
 
+class DrawnPlace(_ResponseModel):
+    """A point of a drawing: x to the right, y downwards; switches are at least about one apart."""
+
+    x: float
+    y: float
+
+
 class TopologySwitch(_ResponseModel):
     """A switch of the topology."""
 
     name: str
     profile: str
     ports: int
+    wide: DrawnPlace = Field(description="Where a drawing that is wider than high has it.")
+    upright: DrawnPlace = Field(description="Where a drawing for a narrow screen has it.")
 
 
 class TopologyHost(_ResponseModel):

@@ -13,6 +13,8 @@ from loko.service.delays import DelayStatistics
 from loko.service.flow_manager import FlowManager, ManagedFlow
 from loko.service.outcome import AdmissionMode, DryRun, FlowState
 from loko.service.slots import SlotAdmitter
+from loko.topology.lab import Lab
+from loko.topology.layout import arrange_lab
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
 
@@ -191,14 +193,20 @@ def would_values(would: DryRun) -> dict[str, Any]:
     return {**would.values, "switches": switches}
 
 
-def topology_values(manager: FlowManager) -> dict[str, Any]:
-    """Switches, hosts and cables as plain values."""
-    lab = manager.lab
+def topology_values(lab: Lab) -> dict[str, Any]:
+    """Switches, hosts and cables as plain values, and where a drawing has the switches."""
+    wide, upright = arrange_lab(lab), arrange_lab(lab, upright=True)
     return {
         "lab": lab.name,
         "title": lab.title,
         "switches": [
-            {"name": name, "profile": switch.profile.name, "ports": switch.profile.ports.count.value}
+            {
+                "name": name,
+                "profile": switch.profile.name,
+                "ports": switch.profile.ports.count.value,
+                "wide": wide[name]._asdict(),
+                "upright": upright[name]._asdict(),
+            }
             for name, switch in lab.switches.items()
         ],
         "hosts": [{"name": name, "mac": host.mac, "ip": str(host.ip)} for name, host in lab.hosts.items()],

@@ -6,17 +6,20 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
+import networkx as nx
 import pytest
 from browser import Page, browser, browser_or_skip
+from plants import meshed, plant_of, rings_at_rings
 from scripted_service import ScriptedService, scripted
 from selenium.webdriver import Chrome, Keys
 from served_lab import ServedLab, made
 
 from loko.document import LABS
-from loko.topology.lab import load_lab
+from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
 
 
@@ -57,7 +60,7 @@ def test_it_loads_without_a_complaint(page: Page) -> None:
     assert page.text("h1") == "Two Zodiac FX with two hosts each (Loko, fig. 16)"
     assert page.texts("#topology .switch .name") == ["s1", "s2"]
     assert page.texts("#topology .host text") == ["H1", "H2", "H3", "H4"]
-    assert len(page.all("#topology .cables line")) == 5
+    assert len(page.all("#topology .cables > *")) == 5
     assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["rate", "burst", "entries"]
     assert page.text("#no-flows") == "No flows yet: ask for one."
     assert page.complaints() == []
@@ -365,7 +368,8 @@ def test_names_are_never_read_as_markup(chrome: Chrome, tmp_path: Path) -> None:
     with ServedLab(tmp_path, lab=str(tmp_path / "lab.yml")) as lab:
         page = Page(chrome, lab.address)
         assert page.text("h1") == EVIL
-        assert page.texts("#topology .host text")[0] == EVIL
+        assert page.texts("#topology .host title")[0].startswith(EVIL)
+        assert page.texts("#topology .host text")[0].startswith("<img src=")
         page.fill(id=EVIL)
         page.submit()
         page.wait(lambda: EVIL in page.text("#answer"), "the refusal of such a name")
@@ -375,6 +379,128 @@ def test_names_are_never_read_as_markup(chrome: Chrome, tmp_path: Path) -> None:
         assert EVIL in page.text(page.flow("good"))
         assert page.all("img") == []
         assert "broken" not in chrome.title
+
+
+OVERLAPPING_TEXTS = """
+const texts = [...document.querySelectorAll("#topology text")].filter((one) => one.textContent);
+const boxes = texts.map((one) => one.getBoundingClientRect());
+return texts.flatMap((one, index) => texts.slice(0, index).filter((_, other) => {
+  const [a, b] = [boxes[index], boxes[other]];
+  return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+}).map((other) => `${one.textContent} over ${other.textContent}`));
+"""
+CITIES = {node: f"Frankfurt am Main, exchange {node}" for node in range(20)}
+PLANTS: dict[str, Callable[[Path], Lab]] = {
+    "rings at rings": lambda folder: plant_of(folder, rings_at_rings(), (4, 4, 5, 4, 4, 4, 5)),
+    "tree": lambda folder: plant_of(folder, nx.full_rary_tree(3, 40), (2, 1)),
+    "meshed, long names": lambda folder: plant_of(folder, meshed(), (2, 1), CITIES),
+    "line": lambda folder: plant_of(folder, nx.path_graph(20), (3,)),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_no_text_lies_over_another_at_plant_size(plant: str, chrome: Chrome, tmp_path: Path) -> None:
+    lab = PLANTS[plant](tmp_path)
+    with scripted(ScriptedService(lab, 40)) as address:
+        for width, scheme in product((390, 1280), ("light", "dark")):
+            seen(chrome, width, scheme)
+            page = Page(chrome, address, shows="#flow-list .flow")
+            for hosts in (0, len(lab.hosts)):
+                assert len(page.all("#topology .host")) == hosts
+                assert page.run(OVERLAPPING_TEXTS) == []
+                assert page.run(SMALLEST_TEXT) > 10
+                assert page.run(OUTSIDE_THE_PICTURE) == []
+                assert page.run(WIDER_THAN_THEIR_ROOM) == []
+                assert overlaps(page) == []
+                page.one("#unfold").click()
+            assert page.run(CONTRASTS) == []
+            assert page.complaints() == []
+    seen(chrome, 1280, "")
+
+
+def seen(chrome: Chrome, width: int, scheme: str) -> None:
+    """Set the width of the screen and whether it is light or dark."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def test_more_switches_than_texts_have_room_are_drawn_without(chrome: Chrome, tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.cycle_graph(130), (1,))
+    with scripted(ScriptedService(lab, 40)) as address:
+        page = Page(chrome, address, shows="#flow-list .flow")
+        assert overlaps(page) == []
+        assert page.all("#topology text") == []
+        assert not page.one("#unfold").is_displayed()
+        assert page.texts("#topology .switch title")[1].startswith("s2 (plant-device): connected")
+        assert page.complaints() == []
+
+
+def test_hosts_are_unfolded_and_switches_visited_by_keyboard(chrome: Chrome, tmp_path: Path) -> None:
+    lab = PLANTS["rings at rings"](tmp_path)
+    with scripted(ScriptedService(lab, 40)) as address:
+        page = Page(chrome, address, shows="#flow-list .flow")
+
+        def press(key: str) -> str:
+            chrome.switch_to.active_element.send_keys(key)
+            return str(page.run("return document.activeElement.getAttribute('aria-label')"))
+
+        assert len(page.all("#topology [tabindex='0']")) == 2, (
+            "the tabulator stops at one switch and its hosts"
+        )
+        page.run("document.querySelector('#topology .switch').focus()")
+        assert press(Keys.TAB) == "4 hosts at s1"
+        assert press(Keys.ENTER) == "4 hosts at s1", "it keeps the focus"
+        assert page.one("#topology .pill[data-at=s1]").get_attribute("aria-expanded") == "true"
+        assert page.texts("#topology .host text") == ["h1-1", "h1-2", "h1-3", "h1-4"]
+        assert press(" ").startswith("4 hosts")
+        assert page.all("#topology .host") == []
+        at = page.run(
+            "return [...document.querySelectorAll('#topology .switch')].map((one) => one.dataset.name)"
+        )
+        reached, waiting = {"s1"}, ["s1"]
+        while waiting:
+            here = waiting.pop()
+            for key in (Keys.ARROW_UP, Keys.ARROW_DOWN, Keys.ARROW_LEFT, Keys.ARROW_RIGHT):
+                page.run(
+                    "document.querySelector(`#topology .switch[data-name=${arguments[0]}]`).focus()", here
+                )
+                press(key)
+                there = str(page.run("return document.activeElement.dataset.name"))
+                if there not in reached:
+                    reached.add(there)
+                    waiting.append(there)
+        assert reached == set(at)
+
+
+def test_the_path_of_a_flow_runs_over_its_switches(chrome: Chrome, tmp_path: Path) -> None:
+    service = ScriptedService(PLANTS["rings at rings"](tmp_path), 40)
+    flow = max(service.flows, key=lambda flow: len(flow["path"]))
+    with scripted(service) as address:
+        page = Page(chrome, address, shows="#flow-list .flow")
+        page.run(
+            "const q = document.querySelector('[name=query]'); q.value = arguments[0];"
+            "q.dispatchEvent(new Event('input'))",
+            f"{flow['id']} {flow['udp_source']}",
+        )
+        page.one(f"{page.flow(flow['id'])} .pick").click()
+        for _ in ("folded", "unfolded"):
+            page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
+            points = str(page.one("#topology .path").get_attribute("points")).split()
+            places = [
+                re.findall(
+                    r"[\d.]+", str(page.one(f".switch[data-name={hop['switch']}]").get_attribute("transform"))
+                )
+                for hop in flow["path"]
+            ]
+            over = [",".join(place) for place in places]
+            assert [point for point in dict.fromkeys(points) if point in over] == over
+            assert {one.get_attribute("data-name") for one in page.all(".switch.passed")} == {
+                hop["switch"] for hop in flow["path"]
+            }
+            page.one("#unfold").click()
 
 
 def overlaps(page: Page) -> list[tuple[int, int]]:
@@ -395,6 +521,9 @@ def overlaps(page: Page) -> list[tuple[int, int]]:
 def test_ring_of_31_is_drawn_round(chrome: Chrome, ring: ServedLab) -> None:
     page = Page(chrome, ring.address)
     assert len(page.all("#topology .switch")) == 31
+    assert page.all("#topology .host") == []
+    assert page.texts("#topology .pill text") == ["2"] * 31
+    page.one("#unfold").click()
     assert len(page.all("#topology .host")) == 62
     assert overlaps(page) == []
 

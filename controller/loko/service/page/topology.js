@@ -1,10 +1,11 @@
 // The picture of the network: use as an arc round each switch, the chosen flow's path over the cables.
 
 import { byId, say, set, svg } from "./dom.js";
-import { layout } from "./layout.js";
+import { folds, HALO, hostsAt, layout, PILL } from "./layout.js";
 import { milliseconds, nodesOf, percent } from "./units.js";
 
-const NARROW = matchMedia("(max-width: 640px)");
+const PARALLEL = 5;
+const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 export class Picture {
   /** `choose(kind, name)` is called when somebody picks a switch. */
@@ -12,91 +13,194 @@ export class Picture {
     this.topology = topology;
     this.choose = choose;
     this.place = byId("topology");
-    this.switches = new Map();
+    this.hosts = hostsAt(topology);
+    this.folds = folds(topology);
+    this.unfolded = new Set();
+    this.current = topology.switches[0]?.name;
     this.state = { switches: [], flows: [], chosen: null };
+    byId("unfold").addEventListener("click", () => this.unfoldAll());
+    this.place.addEventListener("focusin", ({ target }) => this.enter(target.closest("[data-at]")?.dataset.at));
+    this.place.addEventListener("keydown", (event) => this.walk(event));
+    const text = document.createElement("canvas").getContext("2d");
+    const { fontFamily } = getComputedStyle(this.place);
+    this.measure = (words, size) => {
+      text.font = `600 ${size}px ${fontFamily}`;
+      return text.measureText(words).width;
+    };
     this.draw();
-    NARROW.addEventListener("change", () => {
-      this.draw();
-      this.update(this.state);
-    });
+    new ResizeObserver(() => {
+      if (Math.abs(this.place.clientWidth - this.room) > 1) this.redraw();
+    }).observe(this.place);
+  }
+
+  redraw() {
+    const focus = this.place.contains(document.activeElement) ? document.activeElement.dataset : null;
+    const held = focus && { at: focus.at, isPill: focus.name === undefined };
+    this.draw();
+    this.update(this.state);
+    if (held) (held.isPill ? this.pills.get(held.at) : this.switches.get(held.at)?.node)?.focus();
   }
 
   draw() {
     this.counted = null;
-    const plan = layout(this.topology, { narrow: NARROW.matches });
+    this.switches = new Map();
+    this.pills = new Map();
+    this.room = this.place.clientWidth;
+    const plan = layout(this.topology, { room: this.room, unfolded: this.unfolded, measure: this.measure });
     this.plan = plan;
-    this.cables = new Map();
-    const cables = svg("g", { class: "cables" });
-    for (const link of this.topology.links) {
-      const [a, b] = [this.at(link.a.node), this.at(link.b.node)];
-      if (!a || !b) continue;
-      const line = svg("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y });
-      const key = pair(link.a.node, link.b.node);
-      this.cables.set(key, [...(this.cables.get(key) ?? []), line]);
-      cables.append(line);
-    }
     this.path = svg("polyline", { class: "path", points: "" });
     const hosts = svg("g", { class: "hosts" });
-    for (const { name, ip } of this.topology.hosts) hosts.append(this.host(name, ip));
+    for (const { name, ip } of this.topology.hosts) if (plan.hosts.has(name)) hosts.append(this.host(name, ip));
     const switches = svg("g", { class: "switches" });
-    for (const { name, profile } of this.topology.switches) switches.append(this.switch(name, profile));
-    this.middle = svg("text", { class: "middle", x: plan.middle ?? 0, y: plan.middle ?? 0 });
+    for (const { name, profile } of this.topology.switches) {
+      switches.append(this.switch(name, profile));
+      if (plan.pills.has(name)) switches.append(this.pill(name));
+    }
     this.drawing = svg(
-      "svg",
-      { viewBox: `0 0 ${plan.width} ${plan.height}`, class: plan.width > 640 || plan.radius < 30 ? "large" : null },
-      cables, this.path, hosts, switches, plan.middle ? this.middle : svg("g"),
+      "svg", { viewBox: `0 0 ${plan.width} ${plan.height}`, width: plan.width, height: plan.height },
+      this.cablesDrawn(), this.path, hosts, switches,
     );
-    this.drawing.style.maxWidth = `${Math.round(plan.width * 1.15)}px`;
     this.place.replaceChildren(this.drawing);
+    this.enter(this.current);
+    const isAny = [...plan.pills.values()].some(({ isOpen }) => isOpen);
+    byId("unfold").hidden = !plan.pills.size;
+    say(byId("unfold"), isAny ? "Fold hosts" : "Show all hosts");
   }
 
-  at(name) {
-    return this.plan.switches.get(name) ?? this.plan.hosts.get(name);
+  /** A line for each cable between switches, parallel ones beside each other, and to all hosts that are shown. */
+  cablesDrawn() {
+    const { switches, hosts, pills } = this.plan;
+    const drawn = svg("g", { class: "cables" });
+    this.cables = new Map();
+    const between = new Map();
+    for (const { a, b } of this.topology.links) {
+      const key = pair(a.node, b.node);
+      if (switches.has(a.node) && switches.has(b.node)) between.set(key, [...(between.get(key) ?? []), [a.node, b.node].sort()]);
+    }
+    for (const [key, ends] of between) {
+      this.cables.set(key, ends.map(([a, b], number) => {
+        const [from, to] = [switches.get(a), switches.get(b)];
+        const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+        const aside = (number - (ends.length - 1) / 2) * PARALLEL;
+        const [x, y] = [(-aside * (to.y - from.y)) / length, (aside * (to.x - from.x)) / length];
+        return svg("line", { x1: from.x + x, y1: from.y + y, x2: to.x + x, y2: to.y + y });
+      }));
+    }
+    for (const [at, names] of this.hosts) {
+      const pill = pills.get(at);
+      if (pill) this.cables.set(`hosts of ${at}`, [way(pill.way)]);
+      for (const name of names) if (hosts.has(name)) this.cables.set(pair(at, name), [way(hosts.get(name).way)]);
+    }
+    for (const lines of this.cables.values()) drawn.append(...lines);
+    return drawn;
   }
 
   host(name, ip) {
     const place = this.plan.hosts.get(name);
-    if (!place) return svg("g");
+    const { host: half, label } = this.plan.kind;
     const node = svg("g", { transform: `translate(${place.x} ${place.y})`, class: "host" });
-    const small = this.plan.radius < 30;
-    const size = small ? 5 : 11;
-    node.append(svg("rect", { x: -size, y: -size, width: 2 * size, height: 2 * size, rx: 2.5 }));
-    node.append(svg("text", labelPlace(place, size + (small ? 6 : 9)), name));
+    const isLeft = place.side === "left";
+    node.append(svg("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 2.5 }));
+    node.append(svg("text", {
+      x: isLeft ? -half - 5 : half + 5, y: 0.36 * label, "font-size": label, "text-anchor": isLeft ? "end" : "start",
+    }, place.text));
     node.append(svg("title", {}, `${name}, ${ip}`));
     return node;
   }
 
+  /** The number of hosts at a switch, which shows or hides them. */
+  pill(at) {
+    const { x, y, width, text, isOpen } = this.plan.pills.get(at);
+    const left = -width / 2;
+    const node = svg(
+      "g", { transform: `translate(${x} ${y})`, class: "pill", role: "button", "aria-expanded": String(isOpen) },
+      svg("title", {}, this.hosts.get(at).join(", ")),
+      svg("rect", { x: left, y: -PILL.high / 2, width, height: PILL.high, rx: PILL.high / 2 }),
+      svg("path", { d: isOpen ? "M-4-2 0 3 4-2" : "M-2-4 3 0-2 4", transform: `translate(${left + 10} 0)` }),
+      svg("rect", { class: "drawn", x: left + 17, y: -4.5, width: 9, height: 9, rx: 2 }),
+      svg("text", { x: left + PILL.before, y: 0.36 * PILL.text, "font-size": PILL.text }, text),
+    );
+    set(node, { "aria-label": `${text} ${text === "1" ? "host" : "hosts"} at ${at}` });
+    node.dataset.at = at;
+    press(node, () => {
+      if (!this.unfolded.delete(at)) this.unfolded.add(at);
+      this.redraw();
+      this.pills.get(at).focus();
+    });
+    this.pills.set(at, node);
+    return node;
+  }
+
+  unfoldAll() {
+    const isAny = this.unfolded.size > 0;
+    this.unfolded = new Set(isAny ? [] : this.topology.switches.map(({ name }) => name));
+    this.redraw();
+  }
+
   switch(name, profile) {
-    const place = this.plan.switches.get(name);
-    const { radius } = this.plan;
+    const { x, y, text, isInside } = this.plan.switches.get(name);
+    const { radius, name: size, state } = this.plan.kind;
     const around = 2 * Math.PI * radius;
+    const width = size ? 7 : 3;
     const parts = {
       around,
-      arc: svg("circle", { r: radius, class: "arc", "stroke-dasharray": `0 ${around}`, transform: "rotate(-90)" }),
+      arc: svg("circle", {
+        r: radius, class: "arc", "stroke-width": width, "stroke-dasharray": `0 ${around}`, transform: "rotate(-90)",
+      }),
       title: svg("title", {}, name),
-      state: svg("text", { y: radius < 30 ? 14 : 17, class: "state" }),
+      state: svg("text", { class: "state" }),
     };
+    if (size) set(parts.state, { y: isInside ? 0.25 * size + state - 2 : 0.36 * state, "font-size": state });
     parts.node = svg(
       "g",
-      { transform: `translate(${place.x} ${place.y})`, class: "switch", tabindex: 0, role: "button" },
+      { transform: `translate(${x} ${y})`, class: "switch", role: "button" },
       parts.title,
       svg("circle", { r: radius + 5, class: "halo" }),
-      svg("circle", { r: radius, class: "body" }),
+      svg("circle", { r: radius, class: "body", "stroke-width": width }),
       parts.arc,
-      svg("text", { y: radius < 30 ? 3 : 1, class: "name" }, name),
-      parts.state,
+      ...(size ? [svg("text", { y: isInside ? -2 : radius + HALO + size - 1, "font-size": size, class: "name" }, text), parts.state] : []),
     );
     parts.node.dataset.name = name;
+    parts.node.dataset.at = name;
     parts.profile = profile;
-    const choose = () => this.choose("switch", name);
-    parts.node.addEventListener("click", choose);
-    parts.node.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      choose();
-    });
+    press(parts.node, () => this.choose("switch", name));
     this.switches.set(name, parts);
     return parts.node;
+  }
+
+  /** The tabulator comes to one switch and its hosts; the arrow keys go on from there. */
+  enter(name) {
+    if (name === undefined) return;
+    this.current = name;
+    for (const [at, { node }] of this.switches) set(node, { tabindex: at === name ? 0 : -1 });
+    for (const [at, node] of this.pills) set(node, { tabindex: at === name ? 0 : -1 });
+  }
+
+  walk(event) {
+    const direction = ARROWS[event.key];
+    const here = this.plan.switches.get(event.target.closest("[data-at]")?.dataset.at);
+    if (!direction || !here) return;
+    event.preventDefault();
+    let [next, least] = [null, Infinity];
+    for (const [name, { x, y }] of this.plan.switches) {
+      const along = (x - here.x) * direction[0] + (y - here.y) * direction[1];
+      const aside = Math.abs((x - here.x) * direction[1] + (y - here.y) * direction[0]);
+      const cost = along + 2 * aside;
+      if (along > 1 && cost < least) [next, least] = [name, cost];
+    }
+    if (next) this.switches.get(next).node.focus();
+  }
+
+  /** The points of a flow's path, from host to host. */
+  points(flow) {
+    const hostWay = (host, at) => (this.plan.hosts.get(host) ?? this.plan.pills.get(at))?.way ?? [];
+    const switches = flow.path.map((hop) => hop.switch);
+    if (!switches.length) return [];
+    return [
+      ...[...hostWay(flow.source, switches[0])].reverse(),
+      ...switches.map((name) => this.plan.switches.get(name)).filter(Boolean),
+      ...hostWay(flow.destination, switches.at(-1)),
+    ];
   }
 
   /** Show the state: { switches, flows, chosen: {kind, name} | null, limiting: name | null }. */
@@ -109,10 +213,10 @@ export class Picture {
     const followed = state.tried ?? flow;
     const nodes = followed ? nodesOf(followed) : [];
     this.path.classList.toggle("tried", Boolean(state.tried));
-    const points = nodes.map((name) => this.at(name)).filter(Boolean);
-    set(this.path, { points: points.map(({ x, y }) => `${x},${y}`).join(" ") });
+    set(this.path, { points: followed ? asText(this.points(followed)) : "" });
     const passing = new Set(nodes);
     for (const [name, { node }] of this.switches) node.classList.toggle("passed", passing.has(name));
+    for (const [at, node] of this.pills) node.classList.toggle("passed", this.hosts.get(at).some((host) => passing.has(host)));
     this.caption(flow, state);
   }
 
@@ -148,7 +252,8 @@ export class Picture {
       const number = passing.get(key) ?? 0;
       for (const line of lines) {
         line.classList.toggle("used", number > 0);
-        line.style.strokeWidth = number ? `${Math.min(2.5 + Math.log2(number), 7)}` : "";
+        const most = line.tagName === "line" ? 7 : 3;
+        line.style.strokeWidth = number ? `${Math.min(2.5 + Math.log2(number), most)}` : "";
       }
     }
   }
@@ -163,12 +268,6 @@ export class Picture {
       text = `${chosen.name}: ${number === 1 ? "1 flow passes" : `${number} flows pass`}`;
     }
     say(byId("chosen"), text);
-    const lines = flow
-      ? [flow.id, `at most ${milliseconds(flow.guarantee_ns)}`]
-      : [`${flows.length} ${flows.length === 1 ? "flow" : "flows"}`, `${this.topology.switches.length} switches`];
-    this.middle.replaceChildren(
-      ...lines.map((line, index) => svg("tspan", { x: this.plan.middle ?? 0, dy: index ? "1.4em" : "-0.3em" }, line)),
-    );
   }
 }
 
@@ -180,12 +279,16 @@ export function stateText(one) {
 
 const pair = (a, b) => JSON.stringify([a, b].sort());
 
-function labelPlace({ side, angle }, away) {
-  if (side === "left") return { x: -away, y: 5, "text-anchor": "end" };
-  if (side === "right") return { x: away, y: 5, "text-anchor": "start" };
-  if (side === "above") return { x: 0, y: -away, "text-anchor": "middle" };
-  if (side === "below") return { x: 0, y: away + 10, "text-anchor": "middle" };
-  const [x, y] = [Math.sin(angle), -Math.cos(angle)];
-  const anchor = x > 0.35 ? "start" : x < -0.35 ? "end" : "middle";
-  return { x: x * away, y: y * away + 4 + (anchor === "middle" ? y * 4 : 0), "text-anchor": anchor };
+const asText = (points) => points.map(({ x, y }) => `${x},${y}`).join(" ");
+
+const way = (points) => svg("polyline", { points: asText(points) });
+
+/** What a click does, Enter and the space bar do as well. */
+function press(node, act) {
+  node.addEventListener("click", act);
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    act();
+  });
 }
