@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import yaml
@@ -73,14 +74,23 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def find(
-    name_or_path: str | Path, directory: Path, suffix: str, kind: str, *, but: Container[str] = ()
+    name_or_path: str | Path,
+    directory: Path,
+    suffix: str,
+    kind: str,
+    *,
+    but: Container[str] = (),
+    elsewhere: Mapping[str, Path] = MappingProxyType({}),
 ) -> Path:
     """Return the file of a document given by name, by path, or by path within `directory`.
 
-    A name is looked up in `directory`. `but` holds the names there that are no such documents. Raises
-    `InputError`, listing the known names, if there is no such file.
+    A name is looked up in `directory`. `but` holds the names there that are no such documents, `elsewhere`
+    documents in other folders by name. Raises `InputError`, listing the known names, if there is no such
+    file.
     """
     text = str(name_or_path)
+    if text in elsewhere:
+        return elsewhere[text]
     by_name = directory / f"{text}{suffix}"
     if "/" not in text and text not in but and by_name.is_file():
         return by_name
@@ -89,7 +99,7 @@ def find(
         if candidate.is_file():
             return candidate
     names = (str(file.relative_to(directory)).removesuffix(suffix) for file in directory.glob(f"*{suffix}"))
-    known = sorted(name for name in names if name not in but)
+    known = sorted([*(name for name in names if name not in but), *elsewhere])
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 
 

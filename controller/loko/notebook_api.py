@@ -13,7 +13,7 @@ from typing import TypeVar
 from loko.admission import Admission, planning
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.planning import Plan
-from loko.admission.schemes import SchemeName, admission_of, default_scheme, expected_mix, variant_of
+from loko.admission.schemes import admission_of, default_scheme, expected_mix, scheme_name, variant_of
 from loko.control.entries import default_entries, match_of
 from loko.switch_model.control_traffic import HEARTBEAT
 from loko.switch_model.device import Profile, load_profile
@@ -57,7 +57,7 @@ def plan(
     lab: Lab | str | Path,
     flows: Sequence[Flow | Request] | str | Path,
     *,
-    scheme: SchemeName | str | None = None,
+    scheme: str | None = None,
     allocation: str | None = None,
     mix: Mix | None = None,
     entries: int | None = None,
@@ -67,12 +67,12 @@ def plan(
     A lab may also be given by name or path, and flows as the path of a file. They are requested in order.
     `scheme`, `allocation` and `entries` are the options of the command, `mix` what the allocation
     ``optimised`` is made for, by default the lab's. Raises `InputError` if a flow names unknown hosts or
-    repeats another, and if the scheme has no such allocation; `ValueError` for another scheme.
+    repeats another, for an unknown scheme, and if the scheme has no such allocation.
     """
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
-    choice = variant_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
+    choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
     planned = default_entries(lab) if entries is None else entries

@@ -5,7 +5,7 @@
 
 from loko.admission.admitted_flows import AdmittedFlows, BarePath
 from loko.admission.answer import Admitted, HopTerm, Refusal, Suggestion
-from loko.admission.scheme import Admission, ResourceDemand, ResourceShare, Usage
+from loko.admission.scheme import Admission, PluggedInScheme, ResourceDemand, ResourceShare, Usage
 from loko.admission.suggestion import Ask, Check, suggest_more_entries, suggest_on_path, suggest_smaller
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
 from loko.topology.conditions import Condition, SchemeConditions, StatedCondition, Terms
@@ -21,6 +21,7 @@ __all__ = [
     "Condition",
     "HopTerm",
     "LokoAdmission",
+    "PluggedInScheme",
     "Refusal",
     "ResourceDemand",
     "ResourceShare",

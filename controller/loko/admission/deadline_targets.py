@@ -25,7 +25,7 @@ _MOST_TARGETS: Final = 32
 
 def follows_deadlines(lab: Lab, choice: SchemeVariant, requests: Iterable[Request]) -> bool:
     """Return whether the targets of a plan follow its flows' deadlines if no target is given."""
-    is_lokos = choice.scheme is SchemeName.LOKO and takes_target(lab, choice)
+    is_lokos = choice.scheme == SchemeName.LOKO and takes_target(lab, choice)
     return is_lokos and any(request.deadline_ns is not None for request in requests)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
+from loko.switch_model.control_traffic import ControlTraffic
 from loko.switch_model.flow import Flow
 from loko.switch_model.margin import LimitTest
+from loko.switch_model.scenario import Scenario
 from loko.topology.conditions import SchemeConditions
+from loko.topology.lab import Lab
 from loko.topology.network import Hop
 
 
@@ -143,3 +147,29 @@ class Admission(Protocol):
 
         None if nothing is promised, or while released flows still count.
         """
+
+
+class MakeAdmission(Protocol):
+    """A function that makes an empty admission control of one scheme."""
+
+    def __call__(
+        self, lab: Lab, scenario: Scenario, *, traffic: ControlTraffic | None, padding: int | None
+    ) -> Admission:
+        """Return it for a lab; see `loko.admission.schemes.admission_of`.
+
+        Raises `InputError` for a lab that the scheme cannot describe.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluggedInScheme:
+    """The admission scheme of another package, which an entry point names (docs/plug-ins.md)."""
+
+    admission: MakeAdmission
+    """Makes an admission control whose `scheme` is the name of the entry point."""
+    conditions: SchemeConditions
+    """The conditions on which its guarantees hold; a baseline, which guarantees nothing, says so there."""
+    supports_release: bool = True
+    """Whether flows may be released while others stay. `loko serve` takes no other scheme."""
+    is_monotone: bool = False
+    """Whether every part of a set that fits is known to fit, which `loko plan --largest` rests on."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Admission, LokoAdmission, SchemeConditions
+from loko.admission import Admission, LokoAdmission, PluggedInScheme, SchemeConditions
 from loko.admission.baselines import Baseline, Epsilon, baseline_admission, baseline_conditions
 from loko.document import InputError
+from loko.plug_in import SCHEMES, loaded, names_with, plug_ins, unusable, version_of
 from loko.switch_model.allocation import (
     ALLOCATIONS,
     FIFTH_RATE,
@@ -39,8 +41,8 @@ _FEW_SWITCHES: Final = 8
 _SAMPLES_IF_FEW: Final = 4
 
 
-class SchemeName(Enum):
-    """The admission schemes, as `--scheme` takes them."""
+class SchemeName(StrEnum):
+    """Our admission schemes, as `--scheme` takes them. Other packages add more (docs/plug-ins.md)."""
 
     LOKO = "loko"
     PACKETS = "packets"
@@ -49,7 +51,8 @@ class SchemeName(Enum):
     QJUMP = Baseline.QJUMP.value
 
 
-_ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
+_OURS: Final = tuple(name.value for name in SchemeName)
+_ALLOCATIONS_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         SchemeName.LOKO: ALLOCATIONS,
         SchemeName.PACKETS: (OPTIMISED, JOINT),
@@ -62,7 +65,8 @@ _ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
 class SchemeVariant:
     """An admission scheme in one of its variants."""
 
-    scheme: SchemeName
+    scheme: str
+    """One of `scheme_names`."""
     allocation: str | None = None
     """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
     `optimised` chooses the delay targets, `joint` bounds flows from one switch together; for ports
@@ -71,19 +75,30 @@ class SchemeVariant:
     """Only for QJump: its cumulated processing time."""
 
     def __post_init__(self) -> None:
+        if self.scheme not in _OURS:
+            scheme_name(self.scheme)
         known = _ALLOCATIONS_OF.get(self.scheme, ())
         if self.allocation is not None and self.allocation not in known:
             if self.allocation not in _FOR_FLOWS_THAT_STAY:
                 allocation_name(self.allocation)
             raise InputError(
-                f"scheme {self.scheme.value}: has no allocation '{self.allocation}'; leave it out"
+                f"scheme {self.scheme}: has no allocation '{self.allocation}'; leave it out"
                 + (f" or give {' or '.join(known)}" if known else "")
             )
 
     @property
     def is_baseline(self) -> bool:
         """Whether it assumes switches that forward at line rate; where a CPU does, its guarantees break."""
-        return self.scheme.value in {baseline.value for baseline in Baseline}
+        plugged_in = plugged_in_scheme(self.scheme)
+        if plugged_in is not None:
+            return bool(plugged_in.conditions.baseline)
+        return self.scheme in {baseline.value for baseline in Baseline}
+
+    @property
+    def reserves_control(self) -> bool:
+        """Whether it reserves for what a controller sends, and for what boards do by themselves."""
+        is_plugged_in = plugged_in_scheme(self.scheme) is not None
+        return not self.is_baseline if is_plugged_in else self.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
 
     @property
     def supports_release(self) -> bool:
@@ -91,6 +106,8 @@ class SchemeVariant:
 
         Lemma 6 of docs/packet-granular.md and theorem 4 of docs/port-queues.md are for flows that stay.
         """
+        if (plugged_in := plugged_in_scheme(self.scheme)) is not None:
+            return plugged_in.supports_release
         return self.allocation not in _FOR_FLOWS_THAT_STAY
 
     @property
@@ -100,7 +117,14 @@ class SchemeVariant:
         What flows take of a switch then grows with their number, rates and bursts, whatever else is admitted.
         Bounds of flows together, and those that a solver finds, are not known to.
         """
+        if (plugged_in := plugged_in_scheme(self.scheme)) is not None:
+            return plugged_in.is_monotone
         return self.allocation not in _FOR_FLOWS_THAT_STAY
+
+    @property
+    def option(self) -> str:
+        """The option that chose it, for messages."""
+        return f"--allocation {self.allocation}" if self.allocation else f"--scheme {self.scheme}"
 
     @property
     def is_optimised(self) -> bool:
@@ -114,10 +138,8 @@ VARIANTS: Final[Mapping[str, SchemeVariant]] = MappingProxyType(
         PACKET_GRANULAR: SchemeVariant(scheme=SchemeName.PACKETS),
         f"{PACKET_GRANULAR}-{JOINT}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=JOINT),
         f"{PACKET_GRANULAR}-{OPTIMISED}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
-        SchemeName.PORTS.value: SchemeVariant(scheme=SchemeName.PORTS),
-        f"{SchemeName.PORTS.value}-{WHOLE_PATHS}": SchemeVariant(
-            scheme=SchemeName.PORTS, allocation=WHOLE_PATHS
-        ),
+        SchemeName.PORTS: SchemeVariant(scheme=SchemeName.PORTS),
+        f"{SchemeName.PORTS}-{WHOLE_PATHS}": SchemeVariant(scheme=SchemeName.PORTS, allocation=WHOLE_PATHS),
         Baseline.SILO.value: SchemeVariant(scheme=SchemeName.SILO),
         Baseline.QJUMP.value: SchemeVariant(scheme=SchemeName.QJUMP),
         **{
@@ -131,10 +153,38 @@ VARIANTS: Final[Mapping[str, SchemeVariant]] = MappingProxyType(
 
 def variant_named(name: str) -> SchemeVariant:
     """Return a variant by its name. Raises `InputError` if it is unknown."""
-    try:
+    if name in VARIANTS:
         return VARIANTS[name]
-    except KeyError:
-        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(VARIANTS)})") from None
+    others = scheme_names()[len(_OURS) :]
+    if name in others:
+        return SchemeVariant(scheme=name)
+    raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join([*VARIANTS, *others])})")
+
+
+def scheme_names() -> tuple[str, ...]:
+    """Return the names of all schemes, those of other packages at the end. Raises `InputError`."""
+    names_with(VARIANTS, SCHEMES)  # which figures call by name, too
+    return names_with(_OURS, SCHEMES)
+
+
+def scheme_name(name: str) -> str:
+    """Return the name if there is such a scheme. Raises `InputError` otherwise."""
+    names = scheme_names()
+    if name not in names:
+        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(names)})")
+    return name
+
+
+@cache
+def plugged_in_scheme(name: str) -> PluggedInScheme | None:
+    """Return the scheme of another package; None if it is one of ours. Raises `InputError`."""
+    return None if name in _OURS else loaded(plug_ins(SCHEMES)[name], PluggedInScheme)
+
+
+def scheme_versions(names: Collection[str]) -> dict[str, str]:
+    """Return the versions of the packages that the schemes with these names come from; of ours, none."""
+    of_others = (point for name, point in plug_ins(SCHEMES).items() if name in names)
+    return {name: version for point in of_others for name, version in version_of(point).items()}
 
 
 def default_scheme(lab: Lab) -> SchemeName:
@@ -146,30 +196,32 @@ def default_scheme(lab: Lab) -> SchemeName:
 
 
 def variant_of(
-    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
+    lab: Lab, scheme: str, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
 ) -> SchemeVariant:
     """Return the chosen scheme; without an allocation, Loko takes the lab's."""
-    if scheme is SchemeName.LOKO:
+    if scheme == SchemeName.LOKO:
         allocation = allocation or lab.allocation
     return SchemeVariant(scheme=scheme, allocation=allocation, epsilon=epsilon)
 
 
 def conditions_of(choice: SchemeVariant) -> SchemeConditions:
     """Return the conditions on which guarantees by a scheme hold, as its admission has them."""
-    if choice.scheme is SchemeName.LOKO:
+    if (plugged_in := plugged_in_scheme(choice.scheme)) is not None:
+        return plugged_in.conditions
+    if choice.scheme == SchemeName.LOKO:
         return LokoAdmission.conditions
-    if choice.scheme is SchemeName.PACKETS:
+    if choice.scheme == SchemeName.PACKETS:
         from loko.admission.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - as in `admission_of`
 
         return (JointAdmission if choice.allocation == JOINT else PacketAdmission).conditions
-    if choice.scheme is SchemeName.PORTS:
+    if choice.scheme == SchemeName.PORTS:
         from loko.admission.port_queues.conditions import (  # noqa: PLC0415 - as above
             CONDITIONS,
             WHOLE_PATH_CONDITIONS,
         )
 
         return WHOLE_PATH_CONDITIONS if choice.allocation == WHOLE_PATHS else CONDITIONS
-    return baseline_conditions(Baseline(choice.scheme.value))
+    return baseline_conditions(Baseline(choice.scheme))
 
 
 def takes_target(lab: Lab, choice: SchemeVariant) -> bool:
@@ -177,7 +229,7 @@ def takes_target(lab: Lab, choice: SchemeVariant) -> bool:
 
     Loko's own scheme takes one where no switch is a board. Their allocation is the paper's.
     """
-    if choice.scheme is SchemeName.LOKO:
+    if choice.scheme == SchemeName.LOKO:
         return not choice.is_optimised and not has_boards(lab)
     return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS}
 
@@ -219,7 +271,7 @@ def admission_of(
     entries = scenario.entries
     if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
         raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
-    if choice.scheme is SchemeName.LOKO:
+    if choice.scheme == SchemeName.LOKO:
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
         allocator = Allocator(lab, scenario, traffic)
@@ -232,10 +284,10 @@ def admission_of(
             padding=padding or 0,
             splits_of=splits_for(scenario, traffic),
         )
-    if choice.scheme is SchemeName.PACKETS:
+    if choice.scheme == SchemeName.PACKETS:
         if traffic is AS_PRINTED:
             raise InputError(
-                f"scheme {choice.scheme.value}: is not in the paper, so nothing of it can be as printed"
+                f"scheme {choice.scheme}: is not in the paper, so nothing of it can be as printed"
             )
         from loko.admission.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - with NumPy: who asks for it waits
 
@@ -251,7 +303,7 @@ def admission_of(
             )
         kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
         return kind(lab, scenario, targets, traffic=traffic, padding=padding)
-    if choice.scheme is SchemeName.PORTS:
+    if choice.scheme == SchemeName.PORTS:
         from loko.admission.port_queues import PortAdmission  # noqa: PLC0415 - as above
 
         if choice.allocation == WHOLE_PATHS:
@@ -261,7 +313,13 @@ def admission_of(
                 lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
             )
         return PortAdmission(lab, scenario, target_ns=target_ns, padding=padding)
-    return baseline_admission(Baseline(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
+    if (plugged_in := plugged_in_scheme(choice.scheme)) is not None:
+        admission = plugged_in.admission(lab, scenario, traffic=traffic, padding=padding)
+        if admission.scheme != choice.scheme:
+            point = plug_ins(SCHEMES)[choice.scheme]
+            raise unusable(point, f"its admission calls the scheme '{admission.scheme}'")
+        return admission
+    return baseline_admission(Baseline(choice.scheme), lab, scenario, epsilon=choice.epsilon)
 
 
 def schemes_of(

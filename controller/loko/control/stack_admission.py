@@ -19,8 +19,8 @@ from loko.topology.lab_allocation import allocations_of, splits_for
 def refuse_stacks(choice: SchemeVariant, **chosen: object) -> None:
     """Raise `InputError` for options that do not go with stacks of tags."""
     said = f"--forwarding {ForwardingMode.VLAN_STACK.value}"
-    if choice.scheme is not SchemeName.LOKO:
-        raise InputError(f"{said}: scheme {choice.scheme.value} does not know of tags; use loko")
+    if choice.scheme != SchemeName.LOKO:
+        raise InputError(f"{said}: scheme {choice.scheme} does not know of tags; use loko")
     if choice.is_optimised:
         raise InputError(f"{said}: allocation optimised expects frames without tags; choose another")
     for name, value in chosen.items():

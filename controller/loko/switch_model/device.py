@@ -9,15 +9,17 @@ model and emulator agree on every key, default and rule; the classes here are vi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, MutableMapping
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import Field
 from switch_emulator import read_profile
 
 from loko.document import PROFILES, InputError, check, find, read_text
+from loko.plug_in import DEVICES, folder_of, plug_ins, refuse_ours, told_of_both, unusable, version_of
 from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.linux_switch import LinuxSwitch
 from loko.switch_model.quantity import Count, Factor, Section, numbers
@@ -182,13 +184,66 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 def load_device(name_or_path: str | Path) -> Device:
     """Load a profile of any kind by name or by path. Raises `InputError` in one line."""
-    path = profile_file(name_or_path)
-    return _read_device(path, path.stat().st_mtime_ns, path.stat().st_size)
+    path, name = profile_file(name_or_path), str(name_or_path)
+    other = _profiles_of_others().get(name)
+    try:
+        device = _read_device(path, path.stat().st_mtime_ns, path.stat().st_size)
+    except InputError as error:
+        if other is None:
+            raise
+        raise unusable(other.point, str(error)) from None
+    if other is not None and device.name != name:
+        raise unusable(other.point, f"{path}: name: is '{device.name}', but the file's is '{name}'")
+    return device
 
 
 def profile_file(name_or_path: str | Path) -> Path:
     """Return the path of a profile's file. Raises `InputError` in one line if there is none."""
-    return find(name_or_path, PROFILES, ".toml", "profile").resolve()
+    elsewhere = {name: other.file for name, other in _profiles_of_others().items()}
+    return find(name_or_path, PROFILES, ".toml", "profile", elsewhere=elsewhere).resolve()
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names of all profiles, those of other packages at the end. Raises `InputError`."""
+    return (*_our_profiles(), *_profiles_of_others())
+
+
+def profiles_in(point: EntryPoint) -> dict[str, Path]:
+    """Return the profiles beside a plug-in's module, by name. Raises `InputError` if it has none."""
+    files = {file.stem: file for file in sorted(folder_of(point).glob("*.toml"))}
+    if not files:
+        raise unusable(point, f"there is no profile beside {point.module}")
+    return files
+
+
+class _PluggedInProfile(NamedTuple):
+    """A profile of another package."""
+
+    file: Path
+    point: EntryPoint
+
+
+def _our_profiles() -> list[str]:
+    return sorted(file.stem for file in PROFILES.glob("*.toml"))
+
+
+@cache
+def _profiles_of_others() -> Mapping[str, _PluggedInProfile]:
+    """The profiles of other packages by name. Raises `InputError` if one has the name of another."""
+    found: dict[str, _PluggedInProfile] = {}
+    for point in plug_ins(DEVICES).values():
+        for name, file in profiles_in(point).items():
+            refuse_ours(name, _our_profiles(), point, DEVICES)
+            if name in found:
+                raise InputError(told_of_both(f"profile '{name}'", found[name].point, point))
+            found[name] = _PluggedInProfile(file, point)
+    return found
+
+
+def device_versions(names: Collection[str]) -> dict[str, str]:
+    """Return the versions of the packages that the profiles with these names come from; of ours, none."""
+    of_others = (point for name, (_, point) in _profiles_of_others().items() if name in names)
+    return {name: version for point in of_others for name, version in version_of(point).items()}
 
 
 class OutsideRangeWarning(UserWarning):
@@ -202,7 +257,7 @@ def profile_text(name_or_path: str | Path, section: str = "", /, **values: float
     and below if one is given. The rest of the text, notes and ranges included, stays as it is. Raises
     `InputError`.
     """
-    text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
+    text = profile_file(name_or_path).read_text(encoding="utf-8")
     return _with_values(str(name_or_path), text, section, tuple(values.items())) if values else text
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
-from loko.admission.schemes import SchemeVariant, expected_mix, takes_target
+from loko.admission.schemes import SchemeVariant, expected_mix, scheme_names, takes_target
 from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import InputError
 from loko.switch_model.mix import Mix, load_mix
@@ -65,6 +66,14 @@ RobustOption = Annotated[
         " device within the ranges (docs/model.md, section 16).",
     ),
 ]
+
+
+def scheme_option(words: str) -> OptionInfo:
+    """Return the option that chooses an admission scheme, ours or that of a plug-in. Raises `InputError`."""
+    option: OptionInfo = typer.Option(
+        help=words, metavar=f"[{'|'.join(scheme_names())}]", autocompletion=scheme_names
+    )
+    return option
 
 
 def mix_of(lab: Lab, choice: SchemeVariant, path: str | None) -> Mix | None:

@@ -54,7 +54,7 @@ def refuse_sheet(out: Path, choices: Sequence[SchemeVariant]) -> None:
     if len(choices) > 1:
         raise InputError("--sheet: a sheet is for one scheme; give one --scheme")
     if choices[0].is_baseline:
-        baseline = choices[0].scheme.value
+        baseline = choices[0].scheme
         raise InputError(
             f"--sheet: switches with one CPU for all ports do not keep what {baseline} promises;"
             " give --scheme loko or packets"

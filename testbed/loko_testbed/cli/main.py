@@ -139,6 +139,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "Measure a switch and derive its profile (step 1 of Loko).",
         extra="figures",
     ),
+    "plug-ins": LazyCommand(
+        "loko_testbed.cli.plug_ins",
+        "list_plug_ins",
+        "List the schemes, devices and figure types that other packages add.",
+    ),
     "docs": LazyCommand(
         "loko_testbed.cli.docs", "docs", "Print the path of the documentation, or of one of its pages."
     ),

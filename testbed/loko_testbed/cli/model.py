@@ -11,7 +11,7 @@ from rich.table import Table
 from loko.document import InputError
 from loko.switch_model.control_traffic import parse_control
 from loko.switch_model.description import describe_model
-from loko.switch_model.device import bounded, load_device
+from loko.switch_model.device import bounded, load_device, profile_names
 from loko.switch_model.scenario import (
     UNKNOWN,
     ActionType,
@@ -42,7 +42,11 @@ _COLUMNS = (
 def model(
     profile: Annotated[
         str,
-        typer.Argument(help="Name or path of a device profile, such as zodiac-fx; or `slice`, `order`."),
+        typer.Argument(
+            help="Name or path of a device profile, or `slice`, `order`. Profiles:"
+            f" {', '.join(profile_names())}.",
+            autocompletion=profile_names,
+        ),
     ],
     file: Annotated[
         str | None, typer.Argument(help="With `slice` or `order`: a sliced port, by name or path.")

@@ -13,7 +13,7 @@ import typer
 
 from loko import units
 from loko.document import InputError
-from loko.switch_model.device import load_device, parse_device
+from loko.switch_model.device import load_device, parse_device, profile_names
 from loko.terminal import tell
 from loko.topology.new_lab.imported import import_network
 from loko.topology.new_lab.lab_files import (
@@ -54,7 +54,11 @@ def new_lab(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The lab's name. Default: the folder's.")] = None,
     profile: Annotated[
-        str | None, typer.Option(help="The switches' device: a profile's name or path. Default: zodiac-fx.")
+        str | None,
+        typer.Option(
+            help="The switches' device: a profile's name or path. Default: zodiac-fx.",
+            autocompletion=profile_names,
+        ),
     ] = None,
     rate: Annotated[
         str | None, typer.Option(help="A simple device instead: what it forwards of all ports, as 95 Mbit/s.")

@@ -24,6 +24,8 @@ from loko.admission.schemes import (
     conditions_of,
     default_scheme,
     reserved_of,
+    scheme_name,
+    scheme_versions,
     takes_target,
     variant_of,
 )
@@ -63,6 +65,7 @@ from loko_testbed.cli.choices import (
     mix_of,
     refuse_idle_target,
     refuse_together,
+    scheme_option,
 )
 from loko_testbed.cli.for_programs import JsonOption, print_json
 from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
@@ -72,8 +75,6 @@ from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison
 if TYPE_CHECKING:
     from loko.admission.largest import LargestSet
 
-_RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
-"""The schemes that reserve for what a controller sends, and for what boards do by themselves."""
 _HINTED = 2_000
 """Up to this many flows, it is quick to find out how many fit with another scheme, or on slower switches."""
 _FEW_IDS: Final = 5
@@ -93,10 +94,10 @@ def plan(
     mix: MixOption = None,
     entries: EntriesOption = None,
     scheme: Annotated[
-        list[SchemeName] | None,
-        typer.Option(
-            help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default"
-            " where all switches have them), or a baseline's. Repeat it to see several side by side."
+        list[str] | None,
+        scheme_option(
+            "Admission scheme: the paper's, that of whole packets, that of ports with queues (default where"
+            " all switches have them), or a baseline's. Repeat it to see several side by side."
         ),
     ] = None,
     epsilon: Annotated[
@@ -204,13 +205,13 @@ def plan(
         limit_s=time_limit if find_largest else None,
         target_ms=target_ms,
     )
-    schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
+    schemes = [scheme_name(name) for name in dict.fromkeys(scheme or [default_scheme(asked.lab)])]
     for switch in asked.lab.switches.values():
         refuse_version(switch, openflow)
     stays_loaded()
-    for name in schemes:
-        asked.refuse_control(name)
     choices = [variant_of(asked.lab, name, allocation, epsilon) for name in schemes]
+    for choice in choices:
+        asked.refuse_control(choice)
     refuse_idle_target(asked.lab, target_ms, choices)
     asked.refuse_forwarding(choices, sheet)
     if sheet is not None:
@@ -270,6 +271,8 @@ class _SchemePlan:
             "robust": self.plan.lab.is_robust,
             "margin": None if self.margin is None else self.margin.as_values(),
         }
+        if versions := scheme_versions([self.choice.scheme]):
+            values["versions"] = versions
         if self.largest is not None:
             values["largest"] = self.largest.as_values()
         if self.changes is not None:
@@ -310,7 +313,7 @@ class _PlanRequest:
         silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
         return silent if self.control is None else parse_control(self.control)
 
-    def refuse_control(self, scheme: SchemeName) -> None:
+    def refuse_control(self, choice: SchemeVariant) -> None:
         """Raise `InputError` if the scheme cannot reserve for this control traffic."""
         if self.echoes_per_s is not None and self.control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
@@ -318,10 +321,11 @@ class _PlanRequest:
             raise InputError(
                 "--echoes-per-s reserves as the paper does; leave --changes-per-s out, or the other"
             )
-        knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
+        is_printed = choice.scheme == SchemeName.LOKO
+        knows = choice.reserves_control and (is_printed or self.echoes_per_s is None)
         told = (self.echoes_per_s, self.control, self.changes_per_s)
         if not knows and any(option is not None for option in told):
-            raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+            raise InputError(f"--scheme {choice.scheme}: does not know this control traffic; leave it out")
 
     def refuse_forwarding(self, choices: Sequence[SchemeVariant], sheet: Path | None) -> None:
         """Raise `InputError` for options that do not go with the forwarding."""
@@ -335,7 +339,7 @@ class _PlanRequest:
         """Plan by one scheme. Raises `InputError`."""
         if self.limit_s is not None and not choice.is_monotone:
             raise InputError(
-                f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
+                f"--largest: for {choice.option} nobody knows whether a subset of what fits"
                 " also fits; leave one of them out"
             )
         target_ns = self._target_ns(choice, self.requests)
@@ -375,7 +379,7 @@ class _PlanRequest:
         accepted = {admitted.flow.id for admitted in answer.plan.accepted}
         in_time = accepted & deadlines_of(self.requests).keys()
         is_other = self.changes_per_s is None and self.echoes_per_s is None
-        if not (in_time and is_other and answer.choice.scheme in _RESERVING):
+        if not (in_time and is_other and answer.choice.reserves_control):
             return []
         target_ns = answer.plan.target_ns
         target_ms = self.target_ms if target_ns is None else target_ns / NS_PER_MS
@@ -429,7 +433,7 @@ class _PlanRequest:
         """
         if self.target_ms is not None:
             target_ns = self.target_ms * NS_PER_MS
-            if choice.scheme is SchemeName.LOKO:
+            if choice.scheme == SchemeName.LOKO:
                 target_ns = round(target_ns)  # what a plan advises is in whole nanoseconds
             return target_ns if takes_target(self.lab, choice) else None
         is_followed = self.changes_per_s is None and self.forwarding is ForwardingMode.PER_FLOW
@@ -527,7 +531,7 @@ def _print(answers: Sequence[_SchemePlan], asked: _PlanRequest) -> None:
 
 def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
     """Print what another scheme would admit, and what the service would refuse."""
-    is_lokos = answer.choice.scheme is SchemeName.LOKO and asked.echoes_per_s is None
+    is_lokos = answer.choice.scheme == SchemeName.LOKO and asked.echoes_per_s is None
     if answer.plan.refused and is_lokos:
         more = asked.by_packets()
         if more is not None and len(more.accepted) > len(answer.plan.accepted):

@@ -23,7 +23,7 @@ from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
 from loko.units import in_ms
-from loko_testbed.cli.choices import AllocationOption, ColumnsOption
+from loko_testbed.cli.choices import AllocationOption, ColumnsOption, scheme_option
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
@@ -58,7 +58,7 @@ def replay_twice(
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
-    if variant_named(planned.scheme).scheme is SchemeName.PORTS:
+    if variant_named(planned.scheme).scheme == SchemeName.PORTS:
         instants_ns = [
             np.repeat(np.array(aimed_ns, dtype=np.int64), int(flow.burst_bytes // flow.frame_bytes))
             for flow in case.flows
@@ -99,9 +99,7 @@ def replay(
     ],
     *,
     columns: ColumnsOption = None,
-    scheme: Annotated[
-        SchemeName | None, typer.Option(help="Admission scheme. Default: as for 'loko plan'.")
-    ] = None,
+    scheme: Annotated[str | None, scheme_option("Admission scheme. Default: as for 'loko plan'.")] = None,
     allocation: AllocationOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,

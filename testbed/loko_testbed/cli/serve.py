@@ -13,12 +13,13 @@ import typer
 
 from loko.admission import Terms
 from loko.admission.schemes import (
-    SchemeName,
     SchemeVariant,
     admission_of,
     conditions_of,
     default_scheme,
     reserved_of,
+    scheme_name,
+    scheme_versions,
     variant_of,
 )
 from loko.control.entries import default_entries, match_of, planned_entries
@@ -51,6 +52,7 @@ from loko_testbed.cli.choices import (
     RobustOption,
     mix_of,
     refuse_idle_target,
+    scheme_option,
 )
 from loko_testbed.cli.for_programs import print_csv, print_json, refuse_both
 from loko_testbed.instruments.network_namespace import inside, namespace_of
@@ -72,10 +74,8 @@ def serve(
         ),
     ] = None,
     scheme: Annotated[
-        SchemeName | None,
-        typer.Option(
-            help="Admission scheme. Default: ports where all switches have queues for it, else loko."
-        ),
+        str | None,
+        scheme_option("Admission scheme. Default: ports where all switches have queues for it, else loko."),
     ] = None,
     baseline: Annotated[
         bool,
@@ -316,7 +316,7 @@ def _migrated(settings: ServiceSettings, *, yes: bool, as_json: bool, as_csv: bo
 class _AdmissionOptions(NamedTuple):
     """Options for admission schemes only, as given on the command line; None where left out."""
 
-    scheme: SchemeName | None
+    scheme: str | None
     baseline: bool | None
     allocation: str | None
     mix: str | None
@@ -343,7 +343,7 @@ class _Granted(NamedTuple):
 
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
     lab = lab.robust() if given.robust else lab
-    scheme = given.scheme or default_scheme(lab)
+    scheme = default_scheme(lab) if given.scheme is None else scheme_name(given.scheme)
     _refuse_baseline(SchemeVariant(scheme=scheme), is_wanted=bool(given.baseline))
     entries = default_entries(lab) if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
@@ -351,10 +351,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     choice = variant_of(lab, scheme, given.allocation)
     refuse_idle_target(lab, given.target_ms, [choice])
     if not choice.supports_release:
-        raise InputError(
-            f"--allocation {given.allocation}: works only for flows that stay; leave it out, or use"
-            " 'loko plan'"
-        )
+        raise InputError(f"{choice.option}: works only for flows that stay; leave it out, or use 'loko plan'")
     expected = mix_of(lab, choice, given.mix)
     declared = {DeclaredSize(size) for size in (() if expected is None else expected.frame_bytes)}
     declared |= {parse_size(text, lab) for text in given.frame_bytes or ()}
@@ -379,7 +376,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         padding=padding,
     )
     options = {
-        "scheme": scheme.value,
+        "scheme": str(scheme),
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(given.target_ms),
         "entries": ",".join(map(str, sorted(set(planned_entries(lab, entries).values())))),
@@ -390,6 +387,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "openflow": openflow.value,
         "robust": "yes" if given.robust else "no",
         **({"compare-s": f"{compare_s:g}"} if compare_s else {}),
+        **scheme_versions([scheme]),
     }
     terms = Terms(
         lab=lab,
@@ -403,7 +401,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
 
 def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:
     """Raise `InputError` for a scheme that guarantees nothing here, unless that is what is wanted."""
-    name = choice.scheme.value
+    name = choice.scheme
     if choice.is_baseline and not is_wanted:
         raise InputError(
             f"--scheme {name}: is a baseline, {conditions_of(choice).baseline};"

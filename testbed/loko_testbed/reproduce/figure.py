@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from loko.document import StrictModel
+from loko.plug_in import PlugInGroup
 from loko.switch_model.allocation import allocation_name
 from loko.topology.lab import Lab, load_lab
 from loko_testbed.reproduce.facts import Fact, fact
@@ -29,6 +30,9 @@ IN_TASKS: Final = frozenset({"executor"})
 """`Figure.supported_options` of figures that are computed in independent tasks."""
 SIMULATED: Final = IN_TASKS | {"capacity_factor"}
 """`Figure.supported_options` of figures whose packets pass through boards of a lab."""
+
+FIGURE_TYPES: Final = PlugInGroup("loko_testbed.figure_types", "figure types")
+"""Other packages' figure types."""
 
 NOT_MEASURED: Final = "not measured"
 

@@ -7,7 +7,7 @@ computed of them in one file, so that nothing is computed twice, and turns it in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from loko.admission.schemes import scheme_versions
 from loko.document import InputError
+from loko.plug_in import plug_ins, version_of
+from loko.switch_model.device import device_versions
 from loko_testbed.reproduce.chart import Chart
-from loko_testbed.reproduce.figure import Figure, notes_of
+from loko_testbed.reproduce.figure import FIGURE_TYPES, Figure, notes_of
 from loko_testbed.reproduce.folder import campaign_of, figure_file
-from loko_testbed.reproduce.plug_in import FIGURE_TYPES, plug_ins
 from loko_testbed.reproduce.replay.tasks import tasks_of
 from loko_testbed.reproduce.result import (
     AxisLabel,
@@ -117,9 +119,30 @@ class OneByOne:
 
 
 def _plugged_in(figure: Figure) -> dict[str, str]:
-    """Return name and version of the package that the figure's type comes from; empty for our own types."""
+    """Return the versions of other packages that the figure's type, schemes and devices come from."""
+    texts = _texts(figure.model_dump(mode="json", exclude=ONLY_WORDS))
+    names = {name for text in texts for name in _without_suffixes(text)}
     point = plug_ins(FIGURE_TYPES).get(figure.kind)
-    return {} if point is None or point.dist is None else {point.dist.name: point.dist.version}
+    of_type = {} if point is None else version_of(point)
+    return of_type | scheme_versions(names) | device_versions(names)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a document's values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for below in value.values():
+            yield from _texts(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _texts(below)
+
+
+def _without_suffixes(text: str) -> Iterator[str]:
+    """Yield a text, and it without suffixes: figures add some to a scheme's name, such as ``-robust``."""
+    words = text.split("-")
+    yield from ("-".join(words[:count]) for count in range(1, len(words) + 1))
 
 
 def kept_outcome(path: Path, fingerprint: Mapping[str, Any], model: type[_Outcome]) -> _Outcome | None:

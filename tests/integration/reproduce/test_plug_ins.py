@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-from disposable_root import ROOT
+from plugged_in import EXAMPLES, forget, install, install_template, loko, refused
 
-TEMPLATE = ROOT / "examples/figure-type"
-PROJECT = tomllib.loads((TEMPLATE / "pyproject.toml").read_text())["project"]
-(GROUP,) = PROJECT["entry-points"]
+from loko.document import PROFILES
 
-
-def install(folder: Path, name: str, version: str, points: dict[str, str]) -> None:
-    """Write what an installer writes of a package's entry points."""
-    about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [f"[{GROUP}]", *(f"{point} = {value}" for point, value in points.items())]
-    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
-
-
-def loko(site: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", *map(str, words)]
-    return subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": str(site)}, text=True, capture_output=True, check=False
-    )
+NAME = "loko-table-walk"
+GROUP = "loko_testbed.figure_types"
+HALF = """
+kind: admission
+figure: half
+paper: loko
+title: Flows by another scheme
+lab: ring
+modes: [virtual]
+ours: true
+reference: ours
+frame_bytes: 306
+entries: 17
+requests: 10
+runs: 1
+hops: [0]
+rate_kbps: [750, 1000]
+burst_bytes: 306
+schemes: [half-rate-robust]
+reservations: [heartbeat]
+shows: use
+quick: {runs: 1, hops: [0]}
+claims:
+  - claim: no switch gives away more than half of its rate
+    fact: fig20a/rate-use
+    paper: 49 %
+    check: {kind: at_most, finding: largest_rate_use_percent, value: 50}
+"""
+POINTS = {GROUP: {"table_walk": "loko_table_walk.compute:FIGURE_TYPE"}}
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder with the template as `pip install` leaves it."""
     folder = tmp_path / "site"
-    shutil.copytree(TEMPLATE / "loko_table_walk", folder / "loko_table_walk")
-    install(folder, PROJECT["name"], PROJECT["version"], PROJECT["entry-points"][GROUP])
+    assert install_template(folder, EXAMPLES / "figure-type") == NAME
     return folder
 
 
@@ -66,8 +72,8 @@ def test_another_version_computes_its_figures_again(site: Path, tmp_path: Path) 
         return float(found["slowdown"])
 
     assert slowdown() != 7.0
-    shutil.rmtree(next(site.glob("*.dist-info")))
-    install(site, PROJECT["name"], "1.1", PROJECT["entry-points"][GROUP])
+    forget(site, NAME)
+    install(site, NAME, "1.1", POINTS)
     assert slowdown() == 7.0
 
 
@@ -87,17 +93,36 @@ def test_another_version_computes_its_figures_again(site: Path, tmp_path: Path) 
 def test_a_plug_in_that_cannot_work_is_one_line(
     site: Path, tmp_path: Path, points: dict[str, str], said: str
 ) -> None:
-    shutil.rmtree(next(site.glob("*.dist-info")))
-    install(site, PROJECT["name"], "1.0", points)
-    done = loko(site, "evaluate", "tablewalk", "--out", tmp_path / "out")
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: plug-in '")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    forget(site, NAME)
+    install(site, NAME, "1.0", {GROUP: points})
+    told = refused(loko(site, "evaluate", "tablewalk", "--out", tmp_path / "out"))
+    assert told.startswith("plug-in '")
+    assert said in told
 
 
 def test_two_packages_with_one_name_are_told(site: Path, tmp_path: Path) -> None:
-    install(site, "loko-other", "2.0", PROJECT["entry-points"][GROUP])
-    done = loko(site, "evaluate", "tablewalk", "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert "plug-in 'table_walk' is of both loko-other 2.0 and loko-table-walk 1.0" in done.stderr
+    install(site, "loko-other", "2.0", POINTS)
+    told = refused(loko(site, "evaluate", "tablewalk", "--out", tmp_path / "out"))
+    assert told.startswith("plug-in 'table_walk' is of both loko-other 2.0 and loko-table-walk 1.0")
+
+
+def test_results_name_the_packages_of_schemes_and_devices(site: Path, tmp_path: Path) -> None:
+    install_template(site, EXAMPLES / "device")
+    install_template(site, EXAMPLES / "scheme")
+    profile = (PROFILES / "zodiac-fx.toml").read_text().replace('name = "zodiac-fx"', 'name = "acme-fx"')
+    (site / "loko_acme_switches/acme-fx.toml").write_text(profile)
+    figures = site / "loko_table_walk/experiments"
+    walk = (figures / "tablewalk.yml").read_text().replace("profile: zodiac-fx", "profile: acme-fx")
+    (figures / "tablewalk.yml").write_text(walk)
+    (figures / "half.yml").write_text(HALF)
+    done = loko(site, "evaluate", "tablewalk", "half", "--quick", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+
+    def packages(figure: str) -> set[str]:
+        versions = json.loads((tmp_path / "out" / f"{figure}.json").read_text())["provenance"]["versions"]
+        return {
+            name for name in (NAME, "loko-half-rate", "loko-acme-switches") if versions.get(name) == "1.0"
+        }
+
+    assert packages("tablewalk") == {NAME, "loko-acme-switches"}
+    assert packages("half") == {"loko-half-rate"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ import loko_testbed.cli.bench.slices as slice_bench
 import loko_testbed.cli.check as checks
 import loko_testbed.cli.doctor as doctor
 import loko_testbed.cli.lab as live
+import loko_testbed.cli.plug_ins as plug_ins
 import loko_testbed.cli.serve as serving
 import loko_testbed.reproduce.evaluate as evaluated
 from loko.service.migration import MigratedFlow, MigrationResult
@@ -289,6 +291,14 @@ def migrated(patch: Patch, flows: Path) -> None:
     assert (row["id"], row["fate"], row["path_before"], row["path"]) == ("f1", "lost", "s1 s2", "")
 
 
+def plugged_in(patch: Patch, _: Path) -> None:
+    patch.setattr(plug_ins, "plug_ins", lambda group: {"x": EntryPoint("x", "nowhere", group.name)})
+    patch.setattr(plug_ins, "_added", lambda *_: ["a", "b"])
+    rows = rows_of("plug-ins")
+    assert [row["group"] for row in rows] == ["loko.schemes", "loko.devices", "loko_testbed.figure_types"]
+    assert {row["adds"] for row in rows} == {"a b"}
+
+
 TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "model": model,
     "plan": plan,
@@ -298,6 +308,7 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "doctor": doctor_told,
     "replay": replay,
     "serve": migrated,
+    "plug-ins": plugged_in,
     "store list": stored_flows,
     "evaluate": evaluate,
     "figures": listed,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from loko.document import PROFILES, InputError
-from loko.switch_model.device import Device, Profile, profile_file
+from loko.switch_model.device import Device, Profile, profile_file, profile_names
 from loko.topology.lab import Lab, is_interface_name, load_lab
 from loko.topology.new_lab.network import Drawing
 from loko.topology.schemas import SCHEMA_FOLDER, schema_line, schema_of
@@ -138,7 +138,8 @@ def ring_text(name: str, switches: int, hosts: int) -> str:
 def profile_in(folder: Path, profile: str) -> str:
     """How a lab in this folder names a profile: by its name, or by the path from there."""
     file = profile_file(profile)
-    return profile if file.parent == PROFILES.resolve() else os.path.relpath(file, folder.resolve())
+    is_known = file.parent == PROFILES.resolve() or profile in profile_names()
+    return profile if is_known else os.path.relpath(file, folder.resolve())
 
 
 def write_lab(folder: Path, files: Mapping[str, str], *, force: bool) -> Lab:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.document import InputError
-from loko.switch_model.device import load_device
+from loko.switch_model.device import load_device, profile_names
 from loko.terminal import tell
 from loko_testbed.cli.bench.workers import ExecutorOption, JobsOption, SchedulerOption, workers_of
 from loko_testbed.cli.for_programs import print_csv, refuse_both
@@ -45,7 +45,8 @@ def judge_predictability(
     device: Annotated[
         str,
         typer.Option(
-            help=f"A profile of a switch: name or path; or live: {', '.join(software_switches.NAMES)}."
+            help=f"A profile of a switch: name or path; or live: {', '.join(software_switches.NAMES)}.",
+            autocompletion=profile_names,
         ),
     ] = "ideal-1g",
     out: Annotated[

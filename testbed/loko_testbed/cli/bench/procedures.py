@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from loko.document import InputError
-from loko.switch_model.device import load_profile
+from loko.switch_model.device import load_profile, profile_names
 from loko.switch_model.scenario import OpenFlow
 from loko_testbed.cli.bench.captures import analyse_captures
 from loko_testbed.cli.bench.chosen_campaign import ChosenCampaign
@@ -49,7 +49,12 @@ bench_app.command("senders")(senders)
 bench_app.command("controller")(bench_controller)
 bench_app.command("predictability")(judge_predictability)
 
-DeviceOption = Annotated[str, typer.Option(help="A profile, for its board in virtual time, or an inventory.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        help="A profile, for its board in virtual time, or an inventory.", autocompletion=profile_names
+    ),
+]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
 DesignOption = Annotated[

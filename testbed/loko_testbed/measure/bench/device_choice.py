@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from loko.document import PROFILES, find
+from loko.switch_model.device import profile_file
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.inventory import Inventory, InventoryBoard, load_inventory
 from loko_testbed.measure.bench.simulated_switch import KIND, SimulatedSwitch
@@ -25,8 +25,7 @@ Values = dict[str, Any]
 
 def form_of(name_or_path: str) -> Values:
     """Return the values of a profile as they stand in its file. Raises `InputError`."""
-    path = find(name_or_path, PROFILES, ".toml", "profile")
-    return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    return tomllib.loads(profile_file(name_or_path).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

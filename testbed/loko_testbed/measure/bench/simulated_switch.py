@@ -14,7 +14,7 @@ import switch_emulator
 
 from loko.control.framing import segments_of
 from loko.document import InputError
-from loko.switch_model.device import load_device
+from loko.switch_model.device import load_device, profile_file
 from loko.switch_model.linux_switch import LinuxSwitch
 from loko_testbed.instruments.numbered_frame import FCS_BYTES
 from loko_testbed.instruments.numbered_table import IN_PORT, OUT_PORT
@@ -40,8 +40,9 @@ class SimulatedSwitch:
         device = load_device(profile)
         if not isinstance(device, LinuxSwitch):
             raise InputError(f"profile '{profile}': is no switch of the kind {KIND}")
+        self._profile = str(profile_file(profile))
         try:
-            switch_emulator.Network(seed).add_board(_SWITCH, profile=profile)
+            switch_emulator.Network(seed).add_board(_SWITCH, profile=self._profile)
         except ValueError as error:
             raise InputError(str(error)) from None
         self.name = profile
@@ -51,7 +52,6 @@ class SimulatedSwitch:
         )
         self.now_ns = 0
         self.cables = VirtualCables()
-        self._profile = profile
         self._table: list[bytes] = []
         self.begin(seed)
 

@@ -12,7 +12,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 
 from loko.control.framing import SEGMENT_BYTES, segments_of
 from loko.document import InputError
-from loko.switch_model.device import load_profile
+from loko.switch_model.device import load_profile, profile_file
 from loko.switch_model.scenario import OpenFlow
 from loko_testbed.instruments.dialect import DIALECTS
 from loko_testbed.instruments.numbered_frame import FCS_BYTES, announcement, number_of, numbers_of
@@ -53,7 +53,7 @@ class VirtualDevice:
         self.warm_up_frames = 0
         self.wire = wire_of(load_profile(profile).ports)
         self.now_ns = 0
-        self._profile = profile
+        self._profile, self._file = profile, str(profile_file(profile))
         self._config = {"ofchecks": False, **(config or {}), "acknowledgement_ns": ACKNOWLEDGEMENT_NS}
         self._seed = seed
         self._powered = 0
@@ -99,7 +99,7 @@ class VirtualDevice:
         self._powered += 1
         self._board_seed = seed
         try:
-            self._board = switch_emulator.Board(self._profile, self._config, seed)
+            self._board = switch_emulator.Board(self._file, self._config, seed)
         except ValueError as error:
             raise InputError(str(error)) from None
         self._connected: ConnectedBoard | None = None
@@ -242,7 +242,7 @@ class VirtualDevice:
     def _asked_by_frames(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         if self._connected is None:
             self._connected = ConnectedBoard(
-                self._profile, self._config, self._board_seed, self.wire, self._dialect
+                self._file, self._config, self._board_seed, self.wire, self._dialect
             )
             self._connected.load(self._table)
         return self._connected.control(gaps_ns, segments)

@@ -15,8 +15,8 @@ import numpy as np
 import switch_emulator
 from numpy.typing import NDArray
 
-from loko.document import PROFILES, InputError, find
-from loko.switch_model.device import Profile, load_device
+from loko.document import InputError
+from loko.switch_model.device import Profile, load_device, profile_file
 from loko.switch_model.generic_switch import GenericSwitch
 from loko_testbed.instruments.virtual_session import install
 from loko_testbed.simulation.runner import LOST, RunError
@@ -137,7 +137,7 @@ def switch_under_test(device: str, *, most_rate_bps: int | None = None) -> Switc
     is_board = isinstance(profile, Profile)
     known = profile.priorities if isinstance(profile, GenericSwitch) else None
     return SwitchUnderTest(
-        device=str(find(device, PROFILES, ".toml", "profile")),
+        device=str(profile_file(device)),
         ports=profile.ports.count.value,
         queues=_OTHER_QUEUES if known is None else known.queues.value,
         link_rate_bps=rate_bps if most_rate_bps is None else min(rate_bps, most_rate_bps),

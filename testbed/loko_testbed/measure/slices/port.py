@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from loko.control.entries import PROTOCOL_TCP, Enqueue, Output, flow_entry
 from loko.control.messages import add_entry
-from loko.document import PROFILES, find
 from loko.slicing.document import HtbPort, Port
 from loko.slicing.lengths import on_wire
 from loko.slicing.settings import scheduler_settings
+from loko.switch_model.device import profile_file
 from loko.switch_model.flow import Flow
 from loko.topology.frame import frame_of
 from loko.topology.lab import Lab, load_lab
@@ -196,7 +196,7 @@ def transmit_live(
 def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Network:
     network = switch_emulator.Network(seed=seed)
     config = {"schedulers": {_SLICED_PORT: scheduler_settings(port)}}
-    network.add_board(_SWITCH, profile=str(find(device, PROFILES, ".toml", "profile")), config=config)
+    network.add_board(_SWITCH, profile=str(profile_file(device)), config=config)
     for name in lab.hosts:
         network.add_host(name)
     for link in lab.links:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from loko.document import InputError
-from loko_testbed.reproduce.figure import Figure
-from loko_testbed.reproduce.plug_in import FIGURE_TYPES, defined_in, loaded, package_of, plug_ins
+from loko.plug_in import defined_in, loaded, names_with, plug_ins
+from loko_testbed.reproduce.figure import FIGURE_TYPES, Figure
 from loko_testbed.reproduce.result import FigureResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import option_of
@@ -54,13 +54,7 @@ class FigureType:
 def figure_type_names() -> tuple[str, ...]:
     """Return the names of all figure types. Raises `InputError` if a plug-in has the name of one of ours."""
     ours = {path.parent.name for path in _HERE.glob("*/compute.py")}
-    others = plug_ins(FIGURE_TYPES)
-    if taken := sorted(ours & others.keys()):
-        raise InputError(
-            f"plug-in '{taken[0]}' of {package_of(others[taken[0]])}: is the name of one of our figure types;"
-            " rename or uninstall it"
-        )
-    return tuple(sorted(ours | others.keys()))
+    return tuple(sorted(names_with(ours, FIGURE_TYPES)))
 
 
 def figure_type_named(name: str) -> FigureType:

@@ -14,12 +14,12 @@ from typing import Final
 from pydantic import BaseModel
 
 from loko.document import LABS, InputError, error_at, read
+from loko.plug_in import folder_of, plug_ins
 from loko_testbed.reproduce.claims import check_reference
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure import FIGURE_TYPES, Figure
 from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
 from loko_testbed.reproduce.folder import full_name, short_name
-from loko_testbed.reproduce.plug_in import FIGURE_TYPES, folder_of, plug_ins
 from loko_testbed.reproduce.result import in_order
 
 _PLACE: Final = "*/experiments/*.yml"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from loko.document import InputError, StrictModel
+from loko.plug_in import defined_in
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.reproduce.plug_in import defined_in
 
 Rows = list[dict[str, Any]]
 """Records with values that JSON can hold."""

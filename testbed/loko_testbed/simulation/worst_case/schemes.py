@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
-from loko.admission.schemes import VARIANTS, SchemeName, admission_of, variant_named
+from loko.admission.schemes import VARIANTS, admission_of, variant_named
 from loko.document import InputError
 from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.switch_model.mix import Mix, mix_of_equal
@@ -16,9 +16,7 @@ from loko.topology.lab import Lab
 from loko_testbed.simulation.traffic import flow_of
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 
-GUARANTEED: Final = tuple(
-    name for name, choice in VARIANTS.items() if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
-)
+GUARANTEED: Final = tuple(name for name, choice in VARIANTS.items() if choice.reserves_control)
 """Schemes whose guarantees must hold, since they reserve time for all that interrupts the CPU."""
 PRINTED: Final = "-as-printed"
 """Suffix of a scheme's name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
@@ -28,11 +26,9 @@ def admission_named(
     scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic, mix: Mix | None = None
 ) -> Admission:
     """Return a scheme on a lab, without flows. Raises `InputError` if it cannot guarantee anything there."""
-    name = scheme.removesuffix(PRINTED)
-    reserves = name in GUARANTEED and not scheme.endswith(PRINTED)
-    admission = admission_of(
-        lab, variant_named(name), scenario, mix=mix, traffic=control if reserves else AS_PRINTED
-    )
+    choice = variant_named(scheme.removesuffix(PRINTED))
+    reserves = choice.reserves_control and not scheme.endswith(PRINTED)
+    admission = admission_of(lab, choice, scenario, mix=mix, traffic=control if reserves else AS_PRINTED)
     if isinstance(admission, LokoAdmission):
         for switch, allocation in admission.allocations.items():
             if not allocation.feasible:

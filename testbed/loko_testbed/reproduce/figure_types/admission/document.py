@@ -112,7 +112,7 @@ class AdmissionFigure(FindingFigure, LabFigure):
             raise ValueError("rate_kbps: give the lower rate, above 0, then the higher one")
         for series in self.series:
             counts_frames = series.scheme in CEILINGS or (
-                series.scheme != SAME_DELAY and series.choice.scheme is Scheme.PACKETS
+                series.scheme != SAME_DELAY and series.choice.scheme == Scheme.PACKETS
             )
             if counts_frames and series.reservation == PRINTED:
                 raise ValueError(

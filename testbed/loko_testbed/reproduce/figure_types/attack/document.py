@@ -7,22 +7,24 @@ from typing import Literal
 
 from pydantic import Field
 
+from loko.admission.schemes import variant_named
 from loko.document import StrictModel
 from loko_testbed.reproduce.figure import IN_TASKS, LabFigure
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import HostPair
+from loko_testbed.simulation.worst_case.schemes import PRINTED
 
 
 class Attacked(StrictModel):
     """A scheme that is attacked; `scheme` is its name in `loko_testbed.simulation.worst_case.schemes`."""
 
     label: str
-    scheme: str = Field(pattern=r"^[a-z-]+$")
+    scheme: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of this project's schemes, which must keep their guarantees."""
-        return not self.scheme.startswith(("silo", "qjump"))
+        """Whether it must keep its guarantees, as every scheme but the baselines."""
+        return not variant_named(self.scheme.removesuffix(PRINTED)).is_baseline
 
     @property
     def key(self) -> str:

@@ -7,10 +7,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from loko.admission.schemes import variant_named
 from loko.document import StrictModel
 from loko_testbed.reproduce.figure import IN_TASKS, Figure
 from loko_testbed.reproduce.finding_checks import FindingClaim
 from loko_testbed.reproduce.flow_figure import HostPair
+from loko_testbed.simulation.worst_case.schemes import PRINTED
 
 
 class _ComparedSystem(StrictModel):
@@ -26,13 +28,13 @@ class AdmissionSystem(_ComparedSystem):
     """An admission control: flows conform to token buckets, and otherwise send at any time."""
 
     system: Literal["admission"]
-    scheme: str = Field(pattern=r"^[a-z-]+$")
-    """A name in `loko.admission.schemes.CHOICES`."""
+    scheme: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    """Its name in `loko_testbed.simulation.worst_case.schemes`."""
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of this project's schemes, which must keep their guarantees."""
-        return not self.scheme.startswith(("silo", "qjump"))
+        """Whether it must keep its guarantees, as every scheme but the baselines."""
+        return not variant_named(self.scheme.removesuffix(PRINTED)).is_baseline
 
 
 class SlotSystem(_ComparedSystem):
