@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +108,7 @@ class ServedBoards:
     def start(self) -> None:
         """Start the service from the stored state."""
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS, migration=self.migration)
+        self.close_store = weakref.finalize(self, self.store.close)  # else Python 3.13 warns
         self.migration = None
         self.grant_anew(self.store)
         self.manager = FlowManager(
@@ -155,8 +157,7 @@ class ServedBoards:
 
     def kill(self) -> None:
         """Leave the state that kill -9 would leave: only the disk survives, and the connections end."""
-        assert self.store is not None
-        self.store.close()
+        self.close_store()
         self.fuse = None
         for name, end in self.boards.items():
             end.close()

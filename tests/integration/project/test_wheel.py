@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = "LOKO_SHIPPED_WHEEL" in os.environ
 BUILT = built() / "libswitch_emulator.so"
 SYSTEM_PYTHON = "/usr/bin/python3"
+OTHER_PYTHONS = ("3.12", "3.13", "3.14")
 SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05")
 FIGURE = ("evaluate", "fig17a", *SMALL, "--out")
 FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
@@ -59,6 +60,16 @@ def installed(python, wheel, *options, cwd):
     command = [uv, "pip", "install", "--quiet", "--python", str(python), *options, wheel]
     if subprocess.run([*command, "--offline"], cwd=cwd, capture_output=True, check=False).returncode:
         run(*command, cwd=cwd)
+
+
+def interpreter(version):
+    """Return a Python of this version, from the path, uv or pyenv; None if this machine has none."""
+    finding = [shutil.which("uv"), "python", "find", "--no-project", "--no-python-downloads", version]
+    found = subprocess.run(finding, capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return next((str(path) for path in pyenv.glob(f"versions/{version}.*/bin/python")), None)
 
 
 def build(folder):
@@ -265,3 +276,30 @@ def test_its_figures_are_the_same_bytes_as_those_of_the_tested_build(loko, figur
     run(Path(sys.prefix) / "bin/loko", "evaluate", *options, "ours", cwd=tmp_path)
     assert f"{figure.removeprefix('loko/')}.json" in results(tmp_path / "ours")
     assert results(tmp_path / "theirs") == results(tmp_path / "ours")
+
+
+@of_what_is_shipped
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+def test_another_python_plans_replays_and_computes_the_same_records(version, environments, loko, tmp_path):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    (wheel,) = environments.glob("*.whl")
+    run(shutil.which("uv"), "venv", "--quiet", "--python", python, "other", cwd=tmp_path)
+    constraint = ("--constraint", str(ROOT / "requirements.lock"))
+    installed(tmp_path / "other/bin/python", f"{wheel}[figures,service]", *constraint, cwd=tmp_path)
+    other = tmp_path / "other/bin/loko"
+    assert f"python {version}." in run(other, "--version", cwd=tmp_path)
+    assert "serve" in run(other, "--help", cwd=tmp_path)
+    run(other, "serve", "--help", cwd=tmp_path)
+    run(other, "flows", "example", "two-switch", "--out", "flows.yml", cwd=tmp_path)
+    for command in ("plan", "replay"):
+        run(other, command, "two-switch", "flows.yml", cwd=tmp_path)
+    run(other, *FIGURE, "theirs", cwd=tmp_path)
+    loko(*FIGURE, "ours")
+    assert records(tmp_path / "theirs") == records(tmp_path / "ours") != {}
+
+
+def records(folder):
+    """Return the packet records of results; a result itself names the version of Python."""
+    return {name: data for name, data in results(folder).items() if name.endswith(".parquet")}
