@@ -218,6 +218,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/schemathesis.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/schemathesis.lock
+	@$(WITH) uv pip compile tests/clients/topologies.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/topologies.lock
 	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet.lock

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # For the tests only, in .clients: third-party controllers with their own tests, a switch tester, a client of the
-# service, a program for signatures, and the oldest supported Ansible. Ryu, an early os-ken, Faucet and Schemathesis have separate environments
-# because they need other packages than the testbed. A note says what is not available here, and its tests are skipped.
+# service, a program for signatures, readers of other programs' labs, and the oldest supported Ansible. They have
+# separate environments where they need other packages than the testbed. A note says what is not available here, and its
+# tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools
@@ -97,16 +98,16 @@ faucet_suite() {
     remember faucet-suite "$key"
 }
 
-schemathesis() {
-    local python="$clients/schemathesis/bin/python" key
-    key=$(fingerprint $tests/schemathesis.lock)-$("$venv/bin/python" --version | tr ' ' '-')
-    if done_before schemathesis "$key" && "$python" -c '' 2>/dev/null; then return; fi
-    changing "installing Schemathesis in ${clients#"$root/"}"
-    begin schemathesis
-    logged schemathesis uv venv --quiet --clear --python "$venv/bin/python" "$clients/schemathesis"
-    logged schemathesis retried uv pip install --python "$python" --require-hashes --only-binary :all: \
-        -r $tests/schemathesis.lock
-    remember schemathesis "$key"
+# ready_made STEP WHAT: create an environment for packages of which there are wheels, as $tests/STEP.lock pins them.
+ready_made() {
+    local step=$1 what=$2 python="$clients/$1/bin/python" key
+    key=$(fingerprint "$tests/$step.lock")-$("$venv/bin/python" --version | tr ' ' '-')
+    if done_before "$step" "$key" && "$python" -c '' 2>/dev/null; then return; fi
+    changing "installing $what in ${clients#"$root/"}"
+    begin "$step"
+    logged "$step" uv venv --quiet --clear --python "$venv/bin/python" "$clients/$step"
+    logged "$step" retried uv pip install --python "$python" --require-hashes --only-binary :all: -r "$tests/$step.lock"
+    remember "$step" "$key"
 }
 
 # The oldest supported Ansible, that of Debian 12, which does not run on newer versions of Python either.
@@ -184,7 +185,8 @@ unpacked minisign usr/bin/minisign minisign libsodium23
 python_controllers
 faucet
 faucet_suite
-schemathesis
+ready_made schemathesis Schemathesis
+ready_made topologies "netlab and Kathará"
 oldest_ansible
 oftest
 pox
