@@ -144,9 +144,10 @@ def replay(
 
 
 def _captures(folder: Path, lab: Lab, planned: Plan) -> RunCaptures:
+    from loko_testbed.simulation.captures.flow_comments import KnownFlows  # noqa: PLC0415
     from loko_testbed.simulation.captures.run_captures import RunCaptures  # noqa: PLC0415 - imports dpkt
 
-    return RunCaptures(folder, lab, planned.accepted)
+    return RunCaptures(folder, lab, KnownFlows.admitted(lab, planned.accepted))
 
 
 def _print(planned: Plan, results: list[DeliveryResult]) -> None:

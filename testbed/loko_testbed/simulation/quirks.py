@@ -34,6 +34,16 @@ def without(names: Iterable[str], quirks: object = "firmware") -> Quirks:
     return "spec"
 
 
+def has_quirk(quirks: object, name: str) -> bool:
+    """Return whether a board with this setting has the deviation of this name."""
+    match quirks:
+        case {"without": off}:
+            return name not in off
+        case {"only": on}:
+            return name in on
+    return quirks == "firmware"
+
+
 def check_quirks(quirks: object, where: str, *, config: Mapping[str, object] | None = None) -> None:
     """Raise `InputError` in one line that begins with `where`, unless a board can have these deviations.
 

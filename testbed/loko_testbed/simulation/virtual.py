@@ -47,6 +47,15 @@ _CONTROLLER: Final = "controller"
 """Name of the controller's node; no switch or host of a lab is called so."""
 
 
+class BoardEvent(NamedTuple):
+    """Something that a board reported: a fault, or a message that it lost or misread."""
+
+    at_ns: int
+    """Since the switches were powered on."""
+    board: str
+    text: str
+
+
 class CapturedRun(NamedTuple):
     """Everything that passed the cables of a run, and the control sessions that need none."""
 
@@ -54,6 +63,8 @@ class CapturedRun(NamedTuple):
     """As of `switch_emulator.Network.captured_frames`."""
     segments: list[tuple[str, list[tuple[int, bool, bytes]]]]
     """As of `switch_emulator.Network.captured_segments`."""
+    events: list[BoardEvent]
+    """What the boards reported, in order of time, once the run is over."""
 
 
 class VirtualRunner:
@@ -161,6 +172,7 @@ class PoweredLab:
         self._lab = lab
         self._network = network
         self._seed = seed
+        self._events: list[BoardEvent] = []
 
     @property
     def now_ns(self) -> int:
@@ -169,7 +181,7 @@ class PoweredLab:
 
     def captured(self) -> CapturedRun:
         """Take what was captured so far; nothing unless the network was made for it."""
-        return CapturedRun(self._network.captured_frames(), self._network.captured_segments())
+        return CapturedRun(self._network.captured_frames(), self._network.captured_segments(), self._events)
 
     def run(
         self,
@@ -186,6 +198,7 @@ class PoweredLab:
         """
         refuse_others(traffic, VirtualRunner.carries, "virtual")
         network = self._network
+        begin_ns = network.now_ns()
         try:
             for flow in traffic:
                 add_sender(network, self._lab, flow, seed=self._seed, duration_ns=duration_ns)
@@ -194,6 +207,10 @@ class PoweredLab:
             result = network.run(duration_ns=duration_ns, drain_ns=drain_ns)
         except ValueError as error:
             raise RunError(f"lab '{self._lab.name}': {error}") from None
+        self._events = sorted(
+            BoardEvent(begin_ns + event.at_ns, event.board, event.text)
+            for event in (*result.events, *result.deviations)
+        )
         return RunRecords(
             flow=result.flow,
             sequence=result.sequence,

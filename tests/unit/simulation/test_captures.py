@@ -205,7 +205,7 @@ def test_a_payload_above_a_segment_is_split_and_every_byte_counts() -> None:
         Payload(7, False, odd),
         Payload(9, True, long),
     ]
-    seen = [Frame("", at_ns, out, data, "") for at_ns, out, data in stream.frames(payloads)]
+    seen = [Frame("", at_ns, out, data, "") for at_ns, out, data, _ in stream.frames(payloads)]
     assert max(len(frame.data) for frame in seen) == 14 + 20 + 20 + 1460
     assert min(frame.at_ns for frame in seen) == 0
     assert messages(seen) == {True: odd + long, False: long + odd}

@@ -32,6 +32,8 @@ class StreamFrame(NamedTuple):
     at_ns: int
     is_from_board: bool
     data: bytes
+    payload: int
+    """Place of the payload that it carries, or a part of which; -1: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,13 @@ class ControlStream:
             (1, True, TH_ACK),
         ):
             at_ns = max(0, payloads[0].at_ns - before * _HANDSHAKE_NS)
-            yield StreamFrame(at_ns, is_from_board, self._frame(is_from_board, flags))
+            yield StreamFrame(at_ns, is_from_board, self._frame(is_from_board, flags), -1)
             self._sent[is_from_board] += bool(flags & TH_SYN)
-        for at_ns, is_from_board, data in payloads:
+        for place, (at_ns, is_from_board, data) in enumerate(payloads):
             for begin in range(0, len(data), _SEGMENT_BYTES):
                 part = data[begin : begin + _SEGMENT_BYTES]
-                yield StreamFrame(at_ns, is_from_board, self._frame(is_from_board, TH_ACK | TH_PUSH, part))
+                frame = self._frame(is_from_board, TH_ACK | TH_PUSH, part)
+                yield StreamFrame(at_ns, is_from_board, frame, place)
                 self._sent[is_from_board] += len(part)
 
     def _frame(self, is_from_board: bool, flags: int, data: bytes = b"") -> bytes:

@@ -3,141 +3,148 @@
 from __future__ import annotations
 
 import ipaddress
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from loko.admission import Admitted
 from loko.document import InputError
-from loko.topology.lab import Lab
-from loko.units import NS_PER_MS
+from loko.switch_model.device import Profile
+from loko.topology.lab import Lab, Switch
 from loko_testbed.simulation.captures.control_stream import ControlStream, Payload
+from loko_testbed.simulation.captures.flow_comments import KnownFlows, KnownPacket
 from loko_testbed.simulation.captures.pcapng import CapturedPacket, write_pcapng
-from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, CapturedRun, PoweredLab
+from loko_testbed.simulation.captures.quirk_comments import (
+    frame_of,
+    is_of_frame,
+    names_a_quirk,
+    session_comments,
+)
+from loko_testbed.simulation.virtual import BoardEvent, CapturedRun, PoweredLab
 
 _CONTROLLER_MAC: Final = bytes.fromhex("0200000000fe")
 _CONTROLLER: Final = ipaddress.IPv4Address("10.0.1.8")
 _BOARD: Final = ipaddress.IPv4Address("10.0.1.99")
 """Addresses of controller and first board in the control network, as from the factory."""
-_ADDRESSES: Final = struct.Struct("!4s4sHH")
-_ADDRESSES_AT: Final = 26
-"""IPv4 addresses and UDP ports follow each other in a frame without tags and options."""
-_ETHERTYPE_IPV4: Final = b"\x08\x00"
-_IP_WITHOUT_OPTIONS: Final = 0x45
-_UDP: Final = 17
 
-_FlowKey = tuple[bytes, bytes, int, int]
-
-
-class _Identity(NamedTuple):
-    """A packet of an admitted flow."""
-
-    admitted: Admitted
-    sequence: int
+_Packets = dict[str, dict[str, list[CapturedPacket]]]
+"""Packets by node and interface."""
 
 
 class RunCaptures:
-    """Writes the captures of runs of an admitted set, each into a folder of its own."""
+    """Writes the captures of runs of the same flows, each into a folder of its own."""
 
-    def __init__(self, folder: Path, lab: Lab, admitted: Sequence[Admitted]) -> None:
+    def __init__(self, folder: Path, lab: Lab, flows: KnownFlows) -> None:
         """Prepare a folder. Raises `InputError` if it has something already, or cannot be made."""
-        self._folder, self._lab, self._runs = folder, lab, 0
-        self._flows: Mapping[_FlowKey, Admitted] = {
-            (
-                lab.hosts[accepted.flow.source].ip.packed,
-                lab.hosts[accepted.flow.destination].ip.packed,
-                accepted.flow.udp_source,
-                accepted.flow.udp_destination,
-            ): accepted
-            for accepted in admitted
-        }
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise InputError(f"--pcap {folder}: has files already; choose a new or empty folder")
-        except OSError as error:
-            raise InputError(f"--pcap {folder}: cannot be used: {error.strerror}") from None
+        self._folder, self._lab, self._flows, self._runs = folder, lab, flows, 0
+        empty_folder(folder)
 
     def write(self, powered: PoweredLab) -> None:
         """Write what was captured of the next run. Raises `InputError` if it cannot be written."""
         self._runs += 1
-        folder = self._folder / f"run-{self._runs}"
-        captured = powered.captured()
-        packets = self._packets(captured)
-        self._add_control(captured, packets)
-        try:
-            folder.mkdir()
-            for node in (*self._lab.switches, *self._lab.machines, *packets):
-                if node in packets:
-                    _write(folder / f"{node}.pcapng", packets.pop(node))
-        except OSError as error:
-            raise InputError(f"--pcap {folder}: cannot be written: {error.strerror}") from None
+        write_run(self._folder / f"run-{self._runs}", self._lab, self._flows, powered.captured())
 
-    def _packets(self, captured: CapturedRun) -> dict[str, dict[str, list[CapturedPacket]]]:
-        """Return the packets by node and interface."""
-        packets: dict[str, dict[str, list[CapturedPacket]]] = {}
-        left_ns: dict[tuple[str, int], int] = {}
-        for sent_ns, received_ns, source, destination, data in captured.frames:
-            identity = self._identity(data)
-            comment = arrival = ""
-            if identity is not None:
-                admitted, sequence = identity
-                began_ns = left_ns.setdefault((admitted.flow.id, sequence), sent_ns)
-                comment = arrival = (
-                    f"flow {admitted.flow.id}, packet {sequence}, guarantee {_ms(admitted.guarantee_ns)} ms"
-                )
-                if destination[0] == admitted.flow.destination:
-                    delay_ns = received_ns - began_ns
-                    late = ", LATE" if delay_ns > admitted.guarantee_ns else ""
-                    arrival = f"{comment}, arrived after {_ms(delay_ns)} ms{late}"
-            for end, at_ns, is_outbound, said in (
-                (source, sent_ns, True, comment),
-                (destination, received_ns, False, arrival),
-            ):
-                node, interface = self._place(*end)
-                packets.setdefault(node, {}).setdefault(interface, []).append(
-                    CapturedPacket(at_ns, 0, is_outbound, data, said)
-                )
-        return packets
 
-    def _place(self, node: str, port: int) -> tuple[str, str]:
-        """Return the file and the interface of an end of a cable."""
-        host = self._lab.hosts.get(node)
-        return (node, f"{node}:{port}") if host is None else (host.machine, host.device)
+def empty_folder(folder: Path) -> None:
+    """Make a folder for captures. Raises `InputError` if it has something already, or cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"--pcap {folder}: has files already; choose a new or empty folder")
+    except OSError as error:
+        raise InputError(f"--pcap {folder}: cannot be used: {error.strerror}") from None
 
-    def _identity(self, frame: bytes) -> _Identity | None:
-        """Return which packet of the admitted flows a frame is, if it is one."""
-        if (
-            len(frame) < SEQUENCE_OFFSET + 4
-            or frame[12:14] != _ETHERTYPE_IPV4
-            or frame[14] != _IP_WITHOUT_OPTIONS
-            or frame[23] != _UDP
+
+def write_run(folder: Path, lab: Lab, flows: KnownFlows, captured: CapturedRun) -> None:
+    """Write what was captured of a run into a new folder. Raises `InputError` if it cannot be written."""
+    packets = _packets(lab, flows, captured)
+    events = [event for event in captured.events if names_a_quirk(event)]
+    sessions = {name: [Payload(*segment) for segment in segments] for name, segments in captured.segments}
+    for name in lab.switches:
+        of_board = [event for event in events if event.board == name]
+        of_session = [event for event in of_board if sessions.get(name) and not is_of_frame(event)]
+        _comment_frames(packets.get(name, {}), [event for event in of_board if event not in of_session])
+        if session := sessions.get(name):
+            packets.setdefault(name, {})[f"{name}:openflow"] = _session(lab, name, session, of_session)
+    try:
+        folder.mkdir(parents=True)
+        for node in (*lab.switches, *lab.machines, *packets):
+            if node in packets:
+                _write(folder / f"{node}.pcapng", packets.pop(node))
+    except OSError as error:
+        raise InputError(f"--pcap {folder}: cannot be written: {error.strerror}") from None
+
+
+def _packets(lab: Lab, flows: KnownFlows, captured: CapturedRun) -> _Packets:
+    """Return what passed the cables."""
+    packets: _Packets = {}
+    left_ns: dict[KnownPacket, int] = {}
+    for sent_ns, received_ns, source, destination, data in captured.frames:
+        packet = flows.packet_of(data)
+        comment = arrival = ""
+        if packet is not None:
+            began_ns = left_ns.setdefault(packet, sent_ns)
+            comment = arrival = packet.flow.comment(packet.sequence)
+            if destination[0] == packet.flow.destination:
+                arrival = packet.flow.arrival(packet.sequence, received_ns - began_ns)
+        for end, at_ns, is_outbound, said in (
+            (source, sent_ns, True, comment),
+            (destination, received_ns, False, arrival),
         ):
-            return None
-        admitted = self._flows.get(_ADDRESSES.unpack_from(frame, _ADDRESSES_AT))
-        if admitted is None:
-            return None
-        return _Identity(admitted, int.from_bytes(frame[SEQUENCE_OFFSET : SEQUENCE_OFFSET + 4]))
-
-    def _add_control(
-        self, captured: CapturedRun, packets: dict[str, dict[str, list[CapturedPacket]]]
-    ) -> None:
-        """Add the control sessions that need no cable, each as a TCP connection of its switch."""
-        for number, (name, segments) in enumerate(captured.segments):
-            switch = self._lab.switches[name]
-            own = switch.config.get("ip_address")
-            stream = ControlStream.of(
-                board_mac=(switch.datapath_id & 0xFFFF_FFFF_FFFF).to_bytes(6),
-                board_ip=ipaddress.IPv4Address(str(own) if own else int(_BOARD) + number).packed,
-                controller_mac=_CONTROLLER_MAC,
-                controller_ip=_CONTROLLER.packed,
+            node, interface = _place(lab, *end)
+            packets.setdefault(node, {}).setdefault(interface, []).append(
+                CapturedPacket(at_ns, 0, is_outbound, data, said)
             )
-            frames = stream.frames([Payload(*segment) for segment in segments])
-            if session := [
-                CapturedPacket(frame.at_ns, 0, frame.is_from_board, frame.data, "") for frame in frames
-            ]:
-                packets.setdefault(name, {})[f"{name}:openflow"] = session
+    return packets
+
+
+def _place(lab: Lab, node: str, port: int) -> tuple[str, str]:
+    """Return the file and the interface of an end of a cable."""
+    host = lab.hosts.get(node)
+    return (node, f"{node}:{port}") if host is None else (host.machine, host.device)
+
+
+def _comment_frames(at_ports: Mapping[str, list[CapturedPacket]], events: Iterable[BoardEvent]) -> None:
+    """Add what a board reported of frames to the comments of those that it received."""
+    received = [
+        (packet.at_ns, interface, place)
+        for interface, packets in at_ports.items()
+        for place, packet in enumerate(packets)
+        if not packet.is_outbound
+    ]
+    received.sort()
+    frames = [(at_ns, at_ports[interface][place].data) for at_ns, interface, place in received]
+    for event in events:
+        number = frame_of(event, frames)
+        if number is None:
+            continue
+        _, interface, place = received[number]
+        packet = at_ports[interface][place]
+        said = f"{packet.comment}; {event.text}" if packet.comment else event.text
+        at_ports[interface][place] = packet._replace(comment=said)
+
+
+def _session(lab: Lab, name: str, session: list[Payload], events: list[BoardEvent]) -> list[CapturedPacket]:
+    """Return a control session that needs no cable as the TCP connection of its switch."""
+    switch = lab.switches[name]
+    own = switch.config.get("ip_address")
+    number = list(lab.switches).index(name)
+    stream = ControlStream.of(
+        board_mac=(switch.datapath_id & 0xFFFF_FFFF_FFFF).to_bytes(6),
+        board_ip=ipaddress.IPv4Address(str(own) if own else int(_BOARD) + number).packed,
+        controller_mac=_CONTROLLER_MAC,
+        controller_ip=_CONTROLLER.packed,
+    )
+    comments = session_comments(session, events, _quirks(switch))
+    return [
+        CapturedPacket(frame.at_ns, 0, frame.is_from_board, frame.data, comments.get(frame.payload, ""))
+        for frame in stream.frames(session)
+    ]
+
+
+def _quirks(switch: Switch) -> object:
+    """Return a switch's setting `quirks`; "spec" for devices that are no boards."""
+    return switch.config.get("quirks", "firmware") if isinstance(switch.profile, Profile) else "spec"
 
 
 def _write(path: Path, by_interface: Mapping[str, Iterable[CapturedPacket]]) -> None:
@@ -147,8 +154,4 @@ def _write(path: Path, by_interface: Mapping[str, Iterable[CapturedPacket]]) -> 
         for number, interface in enumerate(interfaces)
         for packet in by_interface[interface]
     ]
-    write_pcapng(path, interfaces, sorted(merged, key=lambda packet: packet.at_ns))
-
-
-def _ms(value_ns: float) -> str:
-    return f"{value_ns / NS_PER_MS:.6f}"
+    write_pcapng(path, interfaces, sorted(merged, key=attrgetter("at_ns")))
