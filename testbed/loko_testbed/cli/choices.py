@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from typer.models import OptionInfo
@@ -57,6 +57,10 @@ ColumnsOption = Annotated[
         help="The columns of a CSV file or workbook in order, such as id,source,destination, and - for one to"
         " leave out; or guess, by their headings. Default: as the first row says."
     ),
+]
+PCAP_LIMIT_MEGABYTES: Final = 1_000
+PcapLimitOption = Annotated[
+    int, typer.Option(min=1, metavar="MEGABYTES", help="Room for all captures together.")
 ]
 RobustOption = Annotated[
     bool,

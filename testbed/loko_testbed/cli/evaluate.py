@@ -18,6 +18,7 @@ from loko.control.relay import interpreter
 from loko.document import InputError
 from loko.terminal import tell
 from loko.topology.lab import Backend
+from loko_testbed.cli.choices import PCAP_LIMIT_MEGABYTES, PcapLimitOption
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko_testbed.live.permission import obstacle
 from loko_testbed.reproduce.figure_types import figure_type_named, refuse_unsupported
@@ -26,7 +27,7 @@ from loko_testbed.reproduce.flow_figure import refuse_unsupported_senders
 from loko_testbed.reproduce.hardware import select_by_boards
 from loko_testbed.reproduce.result import ClaimResult, FigureResult, GuaranteeResult
 from loko_testbed.reproduce.verdicts import KINDS, counts, counts_of_all
-from loko_testbed.simulation.options import OS_KEN, Builder, Options
+from loko_testbed.simulation.options import OS_KEN, Builder, CaptureChoice, Options
 from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.executor import Executor, Workers, prepare
 from loko_testbed.tasks.files import lock_folder, output_directory
@@ -107,6 +108,10 @@ CablingOption = Annotated[
 ExecutorOption = Annotated[
     Executor, typer.Option(help="Where tasks run (virtual): on this machine, or on a Dask cluster.")
 ]
+PcapOption = Annotated[
+    Path | None, typer.Option(help="Folder for captures of the first run of each point (virtual).")
+]
+PcapRunsOption = Annotated[int, typer.Option(min=1, help="Runs of each point that leave captures.")]
 SchedulerOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
@@ -135,6 +140,9 @@ def evaluate(
     cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
+    pcap: PcapOption = None,
+    pcap_runs: PcapRunsOption = 1,
+    pcap_limit: PcapLimitOption = PCAP_LIMIT_MEGABYTES,
     strict: StrictOption = False,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each claim.")] = False,
@@ -146,6 +154,8 @@ def evaluate(
     the host explains it; claims that do not hold are reported, and change the status only with --strict.
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
+
+    Example: loko evaluate fig17a --quick --pcap captures
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = select_by_boards(
@@ -163,7 +173,13 @@ def evaluate(
     )
     refuse_unsupported_senders(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     _check_executor(mode, executor, scheduler)
-    given = {"capacity_factor": capacity_factor is not None, "executor": executor is not Executor.PROCESSES}
+    if pcap is not None and mode is not ModeName.VIRTUAL:
+        raise InputError("--pcap: for --mode virtual only; leave it out ('loko lab up --pcap' captures live)")
+    given = {
+        "capacity_factor": capacity_factor is not None,
+        "executor": executor is not Executor.PROCESSES,
+        "pcap": pcap is not None,
+    }
     refuse_unsupported(chosen, [name for name, is_given in given.items() if is_given])
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
@@ -191,6 +207,9 @@ def evaluate(
         cabling=cabling,
         executor=executor,
         scheduler=scheduler,
+        captures=None
+        if pcap is None
+        else CaptureChoice(folder=pcap, runs=pcap_runs, limit_bytes=pcap_limit * 1_000_000),
     )
     with lock_folder(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)

@@ -30,6 +30,8 @@ IN_TASKS: Final = frozenset({"executor"})
 """`Figure.supported_options` of figures that are computed in independent tasks."""
 SIMULATED: Final = IN_TASKS | {"capacity_factor"}
 """`Figure.supported_options` of figures whose packets pass through boards of a lab."""
+CAPTURED: Final = SIMULATED | {"pcap"}
+"""`Figure.supported_options` of figures whose runs are those of points in a lab."""
 
 FIGURE_TYPES: Final = PlugInGroup("loko_testbed.figure_types", "figure types")
 """Other packages' figure types."""

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from loko.document import InputError, StrictModel
-from loko_testbed.reproduce.figure import SIMULATED, Figure, LabFigure
+from loko_testbed.reproduce.figure import CAPTURED, Figure, LabFigure
 from loko_testbed.reproduce.result import Printed, runs_of
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSettings, option_of
@@ -44,7 +44,7 @@ class QuickRuns(StrictModel):
 class SendingFigure(LabFigure):
     """A figure of what became of packets in timed runs, sent as `simulation.senders` describes."""
 
-    supported_options = SIMULATED
+    supported_options = CAPTURED
     kind: Literal["traffic"]
     shows: str
     runs: int = Field(ge=1)

@@ -20,8 +20,8 @@ Points = Literal["all", "admitted"]
 Choice = str | int | float | bool
 """The value of an option."""
 
-WITHOUT_INFLUENCE: Final = frozenset({"out", "jobs", "executor", "scheduler"})
-"""Options that affect where and how fast a result is computed, but not the result."""
+WITHOUT_INFLUENCE: Final = frozenset({"out", "jobs", "executor", "scheduler", "captures"})
+"""Options that affect where and how fast a result is computed, or what else is written, not the result."""
 
 LIVE_ONLY: Final = frozenset({"backend", "builder", "framework", "framework_python", "cabling"})
 """Options for real time only; some name files or programs of the machine."""
@@ -47,6 +47,17 @@ class ReplayScale(Protocol):
     @property
     def seconds(self) -> float:
         """Length of each run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureChoice:
+    """The choice of which runs leave captures, and how large they may become."""
+
+    folder: Path
+    runs: int
+    """Of each point, from the first."""
+    limit_bytes: int
+    """Of all captures together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +88,7 @@ class Options:
     """Where the tasks of virtual time are computed."""
     scheduler: str | None = None
     """Address of the Dask scheduler, if that is the executor."""
+    captures: CaptureChoice | None = None
 
     def chosen(self) -> dict[str, Choice]:
         """Return the options that the result depends on: mode, seed, and all that are not the default."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import ClassVar, Final, NamedTuple, Self
@@ -124,15 +124,27 @@ class VirtualRunner:
             self._folder.cleanup()
 
     def run(
-        self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
+        self,
+        traffic: Sequence[Sender],
+        *,
+        seconds: float,
+        seed: int,
+        echoes_per_s: float = 0,
+        capture: Callable[[PoweredLab], None] | None = None,
     ) -> RunRecords:
-        """Simulate one run. Raises `RunError` if a board refuses its table or complains about anything."""
+        """Simulate one run. Raises `RunError` if a board refuses its table or complains about anything.
+
+        After the run, `capture` may take what was captured of it.
+        """
         planned = {}
         for number, name in enumerate(self._tables):
             # A random phase for each switch: else all of them would get their requests at the same instant.
             phase = np.random.default_rng((seed, number)).random()
             planned[name] = echoes(echoes_per_s, seconds, phase)
-        records = self.powered(seed=seed).run(traffic, duration_ns=round(seconds * 1e9), planned=planned)
+        powered = self.powered(seed=seed, is_captured=capture is not None)
+        records = powered.run(traffic, duration_ns=round(seconds * 1e9), planned=planned)
+        if capture is not None:
+            capture(powered)
         if records.events:
             raise RunError(f"{records.events[0]} (seed {seed})")
         return records

@@ -26,6 +26,7 @@ _HERE = Path(__file__).parent
 OPTIONAL_OPTIONS: Final = {
     "capacity_factor": "does not depend on it",
     "executor": "is computed on this machine only",
+    "pcap": "has no runs in a lab that can be captured",
 }
 """Options that some figure types do not support, with the reason as a predicate for messages."""
 

@@ -19,6 +19,7 @@ from loko_testbed.reproduce.flow_figure import SendingFigure
 from loko_testbed.reproduce.folder import figure_file
 from loko_testbed.reproduce.outcome import ONLY_WORDS, kept_outcome, result_of
 from loko_testbed.reproduce.replay.campaign import purge_runs, replay_in_order
+from loko_testbed.reproduce.replay.captures import capture_runs, runs_to_capture
 from loko_testbed.reproduce.result import FigureResult, TrafficResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.records import RecordWriter
@@ -52,9 +53,11 @@ def replay_of(figure: SendingFigure, options: Options) -> TrafficReplay[Any]:
 def compute(figures: Sequence[SendingFigure], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the figures, with the points of all of them in parallel, and write their records.
 
-    Runs that exist already with the same parameters are not repeated. Raises `InputError` or `RunError`.
+    Runs that exist already with the same parameters are not repeated, except those of which captures are
+    wanted. Raises `InputError` or `RunError`.
     """
     replays = {figure.name: replay_of(figure, options) for figure in figures}
+    captured = runs_to_capture([point for replay in replays.values() for point in replay.points], options)
     done = {
         name: kept_outcome(_records(replay), _fingerprint(replay), TrafficOutcome)
         for name, replay in replays.items()
@@ -70,6 +73,7 @@ def compute(figures: Sequence[SendingFigure], options: Options, progress: Progre
         runs = (ReplayedRun(*places[index], number, records) for index, number, records in replayed)
         for name, of_figure in groupby(runs, key=lambda run: run.figure):
             done[name] = _recorded(replays[name], of_figure)
+    capture_runs(captured, options, progress)
     outcomes = (done[name] or replay.outcome() for name, replay in replays.items())  # none without points
     return [_result(figure, outcome, options) for figure, outcome in zip(figures, outcomes, strict=True)]
 
