@@ -174,7 +174,7 @@ def evaluate(
     refuse_unsupported_senders(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     _check_executor(mode, executor, scheduler)
     if pcap is not None and mode is not ModeName.VIRTUAL:
-        raise InputError("--pcap: for --mode virtual only; leave it out ('loko lab up --pcap' captures live)")
+        raise InputError("--pcap: for --mode virtual only; leave it out")
     given = {
         "capacity_factor": capacity_factor is not None,
         "executor": executor is not Executor.PROCESSES,

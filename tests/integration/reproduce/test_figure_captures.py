@@ -103,6 +103,6 @@ def test_what_cannot_be_captured_is_refused_before_anything_runs(tmp_path: Path)
         " that do: loko/fig17a\n"
     )
     assert refusal("fig17a", "--mode", "live", *options) == (
-        "error: --pcap: for --mode virtual only; leave it out ('loko lab up --pcap' captures live)\n"
+        "error: --pcap: for --mode virtual only; leave it out\n"
     )
     assert not list(tmp_path.iterdir())

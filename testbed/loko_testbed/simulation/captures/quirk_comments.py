@@ -75,7 +75,7 @@ _OVERTAKES: Final = ReplyQuirk(
 _WITHOUT_VERSION: Final = ReplyQuirk(0, 19, None, "openflow13", "92", "a part of an earlier session's reply")
 
 
-class _Header(NamedTuple):
+class _MessageHeader(NamedTuple):
     """What of a message matters here."""
 
     version: int
@@ -136,7 +136,9 @@ def session_comments(
     return {place: "; ".join(dict.fromkeys(texts)) for place, texts in said.items()}
 
 
-def _places(event: BoardEvent, session: Sequence[Payload], told: Sequence[list[_Header]]) -> Iterator[int]:
+def _places(
+    event: BoardEvent, session: Sequence[Payload], told: Sequence[list[_MessageHeader]]
+) -> Iterator[int]:
     """Yield the places of the request that an event is about, and of its replies."""
     end = bisect_right(session, event.at_ns, key=lambda payload: payload.at_ns)
     request = _request(event, session, told, end)
@@ -161,7 +163,7 @@ def _places(event: BoardEvent, session: Sequence[Payload], told: Sequence[list[_
 
 
 def _request(
-    event: BoardEvent, session: Sequence[Payload], told: Sequence[list[_Header]], end: int
+    event: BoardEvent, session: Sequence[Payload], told: Sequence[list[_MessageHeader]], end: int
 ) -> int | None:
     """Return the latest segment of the controller before an event that has a message of the named type."""
     named = _OF_TYPE.match(event.text)
@@ -180,7 +182,7 @@ def _request(
 
 
 def _reply_quirks(
-    session: Sequence[Payload], told: Sequence[list[_Header]]
+    session: Sequence[Payload], told: Sequence[list[_MessageHeader]]
 ) -> Iterator[tuple[int, ReplyQuirk]]:
     """Yield (place, quirk) of all messages of the board whose contents always deviate."""
     overtaken: dict[bytes, set[bytes]] = {}
@@ -210,10 +212,10 @@ def _reply_quirks(
                     yield place, reply
 
 
-def _headers(data: bytes) -> list[_Header]:
+def _headers(data: bytes) -> list[_MessageHeader]:
     messages, rest = whole_messages(data)
     return [
-        _Header(
+        _MessageHeader(
             message[0],
             message[1],
             message[4:8],
