@@ -27,9 +27,8 @@ OTHER = "other"
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The figures of two papers with the same IDs; the second paper is a copy of the first."""
     labs = tmp_path / "labs"
-    (labs / "papers").mkdir(parents=True)
-    for paper in ("loko", OTHER):
-        shutil.copy(LABS / "papers/loko.yml", labs / f"papers/{paper}.yml")
+    shutil.copytree(LABS / "papers", labs / "papers")  # all papers, since a folder's results are judged again
+    shutil.copy(LABS / "papers/loko.yml", labs / f"papers/{OTHER}.yml")
     monkeypatch.setattr(facts, "LABS", labs)
     facts.facts.cache_clear()
     for path in LABS.glob("*/experiments/*.yml"):
