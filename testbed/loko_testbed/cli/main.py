@@ -111,7 +111,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "verify": LazyCommand(
         "loko_testbed.cli.bundle",
         "verify",
-        "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
+        "Check an archive: make its files again from what they follow from, and compare the bytes.",
         extra="figures",
     ),
     "lab": LazyCommand(
