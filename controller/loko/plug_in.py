@@ -18,7 +18,7 @@ class PlugInGroup(NamedTuple):
 
     name: str
     adds: str
-    """What its entry points add, in words."""
+    """Name, in words, of the things that its entry points add."""
 
 
 SCHEMES: Final = PlugInGroup("loko.schemes", "admission schemes")

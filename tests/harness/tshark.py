@@ -1,4 +1,4 @@
-"""What tshark makes of a capture, for tests that compare it with what was written."""
+"""Dissect captures with tshark, for tests that compare them with what was written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIELDS: Final = (
 _WARNING: Final = 0x60_0000
 """Severity of a warning; those of errors are above."""
 _TSHARKS_OWN_GAP: Final = "Message data not dissected yet"
-"""What tshark says of the bodies of most messages of OpenFlow 1.0, whatever they hold."""
+"""Remark of tshark on the bodies of most messages of OpenFlow 1.0, whatever they hold."""
 
 
 class Dissected(NamedTuple):

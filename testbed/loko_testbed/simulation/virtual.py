@@ -64,7 +64,7 @@ class CapturedRun(NamedTuple):
     segments: list[tuple[str, list[tuple[int, bool, bytes]]]]
     """As of `switch_emulator.Network.captured_segments`."""
     events: list[BoardEvent]
-    """What the boards reported, in order of time, once the run is over."""
+    """The boards' reports, in order of time, once the run is over."""
 
 
 class VirtualRunner:

@@ -1,6 +1,6 @@
 //! OpenFlow 1.0 (1.0.1): one table of entries. No session and no clock.
 //!
-//! What a switch can do, and where it holds its entries, is its own business ([`Backing`]).
+//! The actions of a switch, and the place of its entries, are its own business ([`Backing`]).
 
 mod actions;
 mod request;

@@ -22,7 +22,7 @@ pub struct FlowEntry<H> {
     pub installed_ns: u64,
     /// When the last frame used it, or it was added.
     pub matched_ns: u64,
-    /// What its switch keeps of it beside that.
+    /// Data that its switch keeps beside that.
     pub held: H,
 }
 
@@ -49,7 +49,7 @@ impl<H> FlowEntry<H> {
 pub trait Backing {
     /// The actions of an entry, as the switch has read them.
     type Actions;
-    /// What it keeps of an entry.
+    /// Data that it keeps of an entry.
     type Held;
 
     /// Reads a list of actions for an entry with this match.
@@ -74,7 +74,7 @@ pub trait Backing {
         now_ns: u64,
     ) -> Result<Option<Self::Held>, ErrorCode>;
 
-    /// Gives the entries at some positions other actions.
+    /// Replaces the actions of the entries at some positions.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ pub enum EntryOrder {
     Rank,
 }
 
-/// What a `FLOW_MOD` has done.
+/// Effect of a `FLOW_MOD`.
 #[derive(Debug)]
 pub struct FlowModDone<H> {
     /// How many entries a MODIFY has changed or a DELETE has removed.
@@ -221,7 +221,7 @@ impl<H> SpecTable<H> {
         Ok(())
     }
 
-    /// Gives all selected entries other actions. Returns how many these are.
+    /// Replaces the actions of all selected entries. Returns how many these are.
     fn modify<B: Backing<Held = H>>(
         &mut self,
         backing: &mut B,

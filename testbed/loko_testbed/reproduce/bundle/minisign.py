@@ -23,7 +23,7 @@ from loko.document import InputError
 from loko_testbed.tasks.files import write_atomically
 
 SUFFIX: Final = ".minisig"
-"""What the name of a file's signature has beyond the file's."""
+"""Suffix of the name of a file's signature."""
 _UNTRUSTED: Final = "untrusted comment: "
 _TRUSTED: Final = "trusted comment: "
 _OF_FILE: Final = b"Ed"

@@ -46,7 +46,7 @@ NOT_COVERED: Final = (
     f"{RUNS}: when, for how long, together with which others and on which machine figures were made; nothing"
     " else tells"
 )
-"""What no verification can check, for its user."""
+"""Limits of every verification, for its user."""
 RECORDS: Final = ".parquet"
 """Suffix of the file of a figure that follows from nothing but a replay."""
 _WRITERS: Final[Mapping[str, str]] = {

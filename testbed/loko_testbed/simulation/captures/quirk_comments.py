@@ -76,7 +76,7 @@ _WITHOUT_VERSION: Final = ReplyQuirk(0, 19, None, "openflow13", "92", "a part of
 
 
 class _MessageHeader(NamedTuple):
-    """What of a message matters here."""
+    """The fields of a message that matter here."""
 
     version: int
     message_type: int

@@ -89,7 +89,7 @@ impl Outputs {
     }
 }
 
-/// What the switch keeps of an entry.
+/// Data that the switch keeps of an entry.
 #[derive(Debug)]
 struct HardwareEntry {
     outputs: Outputs,
