@@ -10,7 +10,7 @@ from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.switch_model.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.topology.lab import Lab
-from loko.topology.network import Hop, ShortestPaths, visits
+from loko.topology.network import Hop, ShortestPaths, refuse_ends, visits
 
 
 class PreparedPath(Protocol):
@@ -80,9 +80,12 @@ class AdmittedFlows(Generic[Route]):
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._duplicate(flow)
         ends = flow[1:3]
-        known = self._shortest.get(ends) or self._shortest_route(ends)
-        if path is None or path is known.path:
+        known = self._shortest.get(ends)
+        if path is None:
+            return known or self._shortest_route(ends)
+        if known is not None and path is known.path:
             return known
+        refuse_ends(self.lab, *ends)
         self._refuse_broken(flow, path)
         if len({hop.switch for hop in path}) < len(path):
             self._refuse_revisits(flow, path)

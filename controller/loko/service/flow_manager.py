@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Refusal, ResourceShare
-from loko.admission.routing import Ends
+from loko.admission.protection.replacement import last_common_hop, may_replace
 from loko.control.driver import OWN_MARK, Driver, Segment, SessionPhase
 from loko.control.entries import FlowEntry, left_entries, path_entries
 from loko.control.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
@@ -904,7 +904,7 @@ class FlowManager:
         answer = self._decide(like, self._move_decision(like, managed.promised))
         if isinstance(answer, RequestOutcome):
             return
-        if not _may_replace(managed.path, answer.path, self.cables.dead_ends):
+        if not may_replace(managed.path, answer.path, self.cables.dead_ends):
             self.admitter.cancel(like.id)
             return
         successor = self._accept(now_ns, answer, self._renewed_promise(managed, answer), requested_flow=flow)
@@ -973,7 +973,7 @@ class FlowManager:
             for switch, entry in reversed(successor.entries)
             if (switch, entry.cookie) in shared
         ]
-        fork = successor.path[_last_common_hop(managed.path, successor.path)].switch
+        fork = successor.path[last_common_hop(managed.path, successor.path)].switch
         managed.entries = sorted(managed.entries, key=lambda entry: entry[0] != fork)
         managed.retained_entries = [entry for entry in managed.entries if entry[0] not in successor.switches]
         managed.drained_ns, managed.ingress_removed_ns = 0, None
@@ -1295,28 +1295,6 @@ class FlowManager:
 
 def _free_port(flow: Flow, taken: Container[tuple[str, str, int]]) -> int:
     return next(port for port in range(65535, 0, -1) if (flow.source, flow.destination, port) not in taken)
-
-
-def _last_common_hop(former: Sequence[Hop], path: Sequence[Hop]) -> int:
-    """Return the place of the last switch that two paths from the same host reach by the same cables."""
-    for place, (before, hop) in enumerate(zip(former, path, strict=False)):
-        if before != hop:
-            return place
-    return min(len(former), len(path)) - 1
-
-
-def _may_replace(former: Sequence[Hop], path: Sequence[Hop], dead_ends: Ends) -> bool:
-    """Return whether a flow can move to a path with no frame that meets another entry than its own.
-
-    Entries of both paths match the same frames, so neither may visit a switch twice. Between the switch where
-    the paths part and the dead cable there are frames of the former path, so the new one must not come there.
-    """
-    before, after = [hop.switch for hop in former], [hop.switch for hop in path]
-    if len(set(before)) < len(before) or len(set(after)) < len(after):
-        return False
-    fork = _last_common_hop(former, path)
-    dead = next(place for place, hop in enumerate(former) if (hop.switch, hop.output_port) in dead_ends)
-    return set(before[fork + 1 : dead + 1]).isdisjoint(after[fork + 1 :])
 
 
 def _shared(managed: ManagedFlow, successor: ManagedFlow) -> set[tuple[str, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from loko.admission.baselines import Epsilon
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
+from loko.admission.protection import MoveTiming, Protection
 from loko.admission.schemes import (
     SchemeName,
     SchemeVariant,
@@ -71,6 +72,12 @@ from loko_testbed.cli.for_programs import JsonOption, print_json
 from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
 from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
+from loko_testbed.cli.protected_plan import (
+    DETECTION_MS,
+    ProtectedAnswer,
+    ProtectionRequest,
+    protection_request,
+)
 
 if TYPE_CHECKING:
     from loko.admission.largest import LargestSet
@@ -163,6 +170,29 @@ def plan(
         float,
         typer.Option(min=0.1, max=86_400, help="Seconds after which --largest returns the best set so far."),
     ] = _TIME_LIMIT_S,
+    survive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Plan for failures, one at a time: cables=1 (each cable between switches), switches=1, or a"
+            " file of groups that fail together; repeat it for several."
+        ),
+    ] = None,
+    protection: Annotated[
+        Protection,
+        typer.Option(
+            help="With --survive: reserve a backup path for each failure, or send every frame twice (1+1)."
+        ),
+    ] = Protection.BACKUP,
+    duplicate: Annotated[
+        list[str] | None,
+        typer.Option(help="With --survive: the id of a flow that may lose nothing, so it is sent twice."),
+    ] = None,
+    detect_ms: Annotated[
+        float,
+        typer.Option(
+            min=0, help="With --survive: time from a failure until the controller begins to move flows."
+        ),
+    ] = DETECTION_MS,
     sheet: Annotated[
         Path | None,
         typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
@@ -216,6 +246,13 @@ def plan(
     asked.refuse_forwarding(choices, sheet)
     if sheet is not None:
         refuse_sheet(sheet, choices)
+    if survive or duplicate:
+        refuse_together({"--survive": True, "--largest": find_largest, "--sheet": sheet is not None})
+        refuse_together({"--survive": True, "--csv": csv})
+        timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=changes_per_s or CHANGES_PER_S)
+        request = protection_request(asked.lab, survive, protection, duplicate, timing)
+        _answer_protected(asked, choices, request, as_json=as_json, quiet=quiet)
+        return
     answers = [asked.answer(choice) for choice in choices]
     if sheet is not None:
         inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
@@ -232,6 +269,25 @@ def plan(
     elif not quiet:
         _print(answers, asked)
     if any(plan.refused for plan in plans):
+        raise typer.Exit(1)
+
+
+def _answer_protected(
+    asked: _PlanRequest,
+    choices: Sequence[SchemeVariant],
+    request: ProtectionRequest,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Plan for failures and print that. Exits with status 1 if a flow does not survive them."""
+    protected = asked.protected(choices, request)
+    if as_json:
+        print_json(protected.as_values())
+    elif not quiet:
+        protected.show(Console())
+        tell(f"reserved of each switch: {reserved_of(asked.lab, choices[0], asked.traffic)}")
+    if protected.chosen.plan.refused:
         raise typer.Exit(1)
 
 
@@ -355,6 +411,31 @@ class _PlanRequest:
             per_flow=None
             if self.forwarding is ForwardingMode.PER_FLOW
             else replace(self, forwarding=ForwardingMode.PER_FLOW).answer(choice).plan,
+        )
+
+    def protected(self, choices: Sequence[SchemeVariant], request: ProtectionRequest) -> ProtectedAnswer:
+        """Plan for failures, by the only scheme. Raises `InputError` if there are several."""
+        if len(choices) > 1:
+            raise InputError("--survive: compares protections of one scheme; give --scheme once")
+        if self.forwarding is ForwardingMode.VLAN_STACK:
+            raise InputError("--survive: for an entry for each flow only; leave --forwarding out")
+        choice = choices[0]
+        if not choice.is_monotone:
+            raise InputError(
+                f"--survive: {choice.option} is for flows that stay on their paths; leave it out"
+            )
+        target_ns = self._target_ns(choice, self.requests)
+
+        def admissions_of(lab: Lab) -> Callable[[], Admission]:
+            return lambda: replace(self, lab=lab)._admission(choice, self.requests, target_ns)
+
+        return ProtectedAnswer.find(
+            self.lab,
+            [asked.flow for asked in self.requests],
+            admissions_of,
+            request,
+            unprotected=self._plan(choice, self.requests),
+            deadlines_ns=deadlines_of(self.requests),
         )
 
     def _terms(self, choice: SchemeVariant) -> Terms:

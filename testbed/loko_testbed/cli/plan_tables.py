@@ -29,6 +29,12 @@ def print_plan(console: Console, result: Plan) -> None:
     """Print what is accepted, what is refused and why, and how many fit."""
     if result.accepted:
         console.print(_accepted(result))
+    print_refusals(result)
+    tell(f"{result.fit} fit")
+
+
+def print_refusals(result: Plan) -> None:
+    """Print which flows are refused and why: a few one by one, many in groups."""
     if len(result.refused) <= _FEW:
         for refusal in result.refused:
             _print_refusal(f"refused: {refusal}", refusal)
@@ -37,7 +43,6 @@ def print_plan(console: Console, result: Plan) -> None:
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
             tell(f"{name}: nothing can be admitted: {allocation.reason}")
-    tell(f"{result.fit} fit")
 
 
 def _accepted(result: Plan) -> Table:
@@ -90,14 +95,15 @@ def _print_groups(result: Plan) -> None:
     for (quantity, switch), refused in ranked[:_FEW]:
         first = refused[0]
         full = f", {100 * first.used / first.allowed:.0f} % used" if first.allowed else ""
-        count = _counted(len(refused), "flow")
+        count = counted(len(refused), "flow")
         _print_refusal(f"refused: {count}, by {quantity} at {switch}{full}; the first is {first}", first)
     if rest := ranked[_FEW:]:
-        count = _counted(sum(len(refused) for _, refused in rest), "flow")
-        tell(f"refused: {count} at {_counted(len(rest), 'other place')}; --csv lists them all")
+        count = counted(sum(len(refused) for _, refused in rest), "flow")
+        tell(f"refused: {count} at {counted(len(rest), 'other place')}; --csv lists them all")
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun, such as `1 flow` or `3 flows`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 

@@ -11,11 +11,11 @@ from served_boards import FULL, KilledError, ServedBoards, flow
 from test_migration import two_ways, without
 
 from loko.admission import Refusal
+from loko.admission.protection.replacement import may_replace
 from loko.control.dialect import LISTABLE
 from loko.control.port_links import PortsReply
 from loko.service.admitter import AdmittedFlow
 from loko.service.breaks import ViolationCause
-from loko.service.flow_manager import _may_replace
 from loko.service.outcome import Conflict, Disposition, FlowState, Granted, NotStored, Released
 from loko.service.views import flow_values, health_values
 from loko.switch_model.flow import Flow
@@ -323,10 +323,10 @@ def test_a_new_path_must_not_cross_what_the_former_may_still_hold() -> None:
         return tuple(Hop(switch=name[:-1], output_port=int(name[-1])) for name in names)
 
     former, dead = path("s2", "t2", "u2"), frozenset({("t", 2)})
-    assert _may_replace(former, path("s2", "t3", "v2"), dead)
-    assert _may_replace(former, path("s3", "v2", "u2"), dead)
-    assert not _may_replace(former, path("s3", "t3", "v2"), dead)
-    assert not _may_replace(former, path("s3", "v2", "s4"), dead)
+    assert may_replace(former, path("s2", "t3", "v2"), dead)
+    assert may_replace(former, path("s3", "v2", "u2"), dead)
+    assert not may_replace(former, path("s3", "t3", "v2"), dead)
+    assert not may_replace(former, path("s3", "v2", "s4"), dead)
 
 
 @pytest.mark.parametrize(

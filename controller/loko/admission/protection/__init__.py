@@ -1,0 +1,25 @@
+"""Networks that survive failures: backup paths, 1+1 duplication, and what a cable more would help."""
+
+from loko.admission.protection.failures import NetworkFailure, failures_of
+from loko.admission.protection.missing_cables import HelpfulCable, most_helpful_cable
+from loko.admission.protection.planner import (
+    MoveTiming,
+    ProtectedFlow,
+    ProtectedPlan,
+    Protection,
+    Recovery,
+    protect,
+)
+
+__all__ = [
+    "HelpfulCable",
+    "MoveTiming",
+    "NetworkFailure",
+    "ProtectedFlow",
+    "ProtectedPlan",
+    "Protection",
+    "Recovery",
+    "failures_of",
+    "most_helpful_cable",
+    "protect",
+]

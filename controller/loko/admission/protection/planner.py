@@ -1,0 +1,425 @@
+"""Plans that survive failures: backup paths that several failures share, and 1+1 duplication.
+
+Every state of the network has an admission control of its own: one without failures and one for each failure
+that the plan covers. In the state after a failure all flows keep their working paths, and each flow that the
+failure hits has its backup path in addition. So the guarantees hold before and after the failure, and also in
+between, while some frames are still under way on the former path and others take the new one: each frame
+follows one of the two paths, and both count with all that the flow may send. Backup paths of different
+failures share what they reserve, since the plan covers one failure at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from types import MappingProxyType
+from typing import Final
+
+from loko.admission.answer import Admitted, Refusal
+from loko.admission.planning import Plan
+from loko.admission.protection.failures import NetworkFailure, Reachability
+from loko.admission.protection.replacement import may_replace
+from loko.admission.routing import on_path, paths
+from loko.admission.scheme import Admission
+from loko.document import InputError
+from loko.switch_model.flow import Flow, refuse_duplicates
+from loko.topology.lab import Lab
+from loko.topology.network import Hop
+from loko.units import BITS_NS_PER_BYTE_S, NS_PER_S
+
+MOST_WORKING_PATHS: Final = 4
+"""The most working paths that are tried for a flow, the shortest first."""
+MOST_BACKUP_PATHS: Final = 16
+"""The most backup paths that are tried for a flow and a failure, the shortest first."""
+_NO_PATH: Final = "paths that avoid it"
+
+
+class Protection(StrEnum):
+    """How flows survive failures (terms of RFC 4427)."""
+
+    BACKUP = "backup"
+    """A reserved path for each failure. What is sent until the flow has moved there is lost."""
+    DUPLICATE = "duplicate"
+    """1+1: two copies of each frame on paths that no failure hits together; nothing is lost. The receiver
+    takes the first copy and drops the other (IEEE 802.1CB, FRER)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectedFlow:
+    """An accepted flow with its further paths."""
+
+    working: Admitted
+    duplicate: Admitted | None
+    """The second copy, of 1+1 duplication."""
+    backups: Mapping[str, Admitted]
+    """By name of a failure that hits the working path, the flow on its backup path."""
+    ends_with: tuple[str, ...]
+    """The failures that take the source or the destination away, and with it the flow."""
+
+    @property
+    def guarantee_ns(self) -> float:
+        """The bound on the delay in every state that the plan covers."""
+        others = list(self.backups.values())
+        if self.duplicate is not None:
+            others.append(self.duplicate)
+        return max(admitted.guarantee_ns for admitted in (self.working, *others))
+
+    def most_lost_frames(self, outage_ns: float) -> int:
+        """Return how many frames a failure may cost: those sent until the flow has moved; 0 if duplicated."""
+        if self.duplicate is not None or not self.backups:
+            return 0
+        flow = self.working.flow
+        sent_bytes = flow.burst_bytes + flow.rate_bps * outage_ns / BITS_NS_PER_BYTE_S
+        return math.floor(sent_bytes / flow.frame_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """How the flows recover from one failure."""
+
+    failure: NetworkFailure
+    moved: tuple[str, ...]
+    """The flows that get their backup paths."""
+    ended: tuple[str, ...]
+    """The flows that lose their source or destination."""
+    changes: Mapping[str, int]
+    """By switch, the entries that are added or replaced for these moves."""
+    outage_ns: float
+    """Time from the failure until all of them have moved."""
+    most_lost_frames: int
+    """Frames that are lost in that time, at most, of all flows together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveTiming:
+    """How soon a controller moves flows after a failure."""
+
+    detection_ns: float
+    """Time until the controller acts. It waits longer where frames may still be under way behind the
+    failure, which takes up to the flow's guarantee."""
+    changes_per_s: float
+    """Entries of each table that it changes per second."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectedPlan:
+    """The flows that a lab carries whatever failure of a list happens, one at a time."""
+
+    plan: Plan
+    """The flows that are accepted, on their working paths, and those that are refused."""
+    protection: Protection
+    failures: tuple[NetworkFailure, ...]
+    flows: Mapping[str, ProtectedFlow]
+    """The accepted flows by id."""
+    cut_off: Mapping[str, tuple[str, ...]]
+    """By id of a flow that cannot survive, whatever room there is, the failures that leave it no path."""
+
+    @property
+    def worst_guarantee_ns(self) -> float | None:
+        """The longest guarantee of all flows in all states; None if no flow is accepted."""
+        return max((flow.guarantee_ns for flow in self.flows.values()), default=None)
+
+    def recoveries(self, timing: MoveTiming) -> tuple[Recovery, ...]:
+        """Return how the flows recover from each failure that hits or ends one."""
+        recoveries = (self._recovery(failure, timing) for failure in self.failures)
+        return tuple(recovery for recovery in recoveries if recovery.moved or recovery.ended)
+
+    def _recovery(self, failure: NetworkFailure, timing: MoveTiming) -> Recovery:
+        moved = {
+            flow_id: flow.backups[failure.name]
+            for flow_id, flow in self.flows.items()
+            if failure.name in flow.backups
+        }
+        changes = Counter(hop.switch for backup in moved.values() for hop in backup.path)
+        drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in moved), default=0.0)
+        changing_ns = max(changes.values(), default=0) * NS_PER_S / timing.changes_per_s
+        outage_ns = max(timing.detection_ns, drained_ns) + changing_ns if moved else 0.0
+        return Recovery(
+            failure=failure,
+            moved=tuple(moved),
+            ended=tuple(flow_id for flow_id, flow in self.flows.items() if failure.name in flow.ends_with),
+            changes=dict(changes),
+            outage_ns=outage_ns,
+            most_lost_frames=sum(self.flows[flow_id].most_lost_frames(outage_ns) for flow_id in moved),
+        )
+
+    def as_values(self, timing: MoveTiming) -> dict[str, object]:
+        """Return the plan as plain values, for JSON."""
+        return {
+            "protection": self.protection.value,
+            "failures": [failure.name for failure in self.failures],
+            "worst_guarantee_ns": self.worst_guarantee_ns,
+            "flows": [
+                {
+                    "flow": flow_id,
+                    "guarantee_ns": flow.guarantee_ns,
+                    "duplicate": None if flow.duplicate is None else _path_values(flow.duplicate),
+                    "backups": [
+                        {"failure": name, **_path_values(backup)} for name, backup in flow.backups.items()
+                    ],
+                    "ends_with": list(flow.ends_with),
+                }
+                for flow_id, flow in self.flows.items()
+            ],
+            "cut_off": {flow_id: list(names) for flow_id, names in self.cut_off.items()},
+            "recoveries": [
+                {
+                    "failure": recovery.failure.name,
+                    "moved": list(recovery.moved),
+                    "ended": list(recovery.ended),
+                    "changes": dict(recovery.changes),
+                    "outage_ns": recovery.outage_ns,
+                    "most_lost_frames": recovery.most_lost_frames,
+                }
+                for recovery in self.recoveries(timing)
+            ],
+        }
+
+
+def _path_values(admitted: Admitted) -> dict[str, object]:
+    return {
+        "path": [{"switch": hop.switch, "output_port": hop.output_port} for hop in admitted.path],
+        "guarantee_ns": admitted.guarantee_ns,
+    }
+
+
+def protect(
+    lab: Lab,
+    flows: Sequence[Flow],
+    make_admission: Callable[[], Admission],
+    failures: Sequence[NetworkFailure],
+    *,
+    protection: Protection,
+    duplicated: Collection[str] = (),
+    deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+) -> ProtectedPlan:
+    """Request flows in their order, each with what it needs to survive every one of the failures.
+
+    `make_admission` returns a new and empty admission control of the lab. Flows whose ids are in `duplicated`
+    are duplicated whatever the `protection` of the others. A flow whose source or destination fails with a
+    switch ends with it; it must survive the other failures. Raises `InputError` if a flow names unknown hosts
+    or repeats another.
+    """
+    refuse_duplicates(flows)
+    if stray := set(duplicated) - {flow.id for flow in flows}:
+        raise InputError(f"--duplicate {min(stray)}: no flow has this id")
+    planner = _Planner(lab, make_admission, failures, deadlines_ns)
+    accepted: dict[str, ProtectedFlow] = {}
+    refused: list[Refusal] = []
+    cut_off: dict[str, tuple[str, ...]] = {}
+    for flow in flows:
+        kind = Protection.DUPLICATE if flow.id in duplicated else protection
+        try:
+            if names := planner.cutting_off(flow):
+                cut_off[flow.id] = names
+                refused.append(_no_path(flow, lab, names[0]))
+                continue
+            answer = planner.admit(flow, kind)
+        except InputError as error:
+            raise InputError(f"flow '{flow.id}': {error}") from None
+        if isinstance(answer, ProtectedFlow):
+            accepted[flow.id] = answer
+        else:
+            refused.append(answer)
+    return ProtectedPlan(
+        plan=Plan(
+            lab=lab,
+            scheme=planner.working.scheme,
+            allocations=getattr(planner.working, "allocations", {}),
+            accepted=tuple(flow.working for flow in accepted.values()),
+            refused=tuple(refused),
+            deadlines_ns=deadlines_ns,
+            baseline=planner.working.conditions.baseline,
+        ),
+        protection=protection,
+        failures=tuple(failures),
+        flows=accepted,
+        cut_off=cut_off,
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """The network after a failure."""
+
+    failure: NetworkFailure
+    admission: Admission
+    reachability: Reachability
+
+
+class _Requests:
+    """The requests of one flow in several states, which are kept together or not at all."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Admission, str]] = []
+
+    def request(self, admission: Admission, flow: Flow, path: Sequence[Hop]) -> Admitted | Refusal:
+        """Request a flow in one state."""
+        answer = admission.request(flow, path)
+        if isinstance(answer, Admitted):
+            self._made.append((admission, flow.id))
+        return answer
+
+    def take_over(self, others: _Requests) -> None:
+        """Keep other requests together with these."""
+        self._made += others._made
+
+    def cancel(self) -> None:
+        """Undo the requests, the last first."""
+        while self._made:
+            admission, flow_id = self._made.pop()
+            admission.cancel(flow_id)
+
+
+class _Planner:
+    """The admission controls of all states, and the search for paths."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        make_admission: Callable[[], Admission],
+        failures: Sequence[NetworkFailure],
+        deadlines_ns: Mapping[str, float],
+    ) -> None:
+        self._lab = lab
+        self.working = make_admission()
+        """The state without failures."""
+        self._states = [_State(failure, make_admission(), Reachability(lab, failure)) for failure in failures]
+        self._deadlines_ns = deadlines_ns
+
+    def cutting_off(self, flow: Flow) -> tuple[str, ...]:
+        """Return the failures that leave the flow no path, although its hosts are there."""
+        return tuple(
+            state.failure.name
+            for state in self._states
+            if not state.reachability.takes_host_of(flow) and state.reachability.cuts_off(flow)
+        )
+
+    def admit(self, flow: Flow, protection: Protection) -> ProtectedFlow | Refusal:
+        """Admit a flow in every state, or in none. The refusal is that of the shortest working path."""
+        first: Refusal | None = None
+        for path in islice(paths(self._lab, flow.source, flow.destination), MOST_WORKING_PATHS):
+            requests = _Requests()
+            answer = self._on_working_path(flow, path, protection, requests)
+            if isinstance(answer, ProtectedFlow):
+                return answer
+            requests.cancel()
+            first = first or answer
+        assert first is not None, "a lab has a path between any two hosts"
+        return first
+
+    def _on_working_path(
+        self, flow: Flow, path: tuple[Hop, ...], protection: Protection, requests: _Requests
+    ) -> ProtectedFlow | Refusal:
+        deadline_ns = self._deadlines_ns.get(flow.id)
+        answer = on_path(self.working, path, deadline_ns, flow)
+        if isinstance(answer, Refusal):
+            return answer
+        working = requests.request(self.working, flow, path)
+        assert isinstance(working, Admitted), "the check has said so"
+        for state in self._states:
+            answer = requests.request(state.admission, flow, path)
+            if isinstance(answer, Refusal):
+                return _after(answer, flow, state.failure)
+        hit = [state for state in self._states if state.failure.hits(flow.source, path)]
+        ends_with = tuple(
+            state.failure.name for state in self._states if state.reachability.takes_host_of(flow)
+        )
+        hit = [state for state in hit if state.failure.name not in ends_with]
+        if protection is Protection.DUPLICATE:
+            duplicate = self._duplicate(flow, hit, requests)
+            if isinstance(duplicate, Refusal):
+                return duplicate
+            return ProtectedFlow(working=working, duplicate=duplicate, backups={}, ends_with=ends_with)
+        backups: dict[str, Admitted] = {}
+        for state in hit:
+            backup = self._backup(flow, path, state, backups, requests)
+            if isinstance(backup, Refusal):
+                return backup
+            backups[state.failure.name] = backup
+        return ProtectedFlow(working=working, duplicate=None, backups=backups, ends_with=ends_with)
+
+    def _backup(
+        self,
+        flow: Flow,
+        path: tuple[Hop, ...],
+        state: _State,
+        earlier: Mapping[str, Admitted],
+        requests: _Requests,
+    ) -> Admitted | Refusal:
+        """Reserve a backup path for one failure, if possible one that the flow has for another failure."""
+        failure, copy = state.failure, _copy(flow)
+        known = dict.fromkeys(backup.path for backup in earlier.values())
+        others = paths(self._lab, flow.source, flow.destination, dead_ends=failure.dead_ends)
+        first: Refusal | None = None
+        for candidate in (*known, *islice(others, MOST_BACKUP_PATHS)):
+            if failure.hits(flow.source, candidate) or not may_replace(path, candidate, failure.dead_ends):
+                continue
+            answer = on_path(state.admission, candidate, self._deadlines_ns.get(flow.id), copy)
+            if isinstance(answer, Admitted):
+                reserved = requests.request(state.admission, copy, candidate)
+                assert isinstance(reserved, Admitted), "the check has said so"
+                return reserved._replace(flow=flow)
+            first = first or answer
+        if first is None:
+            return _no_path(flow, self._lab, failure.name)
+        return _after(first, flow, failure)
+
+    def _duplicate(self, flow: Flow, hit: Sequence[_State], requests: _Requests) -> Admitted | Refusal | None:
+        """Reserve a second path in every state, which no failure hits together with the first.
+
+        None if no failure hits the first: then one copy is enough.
+        """
+        if not hit:
+            return None
+        dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
+        copy = _copy(flow)
+        admissions = (self.working, *(state.admission for state in self._states))
+        first: Refusal | None = None
+        others = paths(self._lab, flow.source, flow.destination, dead_ends=dead_ends)
+        for candidate in islice(others, MOST_BACKUP_PATHS):
+            answer = on_path(self.working, candidate, self._deadlines_ns.get(flow.id), copy)
+            made = _Requests()
+            if isinstance(answer, Admitted):
+                for admission in admissions:
+                    answer = made.request(admission, copy, candidate)
+                    if isinstance(answer, Refusal):
+                        break
+                else:
+                    requests.take_over(made)
+                    return answer._replace(flow=flow)
+            made.cancel()
+            first = first or answer._replace(flow=flow, advice="", hint="no room for its second copy")
+        return first or _no_path(flow, self._lab, "what its first path crosses")
+
+
+def _copy(flow: Flow) -> Flow:
+    """Return a flow under an id and a port that no flow has, for its second path.
+
+    The original has a valid id and port, so a negative port and an id with a space cannot meet another's.
+    """
+    return flow._replace(id=f"{flow.id} again", udp_source=-flow.udp_source)
+
+
+def _after(refusal: Refusal, flow: Flow, failure: NetworkFailure) -> Refusal:
+    """Return the refusal of a flow that does not fit after a failure."""
+    return refusal._replace(flow=flow, advice="", hint=f"that is after a failure of {failure.name}")
+
+
+def _no_path(flow: Flow, lab: Lab, name: str) -> Refusal:
+    """Return the refusal of a flow for which a failure leaves no path."""
+    end = lab.far_end(flow.source, 1)
+    return Refusal(
+        flow=flow,
+        switch="" if end is None else end.node,
+        quantity=_NO_PATH,
+        used=0,
+        requested=1,
+        allowed=0,
+        unit="paths",
+        hint=f"no other path is left after a failure of {name}",
+    )

@@ -1,0 +1,273 @@
+"""The output of `loko plan --survive`: which flows survive the failures, and what a failure costs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from loko.admission import Admission, Admitted
+from loko.admission.planning import Plan
+from loko.admission.protection import (
+    HelpfulCable,
+    MoveTiming,
+    NetworkFailure,
+    ProtectedFlow,
+    ProtectedPlan,
+    Protection,
+    Recovery,
+    failures_of,
+    most_helpful_cable,
+    protect,
+)
+from loko.document import InputError
+from loko.switch_model.flow import Flow
+from loko.terminal import tell
+from loko.topology.lab import Lab
+from loko.units import in_ms
+from loko_testbed.cli.plan_tables import counted, print_refusals
+
+DETECTION_MS: Final = 1000.0
+"""Default of `--detect-ms`."""
+_FEW: Final = 5
+"""So many flows, or failures, are named in a line."""
+_PLANNED_AGAIN: Final = 500
+"""Up to this many flows are planned again with the cable that would help."""
+_TITLES: Final[Mapping[Protection | None, str]] = {
+    None: "none",
+    Protection.BACKUP: "backup paths",
+    Protection.DUPLICATE: "1+1",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectionRequest:
+    """The options of `loko plan` that `--survive` needs."""
+
+    failures: tuple[NetworkFailure, ...]
+    protection: Protection
+    duplicated: tuple[str, ...]
+    timing: MoveTiming
+
+
+def protection_request(
+    lab: Lab,
+    survive: Sequence[str] | None,
+    protection: Protection,
+    duplicated: Sequence[str] | None,
+    timing: MoveTiming,
+) -> ProtectionRequest:
+    """Return the request that the options make. Raises `InputError`."""
+    if not survive:
+        raise InputError("--duplicate: say with --survive which failures the flow is to survive")
+    return ProtectionRequest(
+        failures=failures_of(lab, survive),
+        protection=protection,
+        duplicated=tuple(duplicated or ()),
+        timing=timing,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectedAnswer:
+    """A plan that survives failures, beside the plans to compare it with."""
+
+    request: ProtectionRequest
+    unprotected: Plan
+    chosen: ProtectedPlan
+    other: ProtectedPlan
+    """The plan of the other protection, for the comparison."""
+    helpful: HelpfulCable | None
+    """The cable that would help most of the flows that are cut off."""
+    with_cable: ProtectedPlan | None
+    """The chosen plan with that cable; None without one, or if there are too many flows to plan again."""
+
+    @classmethod
+    def find(
+        cls,
+        lab: Lab,
+        flows: Sequence[Flow],
+        admissions_of: Callable[[Lab], Callable[[], Admission]],
+        request: ProtectionRequest,
+        *,
+        unprotected: Plan,
+        deadlines_ns: Mapping[str, float],
+    ) -> ProtectedAnswer:
+        """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
+
+        Raises `InputError` as `protect` does.
+        """
+
+        def planned(where: Lab, protection: Protection, duplicated: Sequence[str] = ()) -> ProtectedPlan:
+            return protect(
+                where,
+                flows,
+                admissions_of(where),
+                request.failures,
+                protection=protection,
+                duplicated=duplicated,
+                deadlines_ns=deadlines_ns,
+            )
+
+        chosen = planned(lab, request.protection, request.duplicated)
+        helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
+        again = helpful is not None and len(flows) <= _PLANNED_AGAIN
+        return cls(
+            request=request,
+            unprotected=unprotected,
+            chosen=chosen,
+            other=planned(lab, next(kind for kind in Protection if kind is not request.protection)),
+            helpful=helpful,
+            with_cable=planned(helpful.added_to(lab), request.protection, request.duplicated)
+            if again and helpful is not None
+            else None,
+        )
+
+    def as_values(self) -> dict[str, Any]:
+        """Return the plan as plain values, for JSON."""
+        timing = self.request.timing
+        values = {**self.chosen.plan.as_values(), "survive": self.chosen.as_values(timing)}
+        values["comparison"] = [
+            {
+                "protection": title,
+                "accepted": len(plan.accepted),
+                "worst_guarantee_ns": worst_ns,
+                "most_lost_frames": lost,
+            }
+            for title, plan, worst_ns, lost in self._comparison()
+        ]
+        if self.helpful is not None:
+            values["helpful_cable"] = {
+                "a": str(self.helpful.link.a),
+                "b": str(self.helpful.link.b),
+                "helped": list(self.helpful.helped),
+                "accepted_with_it": None if self.with_cable is None else len(self.with_cable.plan.accepted),
+            }
+        return values
+
+    def _comparison(self) -> list[tuple[str, Plan, float | None, int | None]]:
+        """Return, for no protection and for each, the plan, its worst guarantee and the frames lost at most.
+
+        Without protection a failure has no bound on what it costs.
+        """
+        alone = max((admitted.guarantee_ns for admitted in self.unprotected.accepted), default=None)
+        rows: list[tuple[str, Plan, float | None, int | None]] = [
+            (_TITLES[None], self.unprotected, alone, None)
+        ]
+        for protection in Protection:
+            found = self.chosen if protection is self.chosen.protection else self.other
+            lost = max((each.most_lost_frames for each in found.recoveries(self.request.timing)), default=0)
+            rows.append((_TITLES[protection], found.plan, found.worst_guarantee_ns, lost))
+        return rows
+
+    def show(self, console: Console) -> None:
+        """Print the comparison, the flows of the chosen plan, and what the worst failure costs."""
+        console.print(self._comparison_table())
+        if self.chosen.flows:
+            console.print(self._flows_table())
+        survivable = replace(
+            self.chosen.plan,
+            refused=tuple(
+                refusal for refusal in self.chosen.plan.refused if refusal.flow.id not in self.chosen.cut_off
+            ),
+        )
+        print_refusals(survivable)
+        self._tell_cut_off()
+        self._tell_recovery()
+        tell(f"{self.chosen.plan.fit} survive, by {_TITLES[self.chosen.protection]}")
+
+    def _comparison_table(self) -> Table:
+        failures = counted(len(self.chosen.failures), "failure")
+        title = f"{self.chosen.plan.lab.name}: {failures}, one at a time"
+        table = Table(title=title, title_justify="left")
+        table.add_column("protection")
+        for column in ("accepted", "longest guarantee ms", "frames lost at most"):
+            table.add_column(column, justify="right")
+        for title, plan, worst_ns, lost in self._comparison():
+            table.add_row(
+                title,
+                plan.fit,
+                in_ms(worst_ns, math.ceil),
+                "no bound" if lost is None else f"{lost:,}",
+            )
+        return table
+
+    def _flows_table(self) -> Table:
+        plan = self.chosen.plan
+        table = Table(title=f"flows that survive, by {plan.scheme}", title_justify="left")
+        table.add_column("flow", overflow="fold")
+        table.add_column("path", overflow="fold")
+        table.add_column("further paths", overflow="fold")
+        columns = ["now ms", "guarantee ms", *(["deadline ms"] if plan.deadlines_ns else [])]
+        for column in columns:
+            table.add_column(column, justify="right", no_wrap=True)
+        for flow_id, flow in self.chosen.flows.items():
+            row = [
+                flow_id,
+                _path(flow.working),
+                "; ".join(_further_paths(flow)),
+                in_ms(flow.working.guarantee_ns, math.ceil),
+                in_ms(flow.guarantee_ns, math.ceil),
+            ]
+            if plan.deadlines_ns:
+                row.append(in_ms(plan.deadlines_ns.get(flow_id), math.floor))
+            table.add_row(*row)
+        return table
+
+    def _tell_cut_off(self) -> None:
+        cut_off = self.chosen.cut_off
+        if not cut_off:
+            return
+        names = list(dict.fromkeys(name for failures in cut_off.values() for name in failures))
+        tell(f"cannot survive: {_few(list(cut_off))}; no path is left after a failure of {_few(names)}")
+        if self.helpful is None:
+            tell("no single cable between free ports would help")
+            return
+        link, helped = self.helpful.link, len(self.helpful.helped)
+        gain = f"a cable from {link.a} to {link.b} would leave {helped} of these {len(cut_off)} a path"
+        if self.with_cable is not None:
+            gain += f"; with it {self.with_cable.plan.fit} survive"
+        tell(gain)
+
+    def _tell_recovery(self) -> None:
+        recoveries = self.chosen.recoveries(self.request.timing)
+        moves = [recovery for recovery in recoveries if recovery.moved]
+        if moves:
+            tell(_described(max(moves, key=_cost), self.request.timing))
+        ended = [recovery for recovery in recoveries if recovery.ended]
+        if ended:
+            most = max(ended, key=lambda recovery: len(recovery.ended))
+            ended_flows = counted(len(most.ended), "flow")
+            tell(f"{most.failure.name} ends {ended_flows}, the most of all: it takes their hosts away")
+
+
+def _cost(recovery: Recovery) -> tuple[float, int]:
+    return recovery.outage_ns, recovery.most_lost_frames
+
+
+def _described(recovery: Recovery, timing: MoveTiming) -> str:
+    switch, changes = max(recovery.changes.items(), key=lambda item: item[1])
+    moved, outage_ms = counted(len(recovery.moved), "flow"), in_ms(recovery.outage_ns, math.ceil)
+    return (
+        f"longest outage: {recovery.failure.name} moves {moved}, with {counted(changes, 'change')} at"
+        f" {switch}, {timing.changes_per_s:g} per second: {outage_ms} ms, in which up to"
+        f" {counted(recovery.most_lost_frames, 'frame')} may be lost; no other frame is late"
+    )
+
+
+def _path(admitted: Admitted) -> str:
+    return " ".join(hop.switch for hop in admitted.path)
+
+
+def _further_paths(flow: ProtectedFlow) -> list[str]:
+    others = [*flow.backups.values(), *([] if flow.duplicate is None else [flow.duplicate])]
+    return list(dict.fromkeys(_path(admitted) for admitted in others))
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = len(names) - _FEW
+    return ", ".join(names[:_FEW]) + (f" and {rest} more" if rest > 0 else "")
