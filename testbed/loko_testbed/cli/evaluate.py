@@ -26,7 +26,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments, experim
 from loko_testbed.reproduce.flow_figure import refuse_unsupported_senders
 from loko_testbed.reproduce.hardware import select_by_boards
 from loko_testbed.reproduce.result import ClaimResult, FigureResult, GuaranteeResult
-from loko_testbed.reproduce.verdicts import KINDS, counts, counts_of_all
+from loko_testbed.reproduce.verdicts import KINDS, LEVELS, EvidenceLadder, counts, evidence_ladder, sentences
 from loko_testbed.simulation.options import OS_KEN, Builder, CaptureChoice, Options
 from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.executor import Executor, Workers, prepare
@@ -324,6 +324,8 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
 
 def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
     violations = sum(result.violations for result in results)
+    counted = sentences(results)
+    ladder = evidence_ladder(counted)
     if as_json:
         figures = [
             {
@@ -335,21 +337,46 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
             }
             for result in results
         ]
-        counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
-        print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
+        print_json(
+            {
+                "out": str(directory),
+                "violations": violations,
+                "counts": {kind: asdict(count) for kind, count in counts(counted).items()},
+                "ladder": {
+                    paper: {
+                        level: {kind: asdict(count) for kind, count in kinds.items()}
+                        for level, kinds in levels.items()
+                    }
+                    for paper, levels in ladder.items()
+                },
+                "figures": figures,
+            }
+        )
         return
     for result in results:
         _print_result(result)
-    for kind, count in counts_of_all(results).items():
+    _print_ladder(ladder)
+    for kind, count in counts(counted).items():
         tell(f"{KINDS[kind]}: {count}")
     if any(result.breaks_ours for result in results):
         tell("a guarantee that Loko's admission gives does not hold here")
     tell(f"report: {directory / 'report.html'}")
 
 
+def _print_ladder(ladder: EvidenceLadder) -> None:
+    """Print how many sentences hold, of those tested, by paper, kind and level of evidence."""
+    table = Table("paper", "hold", *LEVELS, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for paper, levels in ladder.items():
+        for kind, name in KINDS.items():
+            cells = [levels.get(level, {}).get(kind) for level in LEVELS]
+            if any(cells):
+                table.add_row(paper, name, *("" if cell is None else cell.of_tested for cell in cells))
+    Console().print(table)
+
+
 def _print_result(result: FigureResult) -> None:
     host = result.provenance.host
-    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
+    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(sentences([result])).items())
     tell(f"{result.name}: {told}")
     for guarantee in result.guarantees:
         _print_guarantee(guarantee)

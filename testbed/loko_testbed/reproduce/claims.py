@@ -11,6 +11,7 @@ from loko_testbed.reproduce.figure import NOT_MEASURED, Claim, Evidence, Figure,
 from loko_testbed.reproduce.result import (
     ClaimKind,
     ClaimResult,
+    EvidenceLevel,
     FigureResult,
     Series,
     TableResult,
@@ -68,14 +69,17 @@ def judge(
 ) -> list[ClaimResult]:
     """Judge every claim of the figure: it holds, does not hold, or is not testable here.
 
-    For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's denies a claim
-    only if a single counterexample suffices (`Check.denied_by_one_case`).
+    For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's tests only claims
+    that do not depend on the scale: arithmetic, and those that a single counterexample denies
+    (`Check.denied_by_one_case`). No other claim could fail there, so none holds there either.
     """
     results = []
     for claim in figure.claims:
         stated = check_reference(figure, claim)
+        level = level_of(figure, claim)
         judgement = _judgement(
             claim,
+            level,
             Evidence(
                 fact=stated,
                 series=series,
@@ -103,20 +107,22 @@ def judge(
                 because=because,
                 kind=kind_of(figure, claim, stated),
                 kind_because=claim.kind_because,
+                level=level,
+                circular=is_circular(figure, claim),
                 tolerance=claim.check.tolerance(stated),
                 fact=claim.fact,
+                sentence=stated.sentence,
             )
         )
     return results
 
 
-def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
+def _judgement(claim: Claim, level: EvidenceLevel, evidence: Evidence) -> Judgement:
     finding = claim.check.find(evidence)
-    if isinstance(finding, NotTestable) or not evidence.shorter:
+    if isinstance(finding, NotTestable) or not evidence.shorter or level == "arithmetic":
         return finding
     here, holds = finding
-    denied_for_sure = not holds and claim.check.denied_by_one_case
-    if denied_for_sure or (holds and not claim.full_scale):
+    if claim.check.denied_by_one_case and not (holds and claim.full_scale):
         return finding
     return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
 
@@ -130,6 +136,16 @@ def kind_of(figure: Figure, claim: Claim, stated: Fact) -> ClaimKind:
     return "ours" if figure.ours else claim.kind or _by_role(stated)
 
 
+def level_of(figure: Figure, claim: Claim) -> EvidenceLevel:
+    """Return a claim's level of evidence: as the claim or its figure states, or by its check."""
+    return claim.level or figure.level or claim.check.level
+
+
+def is_circular(figure: Figure, claim: Claim) -> bool:
+    """Return whether a claim was an input or follows from one, so that holding says nothing."""
+    return claim.circular or level_of(figure, claim) == "profile"
+
+
 def _by_role(stated: Fact) -> ClaimKind:
     return "ours" if stated.recomputed else _BY_ROLE.get(stated.role, "ours")
 
@@ -138,7 +154,7 @@ def check_reference(figure: Figure, claim: Claim) -> Fact:
     """Return the fact behind a claim. Raises `InputError` if the fact cannot support the claim.
 
     That is the case if the fact is missing, lacks the number that the check needs, or does not allow a kind
-    as strong as the claim states.
+    as strong as the claim states, and if a circular claim is called a prediction or gives no reason.
     """
     stated = fact(figure.paper, claim.fact)
     if claim.check.needs_number:
@@ -152,4 +168,9 @@ def check_reference(figure: Figure, claim: Claim) -> Fact:
             )
         if claim.kind != most and not claim.kind_because:
             raise InputError(f"claim '{claim.claim}': kind {claim.kind}: say why in kind_because")
+    if is_circular(figure, claim):
+        if kind_of(figure, claim, stated) == "predicted":
+            raise InputError(f"claim '{claim.claim}': a circular claim is no prediction; lower its kind")
+        if not claim.kind_because:
+            raise InputError(f"claim '{claim.claim}': circular: say why in kind_because")
     return stated

@@ -27,6 +27,13 @@ class Fact:
     unit: str = ""
     recomputed: bool = False
     """Whether the value is computed from what the paper prints rather than printed itself."""
+    counted_with: str = ""
+    """Reference of another fact that the paper states in the same sentence, or that this one follows from."""
+
+    @property
+    def sentence(self) -> str:
+        """Reference of the fact that stands for the paper's sentence when claims are counted."""
+        return self.counted_with or self.reference
 
     @property
     def number(self) -> float:
@@ -57,6 +64,11 @@ def facts(paper: str) -> Mapping[str, Fact]:
             facts[fact.reference] = fact
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a document of facts: {error}") from None
+    for fact in facts.values():
+        if fact.counted_with and (fact.counted_with not in facts or facts[fact.counted_with].counted_with):
+            raise InputError(
+                f"{path}: {fact.reference}: counted_with {fact.counted_with}: name one that counts alone"
+            )
     return facts
 
 
@@ -110,4 +122,5 @@ def _fact(reference: str, item: Mapping[str, Any], text: str, *, recomputed: boo
         value=item.get("value", item.get("printed")),
         unit=item.get("unit", ""),
         recomputed=recomputed,
+        counted_with=item.get("counted_with", ""),
     )

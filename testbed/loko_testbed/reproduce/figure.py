@@ -14,7 +14,14 @@ from loko.plug_in import PlugInGroup
 from loko.switch_model.allocation import allocation_name
 from loko.topology.lab import Lab, load_lab
 from loko_testbed.reproduce.facts import Fact, fact
-from loko_testbed.reproduce.result import ClaimKind, NoteResult, Printed, Series, TableResult
+from loko_testbed.reproduce.result import (
+    ClaimKind,
+    EvidenceLevel,
+    NoteResult,
+    Printed,
+    Series,
+    TableResult,
+)
 from loko_testbed.simulation.options import Options
 
 Mode = Literal["virtual", "live", "hardware"]
@@ -74,6 +81,8 @@ class Check(StrictModel):
 
     holds_if: ClassVar[str] = ""
     """When a claim holds, in words: a format with the fields ``check`` and ``fact``."""
+    ordinal: ClassVar[bool] = False
+    """Whether it checks a bound on one side, an order or a trend, rather than a number."""
 
     @property
     def needs_number(self) -> bool:
@@ -82,11 +91,16 @@ class Check(StrictModel):
 
     @property
     def denied_by_one_case(self) -> bool:
-        """Whether a single counterexample denies the claim, so that a replay of any length may deny it.
+        """Whether a single counterexample denies the claim, so that a replay of any length can test it.
 
-        Other claims depend on rare events or on all the data: only a replay at the paper's scale denies them.
+        Other claims depend on rare events or on all the data: only a replay at the paper's scale tests them.
         """
         return False
+
+    @property
+    def level(self) -> EvidenceLevel:
+        """The level of evidence of its claims, unless their document states another."""
+        return "ordinal" if self.ordinal else "quantitative"
 
     @property
     def compared_with(self) -> str:
@@ -133,6 +147,11 @@ class Claim(StrictModel):
     it."""
     kind_because: str = ""
     """For the report: why the claim is of this kind, such as what the number was used for."""
+    level: EvidenceLevel | None = None
+    """Default: that of the figure, or else of the check."""
+    circular: bool = False
+    """Whether it was an input or follows from one (`kind_because` says which), so that holding says nothing.
+    So is every claim of level ``profile``."""
     full_scale: bool = False
     """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
 
@@ -164,6 +183,8 @@ class Figure(StrictModel):
     """The reference of the claims, in a word, if it is not the paper."""
     by_name_only: bool = False
     """Whether the figure is replayed only if it is named: a long study of its own."""
+    level: EvidenceLevel | None = None
+    """The level of evidence of those claims that do not state theirs."""
     notes: list[FigureNote] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 

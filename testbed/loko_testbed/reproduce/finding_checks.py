@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from loko_testbed.reproduce.facts import Fact
 from loko_testbed.reproduce.figure import Check, Claim, ClaimOutcome, Evidence, Figure, Judgement, NotTestable
+from loko_testbed.reproduce.result import EvidenceLevel
 
 _UNITS: Final = {
     "ns": "ns",
@@ -122,6 +123,7 @@ class NearCheck(_OfOne):
 class ComparisonCheck(_OfOne):
     """The finding is not above the number, not below it, below it, or above it."""
 
+    ordinal = True
     kind: Literal["at_most", "at_least", "below", "above"]
 
     @property
@@ -190,6 +192,7 @@ class BetweenCheck(Check):
 class _OfSeveral(Check):
     """A check of several findings against each other."""
 
+    ordinal = True
     findings: list[str] = Field(min_length=2)
 
     def find(self, evidence: Evidence) -> Judgement:
@@ -271,6 +274,11 @@ class RatioCheck(Check):
         if self.at_least is None and self.at_most is None:
             raise ValueError("give at_least, at_most, or both")
         return self
+
+    @property
+    def level(self) -> EvidenceLevel:
+        """See `Check.level`. Bounds on both sides make it a number."""
+        return "ordinal" if None in (self.at_least, self.at_most) else "quantitative"
 
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""

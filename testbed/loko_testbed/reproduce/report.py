@@ -18,7 +18,7 @@ from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.report_sources import ResultSource, assumed, in_papers_order, sources
 from loko_testbed.reproduce.result import FigureResult, read_results
-from loko_testbed.reproduce.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
+from loko_testbed.reproduce.verdicts import KINDS, counts, guarantees, sentences, stated_with
 from loko_testbed.simulation.senders import SenderSettings, sentence
 from loko_testbed.tasks.files import write_atomically
 
@@ -58,6 +58,7 @@ def render(
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     judged = list(guarantees(results))
+    counted = sentences(results)
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
@@ -65,9 +66,9 @@ def render(
         vega_embed=Markup(rendering.vega_embed()),  # noqa: S704 - a library, made fit for a page
         senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
-        counts=counts,
-        counts_of_all=counts_of_all(results),
-        counted_with=partial(counted_with, results),
+        counts=lambda result: counts(sentences([result])),
+        counts_of_all=counts(counted),
+        stated_with=partial(stated_with, counted),
         ours=[(result, claim) for result, claim in judged if claim.ours],
         theirs=[(result, claim) for result, claim in judged if not claim.ours],
         made=made,

@@ -32,6 +32,12 @@ ClaimKind = Literal["predicted", "calibrated", "ours"]
 """``predicted``: nothing here was fitted to it. ``calibrated``: the paper measured it on a device alone, so
 that profile or model may derive from it. ``ours``: recomputed, or our own requirement; not the paper's."""
 
+EvidenceLevel = Literal["arithmetic", "profile", "invariant", "ordinal", "quantitative"]
+"""How much it says of the testbed that a claim holds, the least first. ``arithmetic``: computed from printed
+or fitted numbers. ``profile``: the calibrated profile contains it. ``invariant``: admission enforces it
+whatever the traffic. ``ordinal``: a bound on one side, an order or a trend. ``quantitative``: a number or an
+onset within a tolerance."""
+
 Verdict = Literal["kept", "broken", "not promised", "not tested"]
 """Verdict on a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was
 sent."""
@@ -114,10 +120,15 @@ class ClaimResult(_ResultModel):
     kind: ClaimKind = "ours"
     kind_because: str = ""
     """Why it is of this kind, where that is not obvious."""
+    level: EvidenceLevel = "arithmetic"
+    circular: bool = False
+    """Whether it was an input or follows from one, so that holding says nothing: see `kind_because`."""
     tolerance: str = ""
     """When it holds, in words."""
     fact: str = ""
     """Reference of the fact behind the claim (`loko_testbed.reproduce.facts.Fact.reference`)."""
+    sentence: str = ""
+    """Reference of the fact that stands for the sentence (`loko_testbed.reproduce.facts.Fact.sentence`)."""
 
     @property
     def judgement(self) -> str:

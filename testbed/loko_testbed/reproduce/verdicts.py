@@ -1,12 +1,18 @@
-"""Summarise the results of a folder: guarantees by system, claims by kind."""
+"""Summarise the results of a folder: guarantees by system, claims by paper, level of evidence and kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, get_args
 
-from loko_testbed.reproduce.result import ClaimKind, ClaimResult, FigureResult, GuaranteeResult
+from loko_testbed.reproduce.result import (
+    ClaimKind,
+    ClaimResult,
+    EvidenceLevel,
+    FigureResult,
+    GuaranteeResult,
+)
 
 KINDS: Final[Mapping[ClaimKind, str]] = {
     "predicted": "predictions",
@@ -14,6 +20,17 @@ KINDS: Final[Mapping[ClaimKind, str]] = {
     "ours": "ours",
 }
 """Names of the kinds of claims in summaries. Only predictions count as reproduction."""
+
+LEVELS: Final[Sequence[EvidenceLevel]] = get_args(EvidenceLevel)
+"""The levels of evidence, the weakest first."""
+
+
+class Judged(Protocol):
+    """Anything with a verdict."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it holds; None: not testable here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +42,8 @@ class ClaimCount:
     untested: int
 
     @classmethod
-    def of(cls, claims: Sequence[ClaimResult]) -> ClaimCount:
-        """Count these claims, each once."""
+    def of(cls, claims: Sequence[Judged]) -> ClaimCount:
+        """Count these claims or sentences, each once."""
         return cls(
             hold=sum(claim.holds is True for claim in claims),
             fail=sum(claim.holds is False for claim in claims),
@@ -37,6 +54,11 @@ class ClaimCount:
     def tested(self) -> int:
         """Number of claims that could be tested."""
         return self.hold + self.fail
+
+    @property
+    def of_tested(self) -> str:
+        """A text such as "5 of 7", for tables; "-" if none could be tested."""
+        return f"{self.hold} of {self.tested}" if self.tested else "-"
 
     def __bool__(self) -> bool:
         """Return whether there is any claim."""
@@ -51,38 +73,76 @@ class ClaimCount:
         return f"{tested}, {untested}" if self.untested else tested
 
 
-def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, ClaimCount]:
-    """Count claims by kind; kinds without any are left out."""
-    counts = {kind: ClaimCount.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """All claims of one kind that rest on one sentence of a paper: the unit in which claims are counted."""
+
+    paper: str
+    kind: ClaimKind
+    claims: tuple[tuple[FigureResult, ClaimResult], ...]
+    """At least one claim, each with its figure."""
+
+    @property
+    def level(self) -> EvidenceLevel:
+        """The strongest level of evidence among its claims."""
+        return max((claim.level for _, claim in self.claims), key=LEVELS.index)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all of its claims hold; None: none fails, but not all of them are testable here."""
+        verdicts = {claim.holds for _, claim in self.claims}
+        return False if False in verdicts else None if None in verdicts else True
+
+
+def sentences(results: Sequence[FigureResult]) -> list[Sentence]:
+    """Return the sentences that the claims of these figures rest on, in their order."""
+    grouped: dict[tuple[str, str, ClaimKind], list[tuple[FigureResult, ClaimResult]]] = {}
+    for result in results:
+        for place, claim in enumerate(result.claims):
+            stated = claim.sentence or claim.fact or f"{result.figure}, claim {place}"
+            grouped.setdefault((result.paper, stated, claim.kind), []).append((result, claim))
+    return [
+        Sentence(paper=paper, kind=kind, claims=tuple(claims)) for (paper, _, kind), claims in grouped.items()
+    ]
+
+
+def stated_with(
+    counted: Sequence[Sentence], result: FigureResult, claim: ClaimResult
+) -> list[tuple[FigureResult, ClaimResult]]:
+    """Return the other claims on the sentence of this one, each with its figure."""
+    for sentence in counted:
+        if any(each is claim for _, each in sentence.claims):
+            return [
+                (figure, each)
+                for figure, each in sentence.claims
+                if not (each is claim and figure.name == result.name)
+            ]
+    return []
+
+
+def counts(counted: Sequence[Sentence]) -> dict[ClaimKind, ClaimCount]:
+    """Count sentences by kind; kinds without any are left out."""
+    counts = {kind: ClaimCount.of([each for each in counted if each.kind == kind]) for kind in KINDS}
     return {kind: count for kind, count in counts.items() if count}
 
 
-def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, ClaimCount]:
-    """Count the claims of all figures by kind. A fact that several figures share counts in only one."""
-    return counts(
-        [claim for result in results for claim in result.claims if not counted_with(results, result, claim)]
-    )
+EvidenceLadder = Mapping[str, Mapping[EvidenceLevel, Mapping[ClaimKind, ClaimCount]]]
+"""Counts by paper, level and kind, without those that have none."""
 
 
-def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: ClaimResult) -> str:
-    """Return the other figure in which a claim's fact is counted; empty if it is counted in `result`.
-
-    That is the figure in which most claims on the fact fail, so that no failure is hidden; among several, the
-    one with most claims on the fact. The order of the figures does not matter.
-    """
-    if not claim.fact:
-        return ""
-    resting = {
-        other.name: (-sum(each.holds is False for each in alike), -len(alike), other.name)
-        for other in results
-        if other.paper == result.paper and (alike := _same_group(other, claim))
+def evidence_ladder(counted: Sequence[Sentence]) -> EvidenceLadder:
+    """Count sentences by paper, level of evidence and kind."""
+    by_paper = {
+        paper: {
+            level: counts([each for each in counted if (each.paper, each.level) == (paper, level)])
+            for level in LEVELS
+        }
+        for paper in dict.fromkeys(each.paper for each in counted)
     }
-    chosen = min(resting, key=resting.__getitem__)
-    return "" if chosen == result.name else chosen
-
-
-def _same_group(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
-    return [each for each in result.claims if (each.fact, each.kind) == (claim.fact, claim.kind)]
+    return {
+        paper: {level: count for level, count in levels.items() if count}
+        for paper, levels in by_paper.items()
+    }
 
 
 def guarantees(results: Sequence[FigureResult]) -> Iterator[tuple[FigureResult, GuaranteeResult]]:

@@ -59,7 +59,9 @@ def test_whole_paths_and_what_fits(tmp_path: Path) -> None:
     figure = STUDIES["studies/wholepaths"].model_copy(update={"quick": size})
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
     (result,) = evaluate([figure], options, NoProgress())
-    assert [claim.holds for claim in result.claims] == [True] * len(result.claims)
+    verdicts = [claim.holds for claim in result.claims]
+    assert verdicts.count(True) > 0
+    assert False not in verdicts
     found = result.findings
     assert (found["sets"], found["broken_flows"]) == (1, 0)
     assert found["set_packets"] > 4_000

@@ -11,8 +11,8 @@ from sample_charts import BOXES, chart_result
 
 from loko.document import InputError
 from loko_testbed.reproduce.chart import Chart
-from loko_testbed.reproduce.claims import check_reference, judge, kind_of
-from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.claims import check_reference, is_circular, judge, kind_of, level_of
+from loko_testbed.reproduce.facts import fact, facts, papers
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types.attack.compute import compute
 from loko_testbed.reproduce.figure_types.attack.document import AttackFigure, SearchBudget
@@ -24,11 +24,12 @@ from loko_testbed.reproduce.result import (
     ClaimKind,
     ClaimResult,
     DelayQuantiles,
+    EvidenceLevel,
     FigureResult,
     GuaranteeResult,
     PointResult,
 )
-from loko_testbed.reproduce.verdicts import ClaimCount, counted_with, counts, counts_of_all
+from loko_testbed.reproduce.verdicts import ClaimCount, counts, evidence_ladder, sentences, stated_with
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import NoProgress
 
@@ -61,8 +62,25 @@ def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 
     )
 
 
-def claim(holds: bool | None, *, kind: ClaimKind = "predicted", fact: str = "") -> ClaimResult:
-    return ClaimResult(claim="c", paper="p", here="h", holds=holds, where="sec 1", kind=kind, fact=fact)
+def claim(
+    holds: bool | None,
+    *,
+    kind: ClaimKind = "predicted",
+    fact: str = "",
+    level: EvidenceLevel = "ordinal",
+    sentence: str = "",
+) -> ClaimResult:
+    return ClaimResult(
+        claim="c",
+        paper="p",
+        here="h",
+        holds=holds,
+        where="sec 1",
+        kind=kind,
+        fact=fact,
+        level=level,
+        sentence=sentence,
+    )
 
 
 def result(
@@ -126,47 +144,66 @@ def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
     assert loko.packets > 0
 
 
+def counted(*results: FigureResult) -> dict[ClaimKind, ClaimCount]:
+    return counts(sentences(results))
+
+
 def test_claims_are_counted_by_kind() -> None:
-    counted = counts([claim(True), claim(False), claim(None), claim(True, kind="calibrated")])
-    assert counted == {
+    claims = [claim(True), claim(False), claim(None), claim(True, kind="calibrated")]
+    by_kind = counted(result("a", *claims))
+    assert by_kind == {
         "predicted": ClaimCount(hold=1, fail=1, untested=1),
         "calibrated": ClaimCount(hold=1, fail=0, untested=0),
     }
-    assert str(counted["predicted"]) == "1 of 2 hold, 1 not testable here"
+    assert str(by_kind["predicted"]) == "1 of 2 hold, 1 not testable here"
     assert str(ClaimCount(hold=0, fail=0, untested=2)) == "2 not testable here"
+    assert ClaimCount(hold=0, fail=0, untested=2).of_tested == "-"
 
 
-def test_a_fact_of_two_figures_counts_once() -> None:
-    first, second = (
-        result("a", claim(True, fact="f"), claim(True, fact="g")),
-        result("b", claim(True, fact="f")),
-    )
-    assert counts_of_all([first, second])["predicted"] == ClaimCount(hold=2, fail=0, untested=0)
-    assert counted_with([first, second], second, second.claims[0]) == "loko/a"
-    assert counted_with([first, second], first, first.claims[0]) == ""
+def test_a_sentence_of_several_claims_and_figures_counts_once() -> None:
+    first = result("a", claim(True, fact="f"), claim(True, fact="f"), claim(True, fact="g"))
+    second = result("b", claim(True, fact="f"), claim(True, fact="h", sentence="g"))
+    assert counted(first, second)["predicted"] == ClaimCount(hold=2, fail=0, untested=0)
+    [one, two] = sentences([first, second])
+    assert stated_with([one, two], first, first.claims[2]) == [(second, second.claims[1])]
+    assert [figure.figure for figure, _ in stated_with([one, two], first, first.claims[0])] == ["a", "b"]
 
 
-def test_the_order_of_the_figures_changes_no_count() -> None:
-    results = [
-        result("a", claim(True, fact="f")),
-        result("b", claim(True, fact="f"), claim(True, fact="f")),
-        result("c", claim(True, fact="f"), claim(True, fact="f")),
-    ]
+@pytest.mark.parametrize(
+    ("verdicts", "holds"),
+    [
+        ((True, True), True),
+        ((True, False), False),
+        ((None, False), False),
+        ((True, None), None),
+        ((None, None), None),
+    ],
+)
+def test_a_sentence_holds_only_if_all_of_its_claims_do(
+    verdicts: tuple[bool | None, ...], holds: bool | None
+) -> None:
+    results = [result(name, claim(each, fact="f")) for name, each in zip(("a", "b"), verdicts, strict=True)]
     for order in itertools.permutations(results):
-        assert counts_of_all(order)["predicted"] == ClaimCount(hold=2, fail=0, untested=0)
-        assert counted_with(order, results[0], results[0].claims[0]) == "loko/b"
-        assert counted_with(order, results[2], results[2].claims[0]) == "loko/b"
+        [sentence] = sentences(order)
+        assert sentence.holds is holds
 
 
-def test_a_fact_that_fails_in_one_of_two_figures_counts_as_failed() -> None:
-    first, second = result("a", claim(True, fact="f")), result("b", claim(False, fact="f"))
-    assert counts_of_all([first, second])["predicted"] == ClaimCount(hold=0, fail=1, untested=0)
+def test_a_sentence_has_the_strongest_level_of_its_claims() -> None:
+    strong = result("a", claim(True, fact="f", level="quantitative"), claim(True, fact="f", level="ordinal"))
+    weak = result("b", claim(False, fact="g", level="arithmetic", kind="calibrated"))
+    assert evidence_ladder(sentences([strong, weak])) == {
+        "loko": {
+            "quantitative": {"predicted": ClaimCount(hold=1, fail=0, untested=0)},
+            "arithmetic": {"calibrated": ClaimCount(hold=0, fail=1, untested=0)},
+        }
+    }
 
 
-def test_claims_of_other_kinds_on_the_same_fact_count_apart() -> None:
+def test_claims_of_other_kinds_or_papers_on_the_same_fact_count_apart() -> None:
     first, second = result("a", claim(True, fact="f")), result("b", claim(False, kind="ours", fact="f"))
-    assert counts_of_all([first, second]) == {
-        "predicted": ClaimCount(hold=1, fail=0, untested=0),
+    other = result("a", claim(True, fact="f")).model_copy(update={"paper": "tssdn"})
+    assert counted(first, second, other) == {
+        "predicted": ClaimCount(hold=2, fail=0, untested=0),
         "ours": ClaimCount(hold=0, fail=1, untested=0),
     }
 
@@ -236,16 +273,77 @@ def test_a_kind_can_be_lowered_only_and_with_a_reason() -> None:
         judge(made(fact="qjump_bound_bpi", kind="calibrated", kind_because="I wish"))
 
 
-def test_what_needs_the_papers_scale_is_neither_confirmed_nor_denied_by_less() -> None:
+def test_a_circular_claim_is_no_prediction_and_says_why() -> None:
+    stated = {"fact": "fig3a/lost", "circular": True}
+    with pytest.raises(InputError, match="a circular claim is no prediction"):
+        judge(made(**stated))
+    with pytest.raises(InputError, match="a circular claim is no prediction"):
+        judge(made(fact="fig3a/lost", level="profile"))
+    with pytest.raises(InputError, match="circular: say why in kind_because"):
+        judge(made(fact="fig6b/barrier", circular=True))
+    [judged] = judge(made(**stated, kind="calibrated", kind_because="fitted"))
+    assert judged.circular
+
+
+def test_the_level_is_that_of_the_check_unless_the_document_says_otherwise() -> None:
+    assert judge(made(fact="fig3a/lost"))[0].level == "quantitative"
+    assert judge(made(fact="fig3a/lost", level="invariant"))[0].level == "invariant"
+    below = {"kind": "below", "finding": "a_us", "value": 1}
+    assert judge(made(fact="fig3a/lost", check=below))[0].level == "ordinal"
+    ratio = {"kind": "ratio", "finding": "a_us", "over": "b_us", "at_least": 1}
+    assert judge(made(fact="fig3a/lost", check=ratio))[0].level == "ordinal"
+    assert judge(made(fact="fig3a/lost", check={**ratio, "at_most": 2}))[0].level == "quantitative"
+
+
+@pytest.mark.parametrize(
+    ("figure", "reference"),
+    [
+        ("predictability/table4", "bps64/HP E3800/gbps"),
+        ("predictability/fig7", "fig7/hp-2920-at-line-rate-from"),
+        ("predictability/table1", "q10"),
+    ],
+)
+def test_what_follows_from_the_profile_is_circular(figure: str, reference: str) -> None:
+    document = FIGURES[figure]
+    claims = [claim for claim in document.claims if claim.fact == reference]
+    of_the_paper = [
+        claim for claim in claims if kind_of(document, claim, fact("predictability", reference)) != "ours"
+    ]
+    assert of_the_paper
+    assert all(is_circular(document, claim) for claim in of_the_paper)
+
+
+def test_invariants_are_what_admission_promises() -> None:
+    for figure in FIGURES.values():
+        for claim in figure.claims:
+            if level_of(figure, claim) == "invariant":
+                assert claim.check.ordinal, f"{figure.name}: {claim.claim}"
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_facts_of_one_sentence_have_one_role(paper: str) -> None:
+    known = facts(paper)
+    for stated in known.values():
+        if stated.counted_with:
+            assert stated.role == known[stated.counted_with].role
+
+
+def test_a_smaller_replay_treats_what_holds_and_what_fails_alike() -> None:
     holds, fails = {"a_us": 1.0}, {"a_us": 2.0}
     anywhere, full = made(fact="fig3a/lost"), made(fact="fig3a/lost", full_scale=True)
-    assert [judge(figure, findings=holds)[0].holds for figure in (anywhere, full)] == [True, True]
-    assert [judge(figure, findings=fails)[0].holds for figure in (anywhere, full)] == [False, False]
-    assert [judge(figure, findings=holds, shorter="short")[0].holds for figure in (anywhere, full)] == [
-        True,
-        None,
-    ]
-    assert [judge(figure, findings=fails, shorter="short")[0].holds for figure in (anywhere, full)] == [
-        None,
-        None,
-    ]
+    for figure in (anywhere, full):
+        assert judge(figure, findings=holds)[0].holds is True
+        assert judge(figure, findings=fails)[0].holds is False
+        for findings in (holds, fails):
+            assert judge(figure, findings=findings, shorter="short")[0].holds is None
+
+
+def test_a_smaller_replay_tests_what_one_case_denies_and_what_is_only_arithmetic() -> None:
+    holds, fails = {"a_us": 1.0}, {"a_us": 2.0}
+    most = {"check": {"kind": "at_most", "finding": "a_us", "value": 1}, "fact": "fig3a/lost"}
+    for figure in (made(**most), made(fact="fig3a/lost", level="arithmetic")):
+        assert judge(figure, findings=holds, shorter="short")[0].holds is True
+        assert judge(figure, findings=fails, shorter="short")[0].holds is False
+    full = made(**most, full_scale=True)
+    assert judge(full, findings=holds, shorter="short")[0].holds is None
+    assert judge(full, findings=fails, shorter="short")[0].holds is False

@@ -77,6 +77,7 @@ class PointsByX:
 class NothingBad(Check):
     """No packet is lost, or none needs longer than guaranteed, at these x, by default at all x."""
 
+    ordinal = True
     holds_if = "no packet at all"
     kind: Literal["no_loss", "no_late"]
     at: list[float] | None = Field(default=None, min_length=1)
@@ -119,6 +120,7 @@ class _MarkedCheck(NumberCheck):
 class LossAt(Check):
     """Packets are lost at this x."""
 
+    ordinal = True
     holds_if = "at least one packet"
     kind: Literal["loss_at"]
     at: float
@@ -139,6 +141,7 @@ class LossAt(Check):
 class LossFrom(_MarkedCheck):
     """Packets are lost at the fact's value of x, and at every larger x."""
 
+    ordinal = True
     mark = "loss from {fact.number:g} on"
     holds_if = "at least one packet at every value from {fact.number:g} on"
     kind: Literal["loss_from"]
@@ -160,6 +163,7 @@ class LossFrom(_MarkedCheck):
 class LossBeyond(_MarkedCheck):
     """Packets are lost somewhere above the fact's value of x."""
 
+    ordinal = True
     mark = "no loss up to {fact.number:g}"
     holds_if = "at least one packet above {fact.number:g}"
     kind: Literal["loss_beyond"]
@@ -178,6 +182,7 @@ class LossBeyond(_MarkedCheck):
 class LateAt(_MarkedCheck):
     """Packets need longer than guaranteed at the fact's value of x."""
 
+    ordinal = True
     mark = "late at {fact.number:g}"
     holds_if = "at least one packet at {fact.number:g}"
     kind: Literal["late_at"]
@@ -231,6 +236,7 @@ class Starts(_MarkedCheck):
 class LossBeforeLate(Check):
     """As x grows, packets are lost before any is late."""
 
+    ordinal = True
     holds_if = "the first loss at a smaller value than the first late packet"
     kind: Literal["loss_before_late"]
 
@@ -261,6 +267,7 @@ class FigureCheck(Check):
 class LossEarlier(FigureCheck):
     """Packets are lost at a smaller x than in another figure of the same folder with the same axis."""
 
+    ordinal = True
     holds_if = "at a smaller value than in {check.figure}"
     kind: Literal["loss_earlier"]
 
@@ -305,6 +312,7 @@ class LossNear(NumberCheck):
 class LossBelow(FigureCheck):
     """The largest loss is below the largest loss of another figure of the same folder."""
 
+    ordinal = True
     holds_if = "the largest loss below that of {check.figure}"
     kind: Literal["loss_below"]
 
@@ -326,6 +334,7 @@ class LossBelow(FigureCheck):
 class DelayGrows(Check):
     """Every delay from this x on exceeds every delay at smaller x by more than the factor."""
 
+    ordinal = True
     kind: Literal["delay_grows"]
     start: float
     statistic: Statistic
@@ -358,6 +367,7 @@ class DelayGrows(Check):
 class DelayRises(Check):
     """The delay never falls by more than the slack between neighbouring x, and is larger at the last x."""
 
+    ordinal = True
     kind: Literal["delay_rises"]
     at: list[float] | None = Field(default=None, min_length=2)
     """The x to compare. Default: all."""
