@@ -31,6 +31,8 @@ from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, machine, this_moment
 
+_PUBLISHING_SHARE: Final = 10
+"""Pictures and report are not made again before this many times as long as making them took has passed."""
 _COARSE: Final = (
     "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error"
     " (docs/stand-in.md). {}"
@@ -40,13 +42,16 @@ _COARSE: Final = (
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the figures and write their results, records, pictures and the report to ``options.out``.
 
-    Results that exist already with the same parameters are not computed again. Raises `InputError` or
-    `RunError`, each with a message of one line.
+    Each figure's result is written as soon as it is computed; pictures and report follow in steps, so that a
+    replay that is killed leaves those of the figures before. Results that exist already with the same
+    parameters are not computed again. Raises `InputError` or `RunError`, each with a message of one line.
     """
-    earlier = read_results(options.out)
     with shared_processes(options.jobs):
-        computed = _compute(chosen, options, progress)
-        return _publish(chosen, [computed[figure.name] for figure in chosen], earlier, options, progress)
+        folder = _Publication(options, progress)
+        for figure, result in _computed(chosen, options, progress):
+            folder.add(figure, result)
+        folder.draw()
+    return [folder.results[figure.name] for figure in chosen]
 
 
 def publish_again(options: Options, progress: Progress) -> None:
@@ -60,20 +65,21 @@ def publish_again(options: Options, progress: Progress) -> None:
     published = list({**results, **again}.values())
     for result in published:
         write_result(result, options.out)
-    _draw(published, options, progress)
+    drawn = _drawn(published, options, progress)
+    _write_pictures(drawn, options.out)
+    write_report(options.out, drawn)
 
 
-def _compute(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
-    """Compute the figures, type by type; return the results by the figures' names."""
-    computed: dict[str, FigureResult] = {}
+def _computed(
+    chosen: Sequence[Figure], options: Options, progress: Progress
+) -> Iterator[tuple[Figure, FigureResult]]:
+    """Compute the figures, type by type; yield each with its result, neither judged nor drawn yet."""
     for name in dict.fromkeys(figure.kind for figure in chosen):
         same_type = [figure for figure in chosen if figure.kind == name]
         compute = figure_type_named(name).compute
         for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
             with _noted(figures, options.out):
-                results = compute(figures, options, progress)
-            computed.update(zip((figure.name for figure in figures), results, strict=True))
-    return computed
+                yield from zip(figures, compute(figures, options, progress), strict=True)
 
 
 @contextmanager
@@ -114,30 +120,55 @@ def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
     return facts.st_ino, facts.st_mtime_ns
 
 
-def _publish(
-    chosen: Sequence[Figure],
-    results: Sequence[FigureResult],
-    earlier: Sequence[FigureResult],
-    options: Options,
-    progress: Progress,
-) -> list[FigureResult]:
-    """Judge every figure together with the others of the folder, draw it, and write all but the records.
+class _Publication:
+    """The files of a folder while figures are added: results at once, pictures and report in steps.
 
-    Earlier figures of the folder are judged and drawn again where the new ones change that, so that claims
-    and bands do not depend on the order in which figures are replayed.
+    Every figure is judged together with the others of the folder. Those that were there before are judged
+    and drawn again where the new one changes that, so that claims and bands do not depend on the order in
+    which figures are replayed.
     """
-    together = {result.name: result for result in (*earlier, *results)}
-    judged = [
-        _judged(figure, result, together.values(), options)
-        for figure, result in zip(chosen, results, strict=True)
-    ]
-    names = {figure.name for figure in chosen}
-    others = {result.name: result for result in earlier if result.name not in names}
-    again = _judged_again(others, together.values(), options)
-    for result in (*judged, *again):
-        write_result(result, options.out)
-    _draw([*judged, *again], options, progress)
-    return judged
+
+    def __init__(self, options: Options, progress: Progress) -> None:
+        """Read the results that the folder has. Raises `InputError` if one is damaged."""
+        self._options = options
+        self._progress = progress
+        self.results = {result.name: result for result in read_results(options.out)}
+        """The folder's results by full name, as they are judged now."""
+        self._pictures: dict[str, pictures.RenderedPictures] = {}
+        self._undrawn: set[str] = set()
+        self._due_s = 0.0
+
+    def add(self, figure: Figure, result: FigureResult) -> None:
+        """Judge and write a computed result; draw and report if the last time was long enough ago."""
+        others = {name: other for name, other in self.results.items() if name != figure.name}
+        together = [*others.values(), result]
+        changed = [
+            _judged(figure, result, together, self._options),
+            *_judged_again(others, together, self._options),
+        ]
+        for each in changed:
+            write_result(each, self._options.out)
+            self.results[each.name] = each
+            self._undrawn.add(each.name)
+        if time.monotonic() >= self._due_s:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw what was added since the last time, and write the report."""
+        if not self._undrawn:
+            return
+        begun_s = time.monotonic()
+        missing = [
+            result
+            for name, result in self.results.items()
+            if name in self._undrawn or name not in self._pictures
+        ]
+        self._pictures |= _drawn(missing, self._options, self._progress)
+        _write_pictures({name: self._pictures[name] for name in self._undrawn}, self._options.out)
+        self._undrawn.clear()
+        write_report(self._options.out, self._pictures)
+        ended_s = time.monotonic()
+        self._due_s = ended_s + _PUBLISHING_SHARE * (ended_s - begun_s)
 
 
 def _judged(
@@ -216,13 +247,18 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
     ]
 
 
-def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
-    """Draw and write the pictures, several at a time, then write the report with them."""
+def _drawn(
+    results: Sequence[FigureResult], options: Options, progress: Progress
+) -> dict[str, pictures.RenderedPictures]:
+    """Draw the pictures, several at a time; return them by figure."""
     drawn: dict[str, pictures.RenderedPictures] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
-        figure = results[place].name
-        progress.writing(figure)
-        write_atomically(figure_file(options.out, figure, ".svg"), these.svg)
-        write_atomically(figure_file(options.out, figure, ".png"), these.png)
-        drawn[figure] = these
-    write_report(options.out, drawn)
+        progress.writing(results[place].name)
+        drawn[results[place].name] = these
+    return drawn
+
+
+def _write_pictures(drawn: Mapping[str, pictures.RenderedPictures], out: Path) -> None:
+    for figure, these in drawn.items():
+        write_atomically(figure_file(out, figure, ".svg"), these.svg)
+        write_atomically(figure_file(out, figure, ".png"), these.png)

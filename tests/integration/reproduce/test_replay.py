@@ -38,7 +38,7 @@ from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments, select
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
-from loko_testbed.reproduce.result import AxisLabel
+from loko_testbed.reproduce.result import AxisLabel, read_results
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
 from loko_testbed.tasks.progress import NoProgress
@@ -298,11 +298,33 @@ def test_an_interrupted_figure_goes_on_where_it_was(
     options = Options(mode="virtual", seed=1, out=tmp_path, runs=2, seconds=0.1)
     first = scripted(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        figure_type_named(figure.kind).compute([figure], options, NoProgress())
+        list(figure_type_named(figure.kind).compute([figure], options, NoProgress()))
     again = scripted(delays)
-    figure_type_named(figure.kind).compute([figure], options, NoProgress())
+    list(figure_type_named(figure.kind).compute([figure], options, NoProgress()))
     assert again.runs == 1
     assert not (tmp_path / TASKS).exists()
+
+
+@pytest.mark.parametrize("there", [[], ["loko/fig14a"]])
+def test_a_killed_replay_leaves_results_pictures_and_report_of_the_figures_before(
+    there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def killed(_figure: object) -> None:
+        raise KeyboardInterrupt
+
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+    figures = experiments()
+    for name in there:
+        evaluate([figures[name]], options, NoProgress())
+    monkeypatch.setattr("loko_testbed.reproduce.figure_types.model.service_curve.compute", killed)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate([figures["loko/table2"], figures["loko/sec4"]], options, NoProgress())
+    written = sorted(["loko/table2", *there])
+    assert sorted(result.name for result in read_results(tmp_path)) == written
+    assert (tmp_path / "table2.svg").exists()
+    page = (tmp_path / "report.html").read_text()
+    sections = re.findall(r'<section id="((?:fig|table|sec)\w+)">', page)
+    assert sorted(f"loko/{section}" for section in sections) == written
 
 
 def test_an_interrupted_figure_of_tasks_goes_on_at_the_next_task(tmp_path: Path) -> None:

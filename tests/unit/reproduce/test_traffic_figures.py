@@ -151,7 +151,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
         (tmp_path / place).mkdir()
         options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
-        FIGURE_TYPE.compute([figure("fig3c")], options, NoProgress())
+        list(FIGURE_TYPE.compute([figure("fig3c")], options, NoProgress()))
         written.append((tmp_path / place / "fig3c.parquet").read_bytes())
     assert written[0] == written[1]
     assert not np.array_equal(written[0], written[2])

@@ -7,7 +7,7 @@ type"). Other packages add types by entry points (docs/plug-ins.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,8 +37,9 @@ class FigureType:
 
     documents: tuple[type[Figure], ...]
     """The schemas of its experiments: ``kind`` is the name of its folder, ``shows`` tells several apart."""
-    compute: Callable[[Sequence[Any], Options, Progress], list[FigureResult]]
-    """Computes a result for each figure, neither judged nor drawn yet; writes raw rows to ``options.out``."""
+    compute: Callable[[Sequence[Any], Options, Progress], Iterable[FigureResult]]
+    """Computes the figures' results in their order, neither judged nor drawn yet, each when its raw rows are
+    written to ``options.out``."""
     estimate_s: Callable[[Any], dict[str, float]]
     """Estimates the time in seconds at the paper's scale, by mode."""
 

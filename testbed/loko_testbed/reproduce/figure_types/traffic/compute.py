@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -50,8 +50,8 @@ def replay_of(figure: SendingFigure, options: Options) -> TrafficReplay[Any]:
     return _REPLAYS[figure.shows](figure, options)
 
 
-def compute(figures: Sequence[SendingFigure], options: Options, progress: Progress) -> list[FigureResult]:
-    """Replay the figures, with the points of all of them in parallel, and write their records.
+def compute(figures: Sequence[SendingFigure], options: Options, progress: Progress) -> Iterator[FigureResult]:
+    """Replay the figures, with the points of all in parallel; yield each when its records are written.
 
     Runs that exist already with the same parameters are not repeated, except those of which captures are
     wanted. Raises `InputError` or `RunError`.
@@ -71,11 +71,16 @@ def compute(figures: Sequence[SendingFigure], options: Options, progress: Progre
     points = [replays[name].points[place] for name, place in places]
     with closing(replay_in_order(points, options, progress)) as replayed:
         runs = (ReplayedRun(*places[index], number, records) for index, number, records in replayed)
-        for name, of_figure in groupby(runs, key=lambda run: run.figure):
-            done[name] = _recorded(replays[name], of_figure)
+        of_figures = groupby(runs, key=lambda run: run.figure)
+        for figure in figures:
+            outcome, replay = done[figure.name], replays[figure.name]
+            if outcome is None and not replay.points:
+                outcome = replay.outcome()
+            elif outcome is None:
+                _, of_figure = next(of_figures)
+                outcome = _recorded(replay, of_figure)
+            yield _result(figure, outcome, options)
     capture_runs(captured, options, progress)
-    outcomes = (done[name] or replay.outcome() for name, replay in replays.items())  # none without points
-    return [_result(figure, outcome, options) for figure, outcome in zip(figures, outcomes, strict=True)]
 
 
 def _result(figure: SendingFigure, outcome: TrafficOutcome, options: Options) -> TrafficResult:
