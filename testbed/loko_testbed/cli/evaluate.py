@@ -50,7 +50,8 @@ class PointChoice(StrEnum):
 
 
 FiguresArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a. Default: all.")
+    list[str] | None,
+    typer.Argument(metavar="[FIGURE]...", help="Such as fig17a. Default: all but long ones."),
 ]
 ModeOption = Annotated[
     ModeName,

@@ -181,10 +181,11 @@ class Figure(StrictModel):
     """Whether the figure is this project's own: none of its claims is the paper's."""
     reference: str = "paper"
     """The reference of the claims, in a word, if it is not the paper."""
-    by_name_only: bool = False
-    """Whether the figure is replayed only if it is named: a long study of its own."""
     level: EvidenceLevel | None = None
     """The level of evidence of those claims that do not state theirs."""
+    by_name_only: str = ""
+    """Why the figure is replayed only if it is named, such as "a search of ten minutes"; empty if it is among
+    those that are replayed by default."""
     notes: list[FigureNote] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 

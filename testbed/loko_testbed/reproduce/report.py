@@ -14,6 +14,7 @@ from markupsafe import Markup
 from loko.document import InputError
 from loko.html_templates import html_templates
 from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.figure_types.experiments import not_replayed
 from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.report_sources import ResultSource, assumed, in_papers_order, sources
@@ -75,6 +76,10 @@ def render(
         nothing_made=ResultSource(),
         fallen=[(result, claim) for result in results for claim in result.broken_claims],
         assumed=assumed(results),
+        not_replayed=sorted(
+            not_replayed({result.name for result in results}),
+            key=lambda figure: in_papers_order(figure.paper, figure.figure),
+        ),
         coarse_errors=sum(result.coarse_errors for result in results),
     )
 

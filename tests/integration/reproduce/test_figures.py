@@ -18,10 +18,11 @@ from loko_testbed.reproduce.analysis import DelayStats
 from loko_testbed.reproduce.claims import check_reference, judge, kind_of
 from loko_testbed.reproduce.evaluate import guarantees_of
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, select
+from loko_testbed.reproduce.figure_types.experiments import experiments, load_experiment, not_replayed, select
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 from loko_testbed.reproduce.figure_types.traffic.sweep import SweepReplay, packets
+from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.guarantees import guarantee
 from loko_testbed.reproduce.plots.rendering import vega_embed
 from loko_testbed.reproduce.report import render
@@ -95,6 +96,19 @@ def test_every_claim_and_note_refers_to_a_fact_of_the_paper(name: str) -> None:
         assert kind_of(experiment, claim, stated) != "predicted" or stated.role == "validation"
     for note in experiment.notes:
         assert fact(experiment.paper, note.fact).where
+
+
+def test_the_default_replay_is_all_that_is_virtual_of_the_papers() -> None:
+    chosen = {figure.name for figure in select([], FIGURES)}
+    of_papers = {name for name, figure in FIGURES.items() if figure.paper != "studies"}
+    assert chosen == {name for name in of_papers if "virtual" in FIGURES[name].modes}
+    left_out = {figure.name: figure for figure in not_replayed(chosen)}
+    assert left_out.keys() == {name for name in FIGURES if name not in chosen}
+    for figure in left_out.values():
+        assert figure.why
+        mode = [] if "virtual" in figure.modes else ["--mode", "live"]
+        assert figure.command.split() == ["loko", "evaluate", short_name(figure.name), *mode]
+    assert not_replayed(FIGURES) == []
 
 
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)

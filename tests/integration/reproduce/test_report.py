@@ -38,6 +38,17 @@ def folder(tmp_path_factory) -> Path:
     return out
 
 
+def test_what_was_not_replayed_and_how_to(folder: Path) -> None:
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<td><code>(loko evaluate [^<]*)</code></td>", page)
+    commands = {name: command for command in rows for name in [command.split()[2]]}
+    assert len(commands) == len(rows) == len(experiments()) - len(NAMES)
+    assert not commands.keys() & set(NAMES)
+    assert commands["tssdn/fig4d"] == "loko evaluate tssdn/fig4d --mode live"
+    assert commands["fig17b"] == "loko evaluate fig17b"
+    assert "millions of packets, for over an hour" in page
+
+
 def options_of(command: str, monkeypatch, tmp_path) -> Options:
     """Return the options that a command line passes to the replay."""
     asked: list[Options] = []
@@ -193,7 +204,7 @@ def test_what_was_assumed_is_listed_with_the_figures_that_rest_on_it(folder: Pat
 def test_the_navigation_has_every_figure_in_the_papers_order(folder: Path) -> None:
     page = render(read_results(folder))
     part = page[page.index("<nav") : page.index("</nav>")]
-    parts = ["overview", "does-not-hold", "assumed"]
+    parts = ["overview", "does-not-hold", "assumed", "not-replayed"]
     assert re.findall(r'href="#([\w-]+)"', part) == [*parts, "sec4", "table2", "fig17a"]
     for anchor in re.findall(r'href="#([\w-]+)"', part):
         assert f'id="{anchor}"' in page

@@ -17,7 +17,7 @@ from loko.document import LABS, InputError, error_at, read
 from loko.plug_in import folder_of, plug_ins
 from loko_testbed.reproduce.claims import check_reference
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure import FIGURE_TYPES, Figure
+from loko_testbed.reproduce.figure import FIGURE_TYPES, Figure, Mode
 from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_names
 from loko_testbed.reproduce.folder import full_name, short_name
 from loko_testbed.reproduce.result import in_order
@@ -46,6 +46,33 @@ _RENAMED_FIGURES: Final = {"tssdn/duel": "tssdn/comparison"}
 class _TypeOfDocument(BaseModel):
     kind: str
     shows: str | None = None
+
+
+class NotReplayed(BaseModel):
+    """A figure that a folder has no result of, as far as its document says without the code of its type."""
+
+    figure: str
+    paper: str
+    title: str
+    modes: list[Mode]
+    by_name_only: str = ""
+
+    @property
+    def name(self) -> str:
+        """``PAPER/ID``."""
+        return f"{self.paper}/{self.figure}"
+
+    @property
+    def why(self) -> str:
+        """The reason why the default replay in virtual time leaves it out; empty if it does not."""
+        real_time = "" if "virtual" in self.modes else "in real time only"
+        return "; ".join(filter(None, (real_time, self.by_name_only)))
+
+    @property
+    def command(self) -> str:
+        """The command that replays it."""
+        mode = "" if "virtual" in self.modes else f" --mode {self.modes[0]}"
+        return f"loko evaluate {short_name(self.name)}{mode}"
 
 
 def load_experiment(path: Path) -> Figure:
@@ -134,6 +161,12 @@ def _unknown(name: str, known: Mapping[str, Figure]) -> str:
     near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"unknown; {hint}'loko figures' lists all {len(known)}"
+
+
+def not_replayed(replayed: Collection[str], labs: Path = LABS) -> list[NotReplayed]:
+    """Return the figures of the labs other than those with these full names. Raises `InputError`."""
+    known = (read(path, NotReplayed) for path in labs.glob(_PLACE))
+    return [figure for figure in known if figure.name not in replayed]
 
 
 def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtual") -> list[Figure]:
