@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from loko.document import InputError
@@ -13,10 +14,13 @@ from loko_testbed.reproduce.result import (
     ClaimResult,
     EvidenceLevel,
     FigureResult,
+    Replication,
+    SeedVerdict,
     Series,
     TableResult,
     TrafficResult,
 )
+from loko_testbed.reproduce.seed_share import verdict_of
 from loko_testbed.simulation.options import Options
 
 _BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
@@ -46,6 +50,7 @@ def evaluate_claims(
             and _same_scale(other, result)
         },
         shorter=figure.shorter(options),
+        replications=result.replications,
     )
 
 
@@ -66,36 +71,40 @@ def judge(
     findings: Mapping[str, float] | None = None,
     others: Mapping[str, Sequence[Series]] | None = None,
     shorter: str = "",
+    replications: Sequence[Replication] = (),
 ) -> list[ClaimResult]:
-    """Judge every claim of the figure: it holds, does not hold, or is not testable here.
+    """Judge every claim of the figure: it holds, does not hold, is undecided, or is not testable here.
 
     For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's tests only claims
     that do not depend on the scale: arithmetic, and those that a single counterexample denies
-    (`Check.denied_by_one_case`). No other claim could fail there, so none holds there either.
+    (`Check.denied_by_one_case`). No other claim could fail there, so none holds there either. A claim whose
+    verdict depends on chance is judged by its share of seeds: that of the figure, and those of
+    `replications`.
     """
     results = []
     for claim in figure.claims:
         stated = check_reference(figure, claim)
         level = level_of(figure, claim)
-        judgement = _judgement(
-            claim,
-            level,
-            Evidence(
-                fact=stated,
-                series=series,
-                table=table,
-                findings=findings or {},
-                planned=figure.planned,
-                others=others or {},
-                shorter=shorter,
-            ),
+        evidence = Evidence(
+            fact=stated,
+            series=series,
+            table=table,
+            findings=findings or {},
+            planned=figure.planned,
+            others=others or {},
+            shorter=shorter,
         )
+        judgement = _judgement(claim, level, evidence)
+        by_seed = None
         if isinstance(judgement, NotTestable):
             here, holds = judgement.here, None
             missing = claim.if_missing if here == NOT_MEASURED else ""
             because = "; ".join(filter(None, (judgement.why, missing)))
         else:
             here, holds = judgement
+            if by_seed := _by_seed(claim, evidence, replications, holds=holds):
+                holds = by_seed.holds
+                here = f"undecided: {by_seed}" if holds is None else f"{here}; {by_seed}"
             because = "" if holds else claim.if_not
         results.append(
             ClaimResult(
@@ -112,9 +121,27 @@ def judge(
                 tolerance=claim.check.tolerance(stated),
                 fact=claim.fact,
                 sentence=stated.sentence,
+                by_seed=by_seed,
             )
         )
     return results
+
+
+def _by_seed(
+    claim: Claim, evidence: Evidence, replications: Sequence[Replication], *, holds: bool
+) -> SeedVerdict | None:
+    """Judge a claim by its share of seeds; None if it needs one seed only, or others were not replayed.
+
+    `holds` is the verdict at the figure's seed, and `evidence` that of this seed.
+    """
+    others = [
+        claim.check.find(replace(evidence, series=each.series, findings=each.findings))
+        for each in replications[: claim.seeds - 1]
+    ]
+    outcomes = [holds, *(each[1] for each in others if not isinstance(each, NotTestable))]
+    if claim.seeds == 1 or len(outcomes) < claim.seeds:
+        return None
+    return verdict_of(sum(outcomes), len(outcomes))
 
 
 def _judgement(claim: Claim, level: EvidenceLevel, evidence: Evidence) -> Judgement:
@@ -122,7 +149,7 @@ def _judgement(claim: Claim, level: EvidenceLevel, evidence: Evidence) -> Judgem
     if isinstance(finding, NotTestable) or not evidence.shorter or level == "arithmetic":
         return finding
     here, holds = finding
-    if claim.check.denied_by_one_case and not (holds and claim.full_scale):
+    if claim.check.denied_by_one_case and claim.seeds == 1 and not (holds and claim.full_scale):
         return finding
     return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
 
@@ -154,11 +181,17 @@ def check_reference(figure: Figure, claim: Claim) -> Fact:
     """Return the fact behind a claim. Raises `InputError` if the fact cannot support the claim.
 
     That is the case if the fact is missing, lacks the number that the check needs, or does not allow a kind
-    as strong as the claim states, and if a circular claim is called a prediction or gives no reason.
+    as strong as the claim states, and if a circular claim is called a prediction or gives no reason. A claim
+    that compares with another figure has one seed only.
     """
     stated = fact(figure.paper, claim.fact)
     if claim.check.needs_number:
         _ = stated.number
+    if claim.seeds > 1 and claim.check.compared_with:
+        raise InputError(
+            f"claim '{claim.claim}': seeds: it compares with {claim.check.compared_with}, which is replayed"
+            " at one seed; leave it out"
+        )
     if claim.kind is not None:
         most = _by_role(stated)
         if _FALLING.index(claim.kind) < _FALLING.index(most):

@@ -15,6 +15,7 @@ from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.folder import figure_file
 from loko_testbed.reproduce.outcome import OneByOne
+from loko_testbed.reproduce.replications import replicate
 from loko_testbed.reproduce.report import write_report
 from loko_testbed.reproduce.result import (
     Band,
@@ -79,7 +80,11 @@ def _computed(
         compute = figure_type_named(name).compute
         for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
             with _noted(figures, options.out):
-                yield from zip(figures, compute(figures, options, progress), strict=True)
+                results = compute(figures, options, progress)
+            others = replicate(figures, options, progress)
+            for figure, result in zip(figures, results, strict=True):
+                replications = others.get(figure.name, result.replications)
+                yield figure, result.model_copy(update={"replications": replications})
 
 
 @contextmanager

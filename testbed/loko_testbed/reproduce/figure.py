@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, Field
 
@@ -111,6 +111,10 @@ class Check(StrictModel):
         """Return in words when a claim on this fact holds."""
         return self.holds_if.format(check=self, fact=fact)
 
+    def needed(self, _fact: Fact, planned: Sequence[float]) -> Sequence[float]:
+        """Return those of a figure's x that decide the claim."""
+        return planned
+
     @abstractmethod
     def find(self, evidence: Evidence) -> Judgement:
         """Judge the claim by this evidence."""
@@ -154,6 +158,9 @@ class Claim(StrictModel):
     So is every claim of level ``profile``."""
     full_scale: bool = False
     """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
+    seeds: int = Field(default=1, ge=1, le=1000)
+    """Seeds at which the claim is judged in virtual time: the figure's and those that follow. More than one
+    where the verdict depends on chance (`loko_testbed.reproduce.seed_share`)."""
 
 
 class FigureNote(StrictModel):
@@ -203,6 +210,11 @@ class Figure(StrictModel):
     def planned(self) -> Sequence[float]:
         """Every x at which the figure has points; empty for figures without points."""
         return ()
+
+    def for_replication(self) -> Self | None:
+        """Return the part of the figure that its claims on several seeds need; None if there are none."""
+        claims = [claim for claim in self.claims if claim.seeds > 1]
+        return self.model_copy(update={"claims": claims}) if claims else None
 
     def shorter(self, options: Options) -> str:
         """Return in words how a replay under these options is smaller than the paper's; empty if not."""

@@ -113,12 +113,12 @@ class OneByOne:
             "runs": options.runs,
             "seconds": options.seconds,
             "commit": commit(),
-            **_plugged_in(figure),
+            **plugged_in(figure),
             **self.parameters(figure, options),
         }
 
 
-def _plugged_in(figure: Figure) -> dict[str, str]:
+def plugged_in(figure: Figure) -> dict[str, str]:
     """Return the versions of other packages that the figure's type, schemes and devices come from."""
     texts = _texts(figure.model_dump(mode="json", exclude=ONLY_WORDS))
     names = {name for text in texts for name in _without_suffixes(text)}
@@ -193,7 +193,7 @@ def result_of(figure: Figure, outcome: Outcome, options: Options) -> FigureResul
             host=outcome.host,
             runs=outcome.runs,
             seconds=outcome.seconds,
-            versions=versions() | _plugged_in(figure),
+            versions=versions() | plugged_in(figure),
             assumptions=outcome.assumptions,
             machine=machine() if options.real_time else "",
             real_boards=outcome.real_boards,

@@ -91,6 +91,16 @@ class Series(_ResultModel):
     points: list[PointResult]
 
 
+class Replication(_ResultModel):
+    """The numbers of a figure at another seed, by which claims that depend on chance are judged as well."""
+
+    seed: int
+    findings: dict[str, float] = {}
+    """See `FigureResult.findings`."""
+    series: list[Series] = []
+    """See `TrafficResult.series`; only the points that these claims need."""
+
+
 class AxisLabel(_ResultModel):
     """Meaning of the x of points."""
 
@@ -105,6 +115,28 @@ class TableResult(_ResultModel):
     rows: list[list[str | float]]
 
 
+class SeedVerdict(_ResultModel):
+    """The verdict on a claim that depends on chance, by the share of seeds at which it holds."""
+
+    seeds: int
+    """Seeds at which it was judged."""
+    held: int
+    """Those at which it holds."""
+    low: float
+    """Lower end of the interval of the share (`loko_testbed.reproduce.seed_share.share_interval`)."""
+    high: float
+    """Upper end of the interval."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the claim holds at more than half of all seeds; None if the interval contains one half."""
+        return None if self.low <= 0.5 <= self.high else self.low > 0.5
+
+    def __str__(self) -> str:
+        """Return a text such as "holds at 11 of 20 seeds (0.32 to 0.77)"."""
+        return f"holds at {self.held} of {self.seeds} seeds ({self.low:.2f} to {self.high:.2f})"
+
+
 class ClaimResult(_ResultModel):
     """A statement of the paper compared with what was found here."""
 
@@ -112,7 +144,7 @@ class ClaimResult(_ResultModel):
     paper: str
     here: str
     holds: bool | None
-    """None: not testable in this run."""
+    """None: not testable in this run, or undecided (`by_seed`)."""
     where: str
     """Section or figure of the paper."""
     because: str = ""
@@ -129,10 +161,19 @@ class ClaimResult(_ResultModel):
     """Reference of the fact behind the claim (`loko_testbed.reproduce.facts.Fact.reference`)."""
     sentence: str = ""
     """Reference of the fact that stands for the sentence (`loko_testbed.reproduce.facts.Fact.sentence`)."""
+    by_seed: SeedVerdict | None = None
+    """How it was judged if its verdict depends on chance; None: at the figure's seed alone."""
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it was tested, but chance left open whether it holds."""
+        return self.holds is None and self.by_seed is not None
 
     @property
     def judgement(self) -> str:
         """`holds` in words."""
+        if self.is_undecided:
+            return "undecided"
         return {True: "holds", False: "does not hold", None: "not testable here"}[self.holds]
 
 
@@ -290,6 +331,8 @@ class FigureResult(_ResultModel):
     guarantees: list[GuaranteeResult] = []
     """For each system that gives a guarantee, whether it was kept (`loko_testbed.reproduce.guarantees`)."""
     claims: list[ClaimResult]
+    replications: list[Replication] = []
+    """The figure at the seeds that follow `seed`, as far as its claims need them (`Claim.seeds`)."""
     bands: list[Band] = []
     """Bands for this figure that others of the folder predict, and bands that this one predicts for
     others."""
@@ -429,7 +472,7 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
     return [(text, int(digits or 0)) for text, digits in parts]
 
 
-_LEFT_OUT_IF_EMPTY: Final = ("table", "chart", "findings", "printed", "bands")
+_LEFT_OUT_IF_EMPTY: Final = ("table", "chart", "findings", "printed", "replications", "bands")
 """Keys that a result's JSON has only if there is something below them."""
 
 

@@ -35,11 +35,12 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimCount:
-    """Numbers of claims that hold, do not hold, and are not testable here."""
+    """Numbers of claims that hold, do not hold, are undecided, and are not testable here."""
 
     hold: int
     fail: int
     untested: int
+    undecided: int = 0
 
     @classmethod
     def of(cls, claims: Sequence[Judged]) -> ClaimCount:
@@ -47,13 +48,14 @@ class ClaimCount:
         return cls(
             hold=sum(claim.holds is True for claim in claims),
             fail=sum(claim.holds is False for claim in claims),
-            untested=sum(claim.holds is None for claim in claims),
+            untested=sum(claim.holds is None and not claim.is_undecided for claim in claims),
+            undecided=sum(claim.is_undecided for claim in claims),
         )
 
     @property
     def tested(self) -> int:
         """Number of claims that could be tested."""
-        return self.hold + self.fail
+        return self.hold + self.fail + self.undecided
 
     @property
     def of_tested(self) -> str:
@@ -65,12 +67,13 @@ class ClaimCount:
         return self.tested + self.untested > 0
 
     def __str__(self) -> str:
-        """Return a text such as "5 of 7 hold, 2 not testable here"."""
-        untested = f"{self.untested} not testable here"
-        if not self.tested:
-            return untested
-        tested = f"{self.hold} of {self.tested} hold"
-        return f"{tested}, {untested}" if self.untested else tested
+        """Return a text such as "5 of 8 hold, 1 undecided, 2 not testable here"."""
+        parts = {
+            f"{self.hold} of {self.tested} hold": self.tested,
+            f"{self.undecided} undecided": self.undecided,
+            f"{self.untested} not testable here": self.untested,
+        }
+        return ", ".join(text for text, count in parts.items() if count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

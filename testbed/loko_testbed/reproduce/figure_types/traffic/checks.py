@@ -222,6 +222,10 @@ class Starts(_MarkedCheck):
             return NotTestable(why=f"{evidence.shorter}; a longer one may see it begin earlier", here=here)
         return here, begin == expected
 
+    def needed(self, fact: Fact, planned: Sequence[float]) -> Sequence[float]:
+        """See `Check.needed`."""
+        return [x for x in planned if x <= fact.number]
+
     @property
     def denied_by_one_case(self) -> bool:
         """See `Check.denied_by_one_case`. One bad packet at a smaller x denies the claim."""

@@ -88,6 +88,19 @@ class Sweep(FlowFigure):
         """See `Figure.planned`."""
         return self.x.values
 
+    def for_replication(self) -> Self | None:
+        """See `Figure.for_replication`: the values of x that decide the claims."""
+        part = super().for_replication()
+        if part is None:
+            return None
+        needed = {
+            x
+            for claim in part.claims
+            for x in claim.check.needed(fact(self.paper, claim.fact), self.x.values)
+        }
+        values = [x for x in self.x.values if x in needed]
+        return part.model_copy(update={"x": self.x.model_copy(update={"values": values})})
+
     def printed(self) -> list[Printed]:
         """See `SendingFigure.printed`. A fact of several claims is marked once, as in the first."""
         printed: dict[str, Printed] = {}

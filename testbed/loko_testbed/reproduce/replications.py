@@ -1,0 +1,81 @@
+"""Replay figures at further seeds, for claims whose verdict depends on chance.
+
+A figure at a seed is one task: its result is small, so it stays in the folder's store, and claims are judged
+by all seeds again without a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types import figure_type_named
+from loko_testbed.reproduce.folder import campaign_of
+from loko_testbed.reproduce.outcome import ONLY_WORDS, plugged_in
+from loko_testbed.reproduce.result import Replication, TrafficResult
+from loko_testbed.simulation.options import Options
+from loko_testbed.tasks.executor import Executor
+from loko_testbed.tasks.progress import NoProgress, Progress
+from loko_testbed.tasks.store import StoredTasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationTask:
+    """The part of a figure that its claims need, at one seed."""
+
+    part: Figure
+    options: Options
+    """With the seed."""
+
+    def inputs(self) -> object:
+        """Return all that the result depends on."""
+        document = self.part.model_dump(mode="json", exclude=ONLY_WORDS)
+        return [document, self.options.chosen(), plugged_in(self.part)]
+
+
+def replicate(
+    figures: Sequence[Figure], options: Options, progress: Progress
+) -> dict[str, list[Replication]]:
+    """Replay these figures at the seeds after `options.seed` that their claims need; return them by name.
+
+    Only in virtual time and at the paper's scale: elsewhere such claims are judged at one seed, or not at
+    all. Raises `InputError` or `RunError`.
+    """
+    tasks = [task for figure in figures for task in _tasks_of(figure, options)]
+    if not tasks:
+        return {}
+    stored = StoredTasks(
+        folder=options.out,
+        campaign=lambda task: f"{campaign_of(task.part.name)}.seeds",
+        function=replicated,
+        inputs=ReplicationTask.inputs,
+        workers=options.workers,
+        on_kept=lambda task: progress.advance(f"{task.part.name}: seed {task.options.seed}"),
+    )
+    found: dict[str, list[Replication]] = {}
+    for task, replication in zip(tasks, stored.all(tasks, progress, "seeds"), strict=True):
+        found.setdefault(task.part.name, []).append(replication)
+    return found
+
+
+def _tasks_of(figure: Figure, options: Options) -> list[ReplicationTask]:
+    part = figure.for_replication()
+    if part is None or options.real_time or options.points != "all" or figure.shorter(options):
+        return []
+    alone = replace(options, jobs=1, executor=Executor.PROCESSES, scheduler=None, captures=None)
+    return [
+        ReplicationTask(part=part, options=replace(alone, seed=options.seed + further))
+        for further in range(1, max(claim.seeds for claim in part.claims))
+    ]
+
+
+def replicated(task: ReplicationTask) -> Replication:
+    """Replay the part of a figure at a seed. Raises `InputError` or `RunError`."""
+    with TemporaryDirectory(prefix="loko-") as folder:
+        options = replace(task.options, out=Path(folder))
+        (result,) = figure_type_named(task.part.kind).compute([task.part], options, NoProgress())
+    series = result.series if isinstance(result, TrafficResult) else []
+    return Replication(seed=options.seed, findings=result.findings, series=series)
