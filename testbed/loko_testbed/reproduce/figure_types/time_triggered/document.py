@@ -20,17 +20,19 @@ _LEAST_LIVE_BYTES: Final = 74
 
 
 class HostTimes(StrictModel):
-    """The end-to-end delay through an idle network, from program to program, as the paper measured it."""
+    """The end-to-end delay through an idle network, from program to program, as the paper measured it.
+
+    It has no upper end: the longest delay that a paper prints is the longest of so many packets.
+    """
 
     least_us: float = Field(gt=0)
     mean_us: float
     deviation_us: float = Field(gt=0)
-    most_us: float
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.least_us < self.mean_us < self.most_us:
-            raise ValueError("mean_us must lie between least_us and most_us")
+        if not self.least_us < self.mean_us:
+            raise ValueError("mean_us must be above least_us")
         return self
 
 
