@@ -29,6 +29,10 @@ class Fact:
     """Whether the value is computed from what the paper prints rather than printed itself."""
     counted_with: str = ""
     """Reference of another fact that the paper states in the same sentence, or that this one follows from."""
+    used_in: tuple[str, ...] = ()
+    """Where the fact is used without a claim on it: files of this project, or figures (``PAPER/ID``)."""
+    not_covered: str = ""
+    """Why nothing here uses, models or checks it; empty if something does."""
 
     @property
     def sentence(self) -> str:
@@ -77,6 +81,11 @@ def order(paper: str) -> tuple[str, ...]:
     return tuple(_document(paper).get("order", ()))
 
 
+def title(paper: str) -> str:
+    """Return the title of a paper."""
+    return str(_document(paper)["meta"]["title"])
+
+
 @cache
 def _document(paper: str) -> Mapping[str, Any]:
     path = LABS / "papers" / f"{paper}.yml"
@@ -123,4 +132,6 @@ def _fact(reference: str, item: Mapping[str, Any], text: str, *, recomputed: boo
         unit=item.get("unit", ""),
         recomputed=recomputed,
         counted_with=item.get("counted_with", ""),
+        used_in=tuple(item.get("used_in", ())),
+        not_covered=item.get("not_covered", ""),
     )
