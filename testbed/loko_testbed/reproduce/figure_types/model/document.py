@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from loko.document import StrictModel
 from loko.switch_model.device import Profile, load_profile
 from loko.switch_model.scenario import (
     TABLE_1_ENTRIES,
@@ -79,3 +80,22 @@ class AllocationMap(ModelFigure):
     """N of equation 8; findings tell which cells leave each flow of section 6.1 a burst of one frame."""
     packet_sizes_bytes: list[int] = Field(default=list(TABLE_1_FRAME_BYTES), min_length=2)
     entries: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)
+
+
+class RatesOfSwitch(StrictModel):
+    """A switch whose packet rates are compared."""
+
+    profile: str
+    ports: int = Field(ge=1)
+    """Ports that receive."""
+    frame_bytes: int = Field(default=64, ge=64, le=1518)
+    """Length of the packets that the ports receive."""
+    forwards_bytes: int | None = Field(default=None, ge=64, le=1518)
+    """Length of the packets whose forwarding is computed; None for a switch that forwards line rate."""
+
+
+class PacketRates(ModelFigure):
+    """Packets per second that the ports of switches may receive, and those that the switches forward."""
+
+    shows: Literal["packet-rates"]
+    switches: list[RatesOfSwitch] = Field(min_length=1)
