@@ -8,12 +8,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loko_testbed.reproduce.chart import BoxStatistics
+from loko_testbed.reproduce.chart import BoxStatistics, ChartCurve
 from loko_testbed.reproduce.result import DelayQuantiles, HostResult, PointResult
 from loko_testbed.simulation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
+_SHARES: Final = 200
+"""Points of a distribution function."""
 _LONGEST_NS: Final = 3_600 * 1_000_000_000
 """Longest plausible delay (one hour); `DelayStats.add` refuses longer ones.
 
@@ -149,3 +151,15 @@ def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     rest = np.array(y) - (slope * np.array(x) + offset)
     total = np.var(y)
     return float(slope), float(1 - np.var(rest) / total) if total > 0 else 1.0
+
+
+def distribution(label: str, values: NDArray[np.float64]) -> ChartCurve:
+    """Return the distribution function of values as a curve of steps, in percent."""
+    shares = np.linspace(0, 1, min(_SHARES, len(values)))
+    return ChartCurve(
+        label=label,
+        x=np.quantile(values, shares).tolist(),
+        y=(100 * shares).tolist(),
+        marker=False,
+        steps=True,
+    )

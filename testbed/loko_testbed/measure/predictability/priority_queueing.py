@@ -7,7 +7,7 @@ the epsilon of the switch.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -38,8 +38,10 @@ _PAUSES_NS: Final = (75_000, 750_000)
 With equal pauses, frames of low priority would always be equally far on the wire when the scheduler looks
 again.
 """
-_LOW_UDP: Final = 6000
-_HIGH_UDP: Final = 6001
+_LOW_UDP: Final = 6001
+_HIGH_UDP: Final = 6000
+_BETWEEN: Final = (0.1, 0.9)
+"""Which part of the way from the time without other traffic to the largest one counts as between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +58,33 @@ class PriorityDelays:
     """Part of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interference:
+    """Traffic of low priority beside the bursts of high priority."""
+
+    high_bytes: int = HIGH_BYTES
+    low_bytes: int = LOW_BYTES[0]
+    low_flows: int = 1
+    """Flows of low priority, each from a port of its own; 0 for none. Together they send at one rate."""
+    low_percent: float = 100
+    """Their rate, as a share of line rate."""
+
+    def alone(self) -> Interference:
+        """Return the same bursts without other traffic."""
+        return replace(self, low_flows=0)
+
+
 def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDelays:
     """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
     parts: list[StreamTimes] = []
-    for place, low_bytes in enumerate((0, *LOW_BYTES)):
+    beside = [Interference(low_bytes=low_bytes) for low_bytes in LOW_BYTES]
+    for place, interference in enumerate([Interference().alone(), *beside]):
         try:
-            parts.append(_part(subject, low_bytes, bursts, seed=seed + place))
+            parts.append(_part(subject, interference, bursts, seed=seed + place))
         except RefusedError:
             nothing = np.array([], dtype=np.int64)
             return PriorityDelays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
-    processing_ns = [
-        np.where(
-            (stream.received_ns == LOST) | ~stream.kept,
-            -1,
-            stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES),
-        )
-        for stream in parts
-    ]
+    processing_ns = [_processing_ns(subject, stream, HIGH_BYTES) for stream in parts]
     part_ns = max(int(stream.sent_ns[-1]) for stream in parts) + _PAUSES_NS[1]
     return PriorityDelays(
         refused=False,
@@ -83,33 +95,92 @@ def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDela
     )
 
 
-def _part(subject: SwitchUnderTest, low_bytes: int, bursts: int, *, seed: int) -> StreamTimes:
-    """Send bursts beside frames of low priority at line rate; 0 bytes for none.
+def _processing_ns(subject: SwitchUnderTest, stream: StreamTimes, high_bytes: int) -> NDArray[np.int64]:
+    """Return the processing time of every frame of a stream; -1 if it never came."""
+    times_ns: NDArray[np.int64] = np.where(
+        (stream.received_ns == LOST) | ~stream.kept,
+        -1,
+        stream.received_ns - stream.sent_ns - subject.wire_ns(high_bytes),
+    )
+    return times_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterferenceDelays:
+    """Processing times of the high-priority frames that came, in us."""
+
+    alone_us: NDArray[np.float64]
+    beside_us: NDArray[np.float64]
+
+    @property
+    def most_us(self) -> float:
+        """The largest processing time beside other traffic."""
+        return float(self.beside_us.max())
+
+    def excess_us(self, slot_ns: float) -> float:
+        """Return the excess over equation 2, with one frame of low priority that takes `slot_ns`."""
+        return self.most_us - float(self.alone_us.max()) - slot_ns / NS_PER_US
+
+    @property
+    def between_percent(self) -> float:
+        """Share of frames that take longer than any without other traffic, and less than the longest.
+
+        Section II-B.3 sees none beside traffic at line rate, and all of them at lower rates.
+        """
+        return between_percent(self.alone_us, self.beside_us)
+
+
+def between_percent(alone: NDArray[np.number], beside: NDArray[np.number]) -> float:
+    """Return the percentage of times beside other traffic that lie between both extremes (`_BETWEEN`)."""
+    low, high = float(alone.max()), float(beside.max())
+    part = (beside - low) / (high - low)
+    return 100 * float(((part > _BETWEEN[0]) & (part < _BETWEEN[1])).mean())
+
+
+def measure_beside(
+    subject: SwitchUnderTest, interference: Interference, *, bursts: int, seed: int
+) -> InterferenceDelays:
+    """Send bursts of high priority alone and beside this traffic. Raises `RunError`, `RefusedError`."""
+    alone, beside = (
+        _processing_ns(subject, _part(subject, part, bursts, seed=seed + place), part.high_bytes)
+        for place, part in enumerate((interference.alone(), interference))
+    )
+    return InterferenceDelays(
+        alone_us=alone[alone >= 0] / NS_PER_US, beside_us=beside[beside >= 0] / NS_PER_US
+    )
+
+
+def _part(subject: SwitchUnderTest, interference: Interference, bursts: int, *, seed: int) -> StreamTimes:
+    """Send bursts beside frames of low priority.
 
     The switch is a fresh one, so that no frames of another length are waiting.
     """
+    high_bytes, flows = interference.high_bytes, interference.low_flows
     begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts)) * subject.pace.pauses
     longest_ns = _PAUSES_NS[1] * subject.pace.pauses
-    slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
+    slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(high_bytes)).astype(np.int64)
     streams = [
         FrameStream(
             enters=OTHER_PORT,
             leaves=OUT_PORT,
-            frame=frame(HIGH_BYTES, udp_out=_HIGH_UDP),
+            frame=frame(high_bytes, udp_out=_HIGH_UDP),
             instants_ns=(begins_ns[:, None] + slots_ns).ravel().astype(np.int64),
         )
     ]
-    if low_bytes:
-        gap_ns = subject.slot_ns(low_bytes)
+    for number in range(flows):
+        turn_ns = subject.slot_ns(interference.low_bytes) * 100 / interference.low_percent
+        gap_ns = flows * turn_ns
         low = FrameStream(
-            enters=IN_PORT,
+            enters=IN_PORT if number == 0 else OTHER_PORT + number,
             leaves=OUT_PORT,
-            frame=frame(low_bytes, udp_out=_LOW_UDP),
-            instants_ns=evenly(int((begins_ns[-1] + longest_ns) / gap_ns), gap_ns),
+            frame=frame(interference.low_bytes, udp_out=_LOW_UDP + number),
+            instants_ns=evenly(
+                int((begins_ns[-1] + longest_ns) / gap_ns), gap_ns, begin_ns=round(number * turn_ns)
+            ),
         )
         streams.append(low)
     entries = [
-        enqueue_message(_LOW_UDP, OUT_PORT, 0),
+        *(enqueue_message(_LOW_UDP + number, OUT_PORT, 0) for number in range(max(flows, 1))),
         enqueue_message(_HIGH_UDP, OUT_PORT, subject.queues - 1),
     ]
     return transmit(subject, entries, streams, seed=seed)[0]

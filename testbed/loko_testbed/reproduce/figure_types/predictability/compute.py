@@ -17,6 +17,7 @@ from loko_testbed.reproduce.figure_types.predictability.document import (
     Buffers,
     Divergence,
     Insertion,
+    Interferences,
     Predictability,
     PriorityQueueing,
     ProcessingTimes,
@@ -35,7 +36,10 @@ from loko_testbed.reproduce.figure_types.predictability.management import (
     compute_insertion,
     compute_sizes,
 )
-from loko_testbed.reproduce.figure_types.predictability.queueing import compute_queueing
+from loko_testbed.reproduce.figure_types.predictability.queueing import (
+    compute_interferences,
+    compute_queueing,
+)
 from loko_testbed.reproduce.figure_types.predictability.snake_test import compute_snake_test, compute_table
 from loko_testbed.reproduce.figure_types.predictability.specifications import compute_specifications
 from loko_testbed.reproduce.figure_types.predictability.times import (
@@ -67,6 +71,7 @@ _COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
     ProcessingTimes: compute_times,
     SoftwareTimes: compute_software,
     PriorityQueueing: compute_queueing,
+    Interferences: compute_interferences,
     SnakeTest: compute_snake_test,
     Throughputs: compute_table,
     Specifications: compute_specifications,
@@ -86,6 +91,7 @@ _S_A_DEVICE: Final = {
     "processing-time": 3.0,
     "software-time": 4.0,
     "priority-queueing": 3.0,
+    "interferences": 5.0,
     "throughput": 30.0,
     "throughput-table": 6.0,
     "specifications": 0.1,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from loko.document import StrictModel
+from loko_testbed.measure.predictability.priority_queueing import HIGH_BYTES, LOW_BYTES
 from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
 
@@ -39,6 +40,27 @@ class PriorityQueueing(StrictModel):
     shows: Literal["priority-queueing"]
     bursts: Bursts
     quick_bursts: Bursts
+
+
+class InterferenceCase(StrictModel):
+    """Traffic of low priority beside the bursts of high priority (`priority_queueing.Interference`)."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    """Part of the names of the case's findings."""
+    label: str
+    high_bytes: Annotated[int, Field(ge=64, le=1518)] = HIGH_BYTES
+    low_bytes: Annotated[int, Field(ge=64, le=1518)] = LOW_BYTES[0]
+    low_flows: Annotated[int, Field(ge=1, le=8)] = 1
+    low_percent: Annotated[float, Field(gt=0, le=100)] = 100
+
+
+class Interferences(StrictModel):
+    """What priority queueing adds to equation 2 beside other sizes, numbers and rates of flows."""
+
+    shows: Literal["interferences"]
+    bursts: Bursts
+    quick_bursts: Bursts
+    cases: list[InterferenceCase] = Field(min_length=2)
 
 
 class Rates(StrictModel):
@@ -159,6 +181,7 @@ Shown = Annotated[
     ProcessingTimes
     | SoftwareTimes
     | PriorityQueueing
+    | Interferences
     | SnakeTest
     | Throughputs
     | Specifications

@@ -310,6 +310,7 @@ def compute_sizes(
             if cell and match != "port"
         ]
         findings[f"smallest_{key(device)}_entries"] = min(sized)
+        findings[f"least_cell_{key(device)}_entries"] = min(cell for row in cells for cell in row if cell)
         findings[f"largest_{key(device)}_entries"] = max(sized)
         findings[f"without_hardware_{key(device)}"] = float(sum(not cell for row in cells for cell in row))
         findings[f"five_tuple_output_{key(device)}_entries"] = results[device, "five-tuple"]["output"]

@@ -1,4 +1,4 @@
-"""Figure 5: processing times of a high-priority flow, alone and beside low-priority flows."""
+"""Section II-B.3, figure 5: processing times of a high-priority flow, alone and beside low-priority flows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ import pyarrow as pa
 
 from loko.switch_model.device import load_device
 from loko.units import NS_PER_MS, NS_PER_US
-from loko_testbed.measure.predictability.priority_queueing import LOW_BYTES, PriorityDelays, excesses_us
+from loko_testbed.measure.predictability.priority_queueing import (
+    LOW_BYTES,
+    Interference,
+    PriorityDelays,
+    between_percent,
+    excesses_us,
+)
 from loko_testbed.measure.predictability.processing_time import MOST_RATE_BPS
 from loko_testbed.measure.predictability.subject import SwitchUnderTest, switch_under_test
-from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Panel, Reference, TimePanel
-from loko_testbed.reproduce.figure_types.predictability.document import Predictability, PriorityQueueing
-from loko_testbed.reproduce.figure_types.predictability.tasks import StudyTask, compute_each, queueing_times
+from loko_testbed.reproduce.analysis import distribution
+from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, LinePanel, Panel, Reference, TimePanel
+from loko_testbed.reproduce.figure_types.predictability.document import (
+    Interferences,
+    Predictability,
+    PriorityQueueing,
+)
+from loko_testbed.reproduce.figure_types.predictability.tasks import (
+    InterferenceTask,
+    StudyTask,
+    compute_each,
+    interference_delays,
+    queueing_times,
+)
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
@@ -49,6 +66,7 @@ def compute_queueing(
         }
         findings[f"epsilon_{name}_us"] = max(excesses)
         findings[f"differs_{name}_us"] = max(excesses) - min(excesses)
+        findings[f"between_{name}_percent"] = _between_percent(delay)
         findings[f"least_beside_{name}_us"] = _least_us(delay, 1) - _least_us(delay, 0)
         rows.append(
             [load_device(device).title, *(round(excess, 2) for excess in excesses), round(max(excesses), 2)]
@@ -72,6 +90,87 @@ def compute_queueing(
         ),
     )
     return outcome, _rows(delays)
+
+
+def _between_percent(delays: PriorityDelays) -> float:
+    """Return the share of times between both extremes beside the longest frames of low priority."""
+    came = delays.processing_ns >= 0
+    alone, beside = (delays.processing_ns[came & (delays.part == part)] for part in (0, 1))
+    return between_percent(alone, beside)
+
+
+def compute_interferences(
+    figure: Predictability, measures: Interferences, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Measure the excess over equation 2 in every case, with a curve of all times for each."""
+    bursts = measures.quick_bursts if options.quick else measures.bursts
+    tasks = [
+        InterferenceTask(
+            device=device,
+            packets=bursts,
+            seed=options.seed,
+            place=case.name,
+            interference=Interference(
+                high_bytes=case.high_bytes,
+                low_bytes=case.low_bytes,
+                low_flows=case.low_flows,
+                low_percent=case.low_percent,
+            ),
+        )
+        for device in figure.devices
+        for case in measures.cases
+    ]
+    results = compute_each(interference_delays, tasks, options, progress)
+    delays = {(task.device, task.place): delay for task, delay in results.items()}
+    findings: dict[str, float] = {}
+    rows: list[list[str | float]] = []
+    panels: list[Panel] = []
+    for device in figure.devices:
+        subject = switch_under_test(device, most_rate_bps=MOST_RATE_BPS)
+        excesses = {
+            case.name: delays[device, case.name].excess_us(subject.slot_ns(case.low_bytes))
+            for case in measures.cases
+        }
+        for case in measures.cases:
+            delay, where = delays[device, case.name], f"{key(device)}_{case.name}"
+            findings[f"epsilon_{where}_us"] = excesses[case.name]
+            findings[f"most_{where}_us"] = delay.most_us
+            findings[f"between_{where}_percent"] = delay.between_percent
+            rows.append(
+                [
+                    load_device(device).title,
+                    case.label,
+                    round(delay.most_us, 2),
+                    round(excesses[case.name], 2),
+                    round(delay.between_percent, 1),
+                ]
+            )
+        findings[f"differs_{key(device)}_us"] = max(excesses.values()) - min(excesses.values())
+        panels.append(
+            LinePanel(
+                title=load_device(device).title,
+                x=ChartAxis(label="time of high priority [us]", low=0),
+                y=ChartAxis(label="frames [%]", low=0, high=100),
+                curves=[
+                    distribution(case.label, delays[device, case.name].beside_us) for case in measures.cases
+                ],
+            )
+        )
+    columns = ["switch", "beside", "most [us]", "beyond equation 2 [us]", "between both extremes [%]"]
+    outcome = Outcome(
+        chart=Chart(panels=panels, columns=2, caption=f"{bursts} bursts a case"),
+        findings=findings,
+        x=AxisLabel(name="time", unit="us"),
+        table=TableResult(columns=columns, rows=rows),
+    )
+    times = [(task, delay.beside_us) for task, delay in results.items()]
+    return outcome, pa.table(
+        {
+            "device": [task.device for task, of in times for _ in of],
+            "case": [task.place for task, of in times for _ in of],
+            "processing_us": np.concatenate([of for _, of in times]),
+        }
+    )
 
 
 def _least_us(delays: PriorityDelays, part: int) -> float:

@@ -114,6 +114,8 @@ def compute_table(
         findings[f"forwards_{name}_mpps"] = short.frames_per_s / 1e6
         findings[f"short_{name}_gbps"] = total[0]
         findings[f"long_{name}_gbps"] = total[1]
+        for size, throughput in zip(sizes, (short, long), strict=True):
+            findings[f"port_{name}_{size}_mpps"] = throughput.frames_per_s / ports / 1e6
         findings[f"line_rate_lengths_{name}"] = float(short.is_line_rate + long.is_line_rate)
         words = [
             "line rate" if throughput.is_line_rate else f"{gbps:.2f} Gbit/s"

@@ -52,6 +52,15 @@ class TimingTask(StudyTask):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InterferenceTask(StudyTask):
+    """Measures processing times of a high-priority flow beside such traffic; `packets` counts bursts."""
+
+    place: str
+    """Name of the case."""
+    interference: priority_queueing.Interference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnakeTestTask(StudyTask):
     """Sends through a snake test at one rate; at 0, searches the highest rate without loss."""
 
@@ -106,6 +115,12 @@ def queueing_times(task: StudyTask) -> priority_queueing.PriorityDelays:
     """Return processing times of the high-priority flow; `packets` counts bursts."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)
+
+
+def interference_delays(task: InterferenceTask) -> priority_queueing.InterferenceDelays:
+    """Return processing times of the high-priority flow, alone and beside the task's traffic."""
+    subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    return priority_queueing.measure_beside(subject, task.interference, bursts=task.packets, seed=task.seed)
 
 
 def received_rate(task: SnakeTestTask) -> throughput.RateResult:
