@@ -137,6 +137,7 @@ def _findings(figure: RunTimes, every: Sequence[_Timings], *, is_whole: bool) ->
         if timings.is_done:
             solving = [run.solving_s / run.seconds for run in timings.runs]
             findings[f"{timings.name}_{timings.point.x}_ms"] = timings.median_ms
+            findings[f"{timings.name}_{timings.point.x}_flows"] = min(run.scheduled for run in timings.runs)
             findings[f"{timings.name}_{timings.point.x}_solving_percent"] = 100 * float(np.median(solving))
     for name, own in _series(every).items():
         if not is_whole or not all(timings.is_done for timings in own):

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from loko.schedule.preemption import longest_wait_ns
 from loko.switch_model.device import load_device
-from loko.topology.lab import load_lab
+from loko.topology.lab import Lab, load_lab
 from loko.units import NS_PER_US, US_PER_S
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, Panel, TimePanel
+from loko_testbed.reproduce.analysis import distribution
+from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, LinePanel, Panel, TimePanel
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import SlotFrameTimes, SlotTrial
@@ -25,8 +27,6 @@ from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.progress import Progress
 
-_SHARES: Final = 200
-"""Points of a distribution function."""
 _DOTS: Final = 4000
 """Most frames of a case that are drawn; all that met a stall are drawn."""
 _MOST_STALLED_PERCENT: Final = 10.0
@@ -52,7 +52,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     packets = figure.live_packets if live else figure.packets
     if options.quick:
         packets = min(packets, figure.quick.packets)
-    sendings = [SlotTrial(figure, case, packets, options.seed) for case in figure.cases]
+    sendings = [SlotTrial(figure.of(case), case, packets, options.seed) for case in figure.cases]
     sent: dict[str, SlotFrameTimes] = {}
     missing: list[NoteResult] = []
     if live:
@@ -77,6 +77,8 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     for case in figure.cases:
         findings |= live_findings(case, sent[case.name]) if live else _findings(case, sent[case.name])
     lab = load_lab(figure.lab)
+    if not live and figure.cross_frame_bytes:
+        findings |= _waits(lab, max(figure.cross_frame_bytes))
     outcome = Outcome(
         chart=Chart(
             panels=_live_panels(figure, sent) if live else [_distributions(figure, sent)],
@@ -87,7 +89,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         x=AxisLabel(name="end-to-end delay", unit="us"),
         profile="" if live else next(iter(lab.switches.values())).profile.name,
         table=_table(figure, sent, live=live),
-        seconds=packets * figure.period_us / US_PER_S,
+        seconds=max(_seconds(figure, case, packets) for case in figure.cases),
         assumptions=_assumptions(figure, live=live),
         host=_host(sent),
         notes=[*_notes(sent), *(not_judged(figure, sent) if live else []), *missing],
@@ -154,6 +156,15 @@ def live_findings(case: TimeTriggeredCase, sent: SlotFrameTimes) -> dict[str, fl
     }
 
 
+def _waits(lab: Lab, cross_bytes: int) -> dict[str, float]:
+    """Return how long a frame with priority waits for one of cross traffic, or for a fragment of it."""
+    return {
+        f"{waited_for}_wait_us": longest_wait_ns(cross_bytes, lab.rate_bps(lab.links[0]), preempted=preempted)
+        / NS_PER_US
+        for waited_for, preempted in (("frame", False), ("fragment", True))
+    }
+
+
 def _is_judged(sent: SlotFrameTimes) -> bool:
     """Return whether so few frames met a stall that the others are representative."""
     return 100 * float(sent.stalled.mean()) <= _MOST_STALLED_PERCENT
@@ -198,23 +209,12 @@ def _table(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], *, l
     return TableResult(columns=columns, rows=rows)
 
 
-def _distribution(label: str, values: NDArray[np.float64]) -> ChartCurve:
-    shares = np.linspace(0, 1, min(_SHARES, len(values)))
-    return ChartCurve(
-        label=label,
-        x=np.quantile(values, shares).tolist(),
-        y=(100 * shares).tolist(),
-        marker=False,
-        steps=True,
-    )
-
-
 def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> LinePanel:
     return LinePanel(
         x=ChartAxis(label="end-to-end delay [us]"),
         y=ChartAxis(label="frames [%]", low=0, high=100),
         curves=[
-            _distribution(case.label, _delays_us(sent[case.name], sent[case.name].came))
+            distribution(case.label, _delays_us(sent[case.name], sent[case.name].came))
             for case in figure.cases
         ],
     )
@@ -248,7 +248,7 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]
         x=ChartAxis(label="handed over behind the beginning of the slot [us]", low=0, linear_to=1),
         y=ChartAxis(label="frames [%]", low=0, high=100),
         curves=[
-            _distribution(
+            distribution(
                 case.label,
                 _late_us(sent[case.name], ~sent[case.name].stalled),
             )
@@ -306,15 +306,18 @@ _CROSS_SECONDS: Final = 20.0
 _BUILD_S: Final = 1.5
 
 
+def _seconds(figure: TimeTriggeredFigure, case: TimeTriggeredCase, packets: int) -> float:
+    return packets * figure.of(case).period_us / US_PER_S
+
+
 def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
-    period_s = figure.period_us / US_PER_S
     virtual_s = sum(
         figure.packets * case.flows / _FRAMES_A_SECOND
-        + (figure.packets * period_s * _CROSS_SECONDS if case.cross_percent else 0)
+        + (_seconds(figure, case, figure.packets) * _CROSS_SECONDS if case.cross_percent else 0)
         for case in figure.cases
     )
-    live_period_s = figure.in_real_time().period_us / US_PER_S
-    live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * live_period_s)
+    live = figure.in_real_time()
+    live_s = sum(_BUILD_S + _seconds(live, case, figure.live_packets) for case in figure.cases)
     return {
         mode: seconds for mode, seconds in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes
     }

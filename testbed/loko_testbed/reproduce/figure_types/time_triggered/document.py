@@ -43,6 +43,10 @@ class TimeTriggeredCase(StrictModel):
     """Prefix of the names of the case's findings."""
     label: str
     flows: Annotated[int, Field(ge=1, le=5)]
+    frame_bytes: Annotated[int, Field(ge=64, le=1518)] | None = None
+    """Length of the time-triggered frames; None: the figure's."""
+    period_us: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    """Time between two frames of a flow; None: the figure's."""
     adjacent: bool = True
     """Whether each flow has a slot of its own, one after the other; else all flows share one slot."""
     priority: bool = True
@@ -111,6 +115,15 @@ class TimeTriggeredFigure(FindingFigure):
             }
         )
 
+    def of(self, case: TimeTriggeredCase) -> Self:
+        """Return the figure with the values that apply to this case of it."""
+        return self.model_copy(
+            update={
+                "frame_bytes": case.frame_bytes or self.frame_bytes,
+                "period_us": case.period_us or self.period_us,
+            }
+        )
+
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if "virtual" in self.modes and self.hosts is None:
@@ -137,9 +150,11 @@ class TimeTriggeredFigure(FindingFigure):
                 "live_trunk_mbps: flows of one slot meet on a cable with a rate, which veths have not; give"
                 " one, or leave live out of modes"
             )
-        longest = max((case.flows for case in self.cases if case.adjacent), default=0)
-        if longest * self.slot_us > self.period_us:
-            raise ValueError(
-                f"slot_us: {longest} slots of {self.slot_us:g} us are longer than the period; use fewer flows"
-            )
+        for case in self.cases:
+            slots = case.flows if case.adjacent else 1
+            if slots * self.slot_us > self.of(case).period_us:
+                raise ValueError(
+                    f"slot_us: {slots} slots of {self.slot_us:g} us are longer than the period;"
+                    " use fewer flows"
+                )
         return self
