@@ -21,6 +21,7 @@ from loko_testbed.reproduce.figure_types.predictability.document import (
     Predictability,
     PriorityQueueing,
     ProcessingTimes,
+    Services,
     SnakeTest,
     SoftwareTimes,
     Specifications,
@@ -40,6 +41,7 @@ from loko_testbed.reproduce.figure_types.predictability.queueing import (
     compute_interferences,
     compute_queueing,
 )
+from loko_testbed.reproduce.figure_types.predictability.services import compute_services
 from loko_testbed.reproduce.figure_types.predictability.snake_test import compute_snake_test, compute_table
 from loko_testbed.reproduce.figure_types.predictability.specifications import compute_specifications
 from loko_testbed.reproduce.figure_types.predictability.times import (
@@ -83,6 +85,7 @@ _COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
     TableSizes: compute_sizes,
     Buffers: compute_buffers,
     TagStacks: compute_stacks,
+    Services: compute_services,
 }
 """The function that computes a figure, by the type of its `measures`."""
 
@@ -103,6 +106,7 @@ _S_A_DEVICE: Final = {
     "table-sizes": 8.0,
     "buffers": 30.0,
     "tag-stacks": 2.0,
+    "independent-services": 1.0,
 }
 
 

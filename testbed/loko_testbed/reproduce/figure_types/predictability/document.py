@@ -177,6 +177,14 @@ class TagStacks(StrictModel):
     quick_packets: Packets
 
 
+class Services(StrictModel):
+    """How many independent services a switch has, by trains of frames into several ports at once."""
+
+    shows: Literal["independent-services"]
+    ports: Annotated[int, Field(ge=2, le=16)]
+    """Most ports that are loaded; fewer on a switch that has fewer."""
+
+
 Shown = Annotated[
     ProcessingTimes
     | SoftwareTimes
@@ -192,7 +200,8 @@ Shown = Annotated[
     | Insertion
     | TableSizes
     | Buffers
-    | TagStacks,
+    | TagStacks
+    | Services,
     Field(discriminator="shows"),
 ]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from loko_testbed.measure.predictability import (
     buffers,
     flow_management,
+    independent_services,
     priority_queueing,
     processing_time,
     tag_stack,
@@ -85,6 +86,13 @@ class CongestionTask(StudyTask):
     frame_bytes: int
     ports: int
     queues: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesTask(StudyTask):
+    """Measures what ports forward together; `packets` is not used."""
+
+    ports: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,3 +186,8 @@ def tag_stack_times(task: TagStackTask) -> NDArray[np.int64] | None:
     """Return processing times in ns; None if the switch refuses the entry."""
     subject = switch_under_test(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return tag_stack.measure(subject, task.tags, packets=task.packets, seed=task.seed)
+
+
+def forwarded_together(task: ServicesTask) -> dict[frozenset[int], float]:
+    """Return the frames per second that come out while trains enter each set of ports."""
+    return independent_services.measure(switch_under_test(task.device), task.ports, seed=task.seed)
