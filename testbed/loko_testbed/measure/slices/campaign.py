@@ -11,12 +11,12 @@ from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samp
 from loko_testbed.measure.slices.devices import SliceDevice, open_device
 from loko_testbed.measure.slices.document import SlicedSwitch
 from loko_testbed.measure.slices.judgement import SliceRow, rows
-from loko_testbed.measure.slices.measurements import parts
+from loko_testbed.measure.slices.measurements import Numbers, parts
 from loko_testbed.tasks.executor import Workers
 from loko_testbed.tasks.progress import Progress
 
 
-class _SlicePart(NamedTuple):
+class SlicePart(NamedTuple):
     """A part that any worker may measure."""
 
     switch: SlicedSwitch
@@ -41,7 +41,7 @@ def measured_rows(
             "seed": seed,
         },
     )
-    todo = [_SlicePart(switch, seed, part.key) for part in parts(port, switch.counted_as(), device)]
+    todo = [SlicePart(switch, seed, part.key) for part in parts(port, switch.counted_as(), device)]
     measured = store.parts(
         partial(_measured, live=device if device.real_time else None),
         workers=workers,
@@ -51,8 +51,16 @@ def measured_rows(
     return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
 
 
-def _measured(task: _SlicePart, *, live: SliceDevice | None) -> PartSamples:
+def _measured(task: SlicePart, *, live: SliceDevice | None) -> PartSamples:
+    return part_samples((size, SampleSet(each)) for size, each in _numbers(task, live).items())
+
+
+def measure_part(task: SlicePart) -> dict[int, Numbers]:
+    """Measure a part in virtual time; return its numbers by the length of frames. Raises `RunError`."""
+    return _numbers(task, None)
+
+
+def _numbers(task: SlicePart, live: SliceDevice | None) -> dict[int, Numbers]:
     device = live or open_device(task.switch)
     by_key = {part.key: part for part in parts(task.switch.port(), task.switch.counted_as(), device)}
-    numbers = by_key[task.key].measure(device, task.seed)
-    return part_samples((size, SampleSet(each)) for size, each in numbers)
+    return dict(by_key[task.key].measure(device, task.seed))
