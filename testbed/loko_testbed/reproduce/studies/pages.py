@@ -1,7 +1,8 @@
 """``python -m loko_testbed.reproduce.studies.pages``: make the pages of the studies from their results.
 
 No number on these pages is typed by hand. A page is a template in `labs/studies/pages`; its values come from
-the results in `docs/measurements`, to which the command first copies those of a folder, if one is named.
+the results in `docs/measurements`, to which the command first copies those of a folder, if one is named, and
+from the facts of the papers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Final
 
 from loko.document import LABS, InputError
 from loko_testbed.reproduce import plots as pictures
-from loko_testbed.reproduce.facts import order
+from loko_testbed.reproduce.fact_coverage import not_covered
+from loko_testbed.reproduce.facts import Fact, order, papers, title
 from loko_testbed.reproduce.result import FigureResult, read_result
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.provenance import checkout
@@ -62,6 +64,7 @@ def measurements(folder: Path) -> dict[str, FigureResult]:
 def pages(results: Mapping[str, FigureResult]) -> dict[str, str]:
     """Return the text of each page by its name. Raises `InputError` if a result is missing."""
     values = {f"{name}_{key}": text for name, result in results.items() for key, text in _values(result)}
+    values["not_covered"] = _not_covered()
     made = {}
     for path in sorted(_TEMPLATES.glob("*.md")):
         try:
@@ -97,6 +100,22 @@ def _values(result: FigureResult) -> Iterable[tuple[str, str]]:
     yield "notes", markdown_table(("where", ""), ((note.where, note.text) for note in result.notes))
     for name, value in result.findings.items():
         yield name, f"{value:,.0f}" if value == int(value) else f"{value:.3f}"
+
+
+def _not_covered() -> str:
+    """Return, paper by paper, a table of the facts that are not covered, with the reasons."""
+    sections = []
+    for paper in papers():
+        if rows := [(fact.where, _statement(fact), fact.not_covered) for fact in not_covered(paper)]:
+            table = markdown_table(("where", "the paper says", "why it is not covered"), rows)
+            sections.append(f"## {title(paper)}\n\n{table}")
+    return "\n\n".join(sections)
+
+
+def _statement(fact: Fact) -> str:
+    """Return what a fact says, with its value."""
+    value = " to ".join(map(str, fact.value)) if isinstance(fact.value, list) else fact.value
+    return fact.text if value is None else f"{fact.text}: {value} {fact.unit}".rstrip()
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:

@@ -15,7 +15,7 @@ class SlicedPortFigure(FindingFigure):
     supported_options = IN_TASKS
     kind: Literal["sliced_port"]
     switches: dict[str, str]
-    """Sliced switches in virtual time, named as in `labs/slicing/devices`, by the prefix of their findings."""
+    """Sliced switches in virtual time, of `labs/slicing/devices`, by the prefix of their findings."""
 
     def shorter(self, _options: Options) -> str:
         """See `Figure.shorter`. The queues are always measured in full."""
