@@ -209,3 +209,19 @@ def test_a_case_of_which_too_many_frames_met_a_stall_is_not_judged(stalled: int,
         if judged
         else ["a: not judged: 11 % of the frames met a stall of this machine, and at most 10 % may."]
     )
+
+
+def test_a_case_may_have_its_own_length_and_period() -> None:
+    figure = experiments()["tssdn/frequencies"]
+    rare, often = (figure.of(case) for case in figure.cases[:2])
+    assert (rare.frame_bytes, rare.period_us) == (64, 10_000)
+    assert (often.frame_bytes, often.period_us) == (figure.frame_bytes, figure.period_us)
+    sent = transmit(SlotTrial(rare, figure.cases[0], 3, 1))
+    assert np.diff(sent.due_ns).tolist() == [10_000_000] * 2
+
+
+def test_slots_must_fit_into_the_period_of_their_case() -> None:
+    figure = experiments()["tssdn/frequencies"]
+    values = figure.model_dump() | {"cases": [case(flows=5, period_us=70).model_dump()]}
+    with pytest.raises(ValidationError, match="5 slots of 15 us are longer than the period"):
+        TimeTriggeredFigure.model_validate(values)
