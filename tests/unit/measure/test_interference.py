@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from loko_testbed.measure.predictability.priority_queueing import (
-    Interference,
     InterferenceDelays,
+    InterferingTraffic,
     between_percent,
     measure_beside,
 )
@@ -29,12 +29,12 @@ def test_times_near_both_extremes_are_not_between_them(beside: list[float], perc
 @pytest.mark.parametrize(
     "interference",
     [
-        Interference(high_bytes=500),
-        Interference(low_flows=3),
-        Interference(low_bytes=1516, low_percent=50),
+        InterferingTraffic(high_bytes=500),
+        InterferingTraffic(low_flows=3),
+        InterferingTraffic(low_bytes=1516, low_percent=50),
     ],
 )
-def test_an_ideal_switch_adds_nothing_whatever_interferes(interference: Interference) -> None:
+def test_an_ideal_switch_adds_nothing_whatever_interferes(interference: InterferingTraffic) -> None:
     subject = switch_under_test("ideal-1g")
     delays = measure_beside(subject, interference, bursts=200, seed=1)
     assert delays.excess_us(subject.slot_ns(interference.low_bytes)) <= 0.2

@@ -59,7 +59,7 @@ class PriorityDelays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interference:
+class InterferingTraffic:
     """Traffic of low priority beside the bursts of high priority."""
 
     high_bytes: int = HIGH_BYTES
@@ -69,7 +69,7 @@ class Interference:
     low_percent: float = 100
     """Their rate, as a share of line rate."""
 
-    def alone(self) -> Interference:
+    def alone(self) -> InterferingTraffic:
         """Return the same bursts without other traffic."""
         return replace(self, low_flows=0)
 
@@ -77,8 +77,8 @@ class Interference:
 def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDelays:
     """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
     parts: list[StreamTimes] = []
-    beside = [Interference(low_bytes=low_bytes) for low_bytes in LOW_BYTES]
-    for place, interference in enumerate([Interference().alone(), *beside]):
+    beside = [InterferingTraffic(low_bytes=low_bytes) for low_bytes in LOW_BYTES]
+    for place, interference in enumerate([InterferingTraffic().alone(), *beside]):
         try:
             parts.append(_part(subject, interference, bursts, seed=seed + place))
         except RefusedError:
@@ -138,7 +138,7 @@ def between_percent(alone: NDArray[np.number], beside: NDArray[np.number]) -> fl
 
 
 def measure_beside(
-    subject: SwitchUnderTest, interference: Interference, *, bursts: int, seed: int
+    subject: SwitchUnderTest, interference: InterferingTraffic, *, bursts: int, seed: int
 ) -> InterferenceDelays:
     """Send bursts of high priority alone and beside this traffic. Raises `RunError`, `RefusedError`."""
     alone, beside = (
@@ -150,7 +150,9 @@ def measure_beside(
     )
 
 
-def _part(subject: SwitchUnderTest, interference: Interference, bursts: int, *, seed: int) -> StreamTimes:
+def _part(
+    subject: SwitchUnderTest, interference: InterferingTraffic, bursts: int, *, seed: int
+) -> StreamTimes:
     """Send bursts beside frames of low priority.
 
     The switch is a fresh one, so that no frames of another length are waiting.

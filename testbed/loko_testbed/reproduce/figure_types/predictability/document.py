@@ -43,7 +43,7 @@ class PriorityQueueing(StrictModel):
 
 
 class InterferenceCase(StrictModel):
-    """Traffic of low priority beside the bursts of high priority (`priority_queueing.Interference`)."""
+    """Traffic of low priority beside the bursts of high priority (`priority_queueing.InterferingTraffic`)."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     """Part of the names of the case's findings."""

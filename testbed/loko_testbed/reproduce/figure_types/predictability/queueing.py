@@ -11,7 +11,7 @@ from loko.switch_model.device import load_device
 from loko.units import NS_PER_MS, NS_PER_US
 from loko_testbed.measure.predictability.priority_queueing import (
     LOW_BYTES,
-    Interference,
+    InterferingTraffic,
     PriorityDelays,
     between_percent,
     excesses_us,
@@ -110,7 +110,7 @@ def compute_interferences(
             packets=bursts,
             seed=options.seed,
             place=case.name,
-            interference=Interference(
+            interference=InterferingTraffic(
                 high_bytes=case.high_bytes,
                 low_bytes=case.low_bytes,
                 low_flows=case.low_flows,

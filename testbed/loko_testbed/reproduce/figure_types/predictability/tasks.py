@@ -58,7 +58,7 @@ class InterferenceTask(StudyTask):
 
     place: str
     """Name of the case."""
-    interference: priority_queueing.Interference
+    interference: priority_queueing.InterferingTraffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
