@@ -26,6 +26,8 @@ _UNITS: Final = {
     "kbps": "kbit/s",
     "mbps": "Mbit/s",
     "pps": "frames/s",
+    "kpps": "thousand frames/s",
+    "mpps": "million frames/s",
     "bytes": "bytes",
     "frames": "frames",
     "packets": "packets",

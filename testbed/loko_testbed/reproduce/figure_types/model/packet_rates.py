@@ -37,7 +37,7 @@ def compute(figure: PacketRates) -> tuple[Outcome, pa.Table]:
         findings[f"forwarded_{name}_pps"] = forwarded_pps
         findings[f"forwarded_{name}_kpps"] = forwarded_pps / 1e3
         findings[f"forwarded_{name}_mbps"] = forwarded_mbps
-        rows.append([*row, round(forwarded_pps), f"{forwarded_mbps:.3g} at {case.forwards_bytes} bytes"])
+        rows.append([*row, f"{forwarded_pps:.0f}", f"{forwarded_mbps:.3g} at {case.forwards_bytes} bytes"])
     columns = ["switch", "ports", "bytes", "may receive [million packets/s]"]
     columns += ["forwards at worst [packets/s]", "that is [Mbit/s]"]
     outcome = Outcome(
