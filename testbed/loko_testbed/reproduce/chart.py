@@ -37,6 +37,26 @@ class Reference(_ChartModel):
     value: float
     axis: Literal["x", "y"] = "y"
     """The axis of `value`: with ``y`` the line is horizontal."""
+    curve: str = ""
+    """Label of the curve that the line belongs to, and whose colour it has."""
+
+
+class FindingPlace(_ChartModel):
+    """The place of a finding in a panel, at which pictures mark the number that the paper prints of it."""
+
+    finding: str
+    """Name of one of the figure's findings."""
+    of: Literal["x", "y", "second", "cell"] = "y"
+    """The axis that the finding is a value of; ``cell``: the colour of a heatmap's cell."""
+    x: float | None = None
+    """Position on the horizontal axis, or number of the place or column. None: the number is a line."""
+    y: float | None = None
+    """Position on the vertical axis, or number of the row."""
+    scale: float = 1.0
+    offset: float = 0.0
+    """The value on the axis is `scale` times the finding plus `offset`."""
+    words: str = ""
+    """Words for the legend to follow the number, if it is not simply a value of the axis."""
 
 
 class Span(_ChartModel):
@@ -85,6 +105,7 @@ class BoxPanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     places: list[str]
     groups: list[BoxGroup] = Field(min_length=1)
     whiskers: str
@@ -108,6 +129,18 @@ class ChartCurve(_ChartModel):
     dashed: bool = False
     steps: bool = False
     """Whether the curve is drawn as steps, such as a distribution function."""
+    curve: str = ""
+    """Label of another curve that this one belongs to, and whose colour it has."""
+
+
+class ScaledAxes(_ChartModel):
+    """Axes above and on the right that show the values of the axes below and on the left, multiplied."""
+
+    factor: float = Field(gt=0)
+    x: str
+    """Label of the axis above."""
+    y: str
+    """Label of the axis on the right."""
 
 
 class LinePanel(_ChartModel):
@@ -117,8 +150,10 @@ class LinePanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     curves: list[ChartCurve] = Field(min_length=1)
     references: list[Reference] = []
+    scaled: ScaledAxes | None = None
 
 
 class Cloud(_ChartModel):
@@ -136,6 +171,7 @@ class ScatterPanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     clouds: list[Cloud] = Field(min_length=1)
     diagonal: bool = False
     """Whether the line of equal numbers is drawn."""
@@ -149,6 +185,7 @@ class HeatPanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     value: ChartAxis
     """The axis of the colours."""
     x_values: list[float]
@@ -167,6 +204,7 @@ class TimePanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     clouds: list[Cloud] = Field(min_length=1)
     references: list[Reference] = []
 
@@ -204,6 +242,7 @@ class HistogramPanel(_ChartModel):
     title: str = ""
     x: ChartAxis
     y: ChartAxis
+    findings: list[FindingPlace] = []
     edges: list[float] = Field(min_length=2)
     histograms: list[HistogramSeries] = Field(min_length=1)
     overflow: Overflow | None = None
@@ -213,8 +252,41 @@ class HistogramPanel(_ChartModel):
     references: list[Reference] = []
 
 
+class TimelineBar(_ChartModel):
+    """What fills a row of a timeline for some time."""
+
+    label: str
+    """What it is; bars with the same label look alike."""
+    begin: float
+    end: float
+
+
+class TimelineInstant(_ChartModel):
+    """An instant of a timeline."""
+
+    label: str
+    at: float
+
+
+class TimelineRow(_ChartModel):
+    """A row of a timeline: its name, its bars in the order of drawing, and instants below them."""
+
+    name: str
+    bars: list[TimelineBar] = Field(min_length=1)
+    instants: list[TimelineInstant] = []
+
+
+class TimelinePanel(_ChartModel):
+    """Bars over time in named rows, from top to bottom."""
+
+    kind: Literal["timeline"] = "timeline"
+    title: str = ""
+    x: ChartAxis
+    rows: list[TimelineRow] = Field(min_length=1)
+
+
 Panel = Annotated[
-    BoxPanel | LinePanel | ScatterPanel | HeatPanel | TimePanel | HistogramPanel,
+    BoxPanel | LinePanel | ScatterPanel | HeatPanel | TimePanel | HistogramPanel | TimelinePanel,
     Field(discriminator="kind"),
 ]
 

@@ -188,6 +188,7 @@ def _judged(
         update={
             "claims": _with_reasons(claims, result),
             "guarantees": guarantees_of(result),
+            "printed": figure.printed(),
             "bands": bands_of(result, together),
             "provenance": result.provenance.model_copy(update={"options": options.chosen()}),
         }

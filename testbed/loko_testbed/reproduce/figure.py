@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, Self
 
@@ -215,6 +215,18 @@ class Figure(StrictModel):
         """Return the part of the figure that its claims on several seeds need; None if there are none."""
         claims = [claim for claim in self.claims if claim.seeds > 1]
         return self.model_copy(update={"claims": claims}) if claims else None
+
+    def printed(self) -> list[Printed]:
+        """Return the paper's numbers, taken from the facts of the claims, that pictures mark."""
+        return list({(mark.finding, mark.value): mark for mark in self._marks()}.values())
+
+    def _marks(self) -> Iterator[Printed]:
+        """Yield what pictures can mark for each claim, except for numbers that the paper does not print."""
+        for claim in [] if self.ours else self.claims:
+            stated = fact(self.paper, claim.fact)
+            mark = claim.check.printed(stated, claim.paper)
+            if mark is not None and not stated.recomputed:
+                yield mark
 
     def shorter(self, options: Options) -> str:
         """Return in words how a replay under these options is smaller than the paper's; empty if not."""

@@ -7,15 +7,17 @@ of a finding ends with its unit, such as ``p_fx_us``; reports print that unit.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from math import isclose
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from loko_testbed.reproduce.facts import Fact
 from loko_testbed.reproduce.figure import Check, Claim, ClaimOutcome, Evidence, Figure, Judgement, NotTestable
-from loko_testbed.reproduce.result import EvidenceLevel
+from loko_testbed.reproduce.result import EvidenceLevel, Printed
 
 _UNITS: Final = {
     "ns": "ns",
@@ -58,6 +60,12 @@ def _in_words(name: str) -> str:
     return f"{words.replace('_', ' ')} [{_UNITS[last]}]"
 
 
+def _has_number(text: str, number: float) -> bool:
+    """Return whether a text has a number, in this unit or in one that is 1000 times larger or smaller."""
+    numbers = [float(digits) for digits in re.findall(r"\d+(?:\.\d+)?", text)]
+    return any(isclose(each * scale, number) for each in numbers for scale in (1e-3, 1, 1e3))
+
+
 class _OfOne(Check):
     """A check of one finding against one number."""
 
@@ -84,6 +92,12 @@ class _OfOne(Check):
         if here is None:
             return _missing(self.finding)
         return number_with_unit(self.finding, here), self.holds(here, self.expected(evidence.fact))
+
+    def printed(self, fact: Fact, paper: str) -> Printed | None:
+        """See `Check.printed`. A number of the check's own is marked only if the paper's words have it."""
+        if self.value is not None and not _has_number(paper, self.value):
+            return None
+        return Printed(finding=self.finding, value=self.expected(fact), text=paper, fact=fact.reference)
 
     def holds(self, here: float, expected: float) -> bool:
         """Return whether the number found satisfies the check."""
@@ -182,6 +196,13 @@ class BetweenCheck(Check):
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""
         return f"from {self.low:g} to {number_with_unit(self.finding, self.high)}"
+
+    def printed(self, fact: Fact, paper: str) -> Printed | None:
+        """See `Check.printed`. A range is marked if the paper's words have both ends."""
+        if not (_has_number(paper, self.low) and _has_number(paper, self.high)):
+            return None
+        ends = {"value": self.low, "high": self.high}
+        return Printed(finding=self.finding, text=paper, fact=fact.reference, **ends)
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from loko.document import InputError, StrictModel
 from loko_testbed.reproduce.figure import CAPTURED, Figure, LabFigure
-from loko_testbed.reproduce.result import Printed, runs_of
+from loko_testbed.reproduce.result import runs_of
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSettings, option_of
 
@@ -51,10 +51,6 @@ class SendingFigure(LabFigure):
     seconds: float = Field(gt=0)
     quick: QuickRuns
     senders: SenderSettings = SenderSettings()
-
-    def printed(self) -> list[Printed]:
-        """Return the paper's values, taken from the facts of the claims, that the figure's picture marks."""
-        return []
 
     def scale(self, options: Options) -> tuple[int, float]:
         """Return the number of runs and the seconds of each under these options."""

@@ -113,6 +113,11 @@ class TableResult(_ResultModel):
 
     columns: list[str]
     rows: list[list[str | float]]
+    findings: list[list[str]] = []
+    """Names of the findings in the cells, for the picture to show the paper's numbers there; empty without.
+
+    A cell without a finding has an empty name.
+    """
 
 
 class SeedVerdict(_ResultModel):
@@ -206,6 +211,8 @@ class Printed(_ResultModel):
     """Position on the x axis of a sweep."""
     value: float | None = None
     """In the finding's unit. None: the paper states it in words only, or `x` is the information."""
+    high: float | None = None
+    """Upper end of a printed range, whose lower end is `value`."""
     text: str
     """Text in the picture, such as ``loss starts at 5`` or ``92.4 %``."""
     fact: str
@@ -333,6 +340,8 @@ class FigureResult(_ResultModel):
     claims: list[ClaimResult]
     replications: list[Replication] = []
     """The figure at the seeds that follow `seed`, as far as its claims need them (`Claim.seeds`)."""
+    printed: list[Printed] = []
+    """Values printed in the paper, for the picture to mark beside those found here."""
     bands: list[Band] = []
     """Bands for this figure that others of the folder predict, and bands that this one predicts for
     others."""
@@ -412,8 +421,6 @@ class TrafficResult(FigureResult):
 
     series: list[Series]
     """Boxes of counted packets."""
-    printed: list[Printed] = []
-    """Values printed in the paper, for the picture to mark beside those found here."""
     boards: dict[str, dict[str, int]]
     """Counters of each switch over all runs (`merge_counters`)."""
 

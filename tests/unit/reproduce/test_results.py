@@ -20,7 +20,7 @@ from loko_testbed.reproduce.result import (
     write_result,
 )
 
-_OF_TRAFFIC = {"series", "boards", "printed", "guarantee_ms", "floor_ms"}
+_OF_TRAFFIC = {"series", "boards", "guarantee_ms", "floor_ms"}
 _DELAYS = DelayQuantiles(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
 _POINT = PointResult(
     x=1, packets=10, lost=1, loss=0.1, late=2, explained=0, guaranteed=True, delay_ms=_DELAYS

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loko_testbed.reproduce.result import Band, FigureResult, Printed, TrafficResult
+from loko_testbed.reproduce.result import Band, FigureResult, Printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Annotations:
 def annotations_of(result: FigureResult) -> Annotations:
     """Collect what is to be shown beside a result."""
     return Annotations(
-        printed={each.finding: each for each in result.printed} if isinstance(result, TrafficResult) else {},
+        printed={each.finding: each for each in reversed(result.printed)},  # of several, the first
         bands={band.finding: band for band in result.bands if band.figure == result.name},
     )
 

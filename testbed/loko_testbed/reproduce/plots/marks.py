@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from loko_testbed.reproduce.chart import ChartAxis, Reference
@@ -33,16 +35,24 @@ SHAPES: Final = {
 }
 """SVG paths of markers and of what stands in legends, about 1 in radius."""
 _DASHES: Final = ([1, 0], [6, 2], [2, 1.5])
+DASHED: Final = (4, 2)
+"""Dash of a curve that is dashed for a meaning."""
+_OF_CURVE: Final = (6, 2)
+"""Dash of a reference line that belongs to a curve."""
+NO_COLOURS: Final[Mapping[str, str]] = MappingProxyType({})
 _LINES: Final = (REFERENCE, "#000000", "#7a7a7a")
 """Dashes and colours of reference lines; the dashes differ so that they work in grey, too."""
 _AIR: Final = 1.1
 """Upper end of an axis that begins at 0, by the highest value."""
 _ROOM: Final = 10
 """Room on other axes beyond the values, in pixels."""
-_FORMAT: Final = ".6~g"
-_MANY_NAMES: Final = 6
-_LONG_NAMES: Final = 40
-"""More names, with more characters than this, are slanted."""
+_BEYOND: Final = 0.02
+"""Room beyond the values of an axis that begins at a given one, by its length."""
+_FORMAT: Final = ".7~g"
+_NAME_FONTS: Final = (11, 9)
+"""Font sizes of the names of places, and of those that are slanted."""
+_SLANTED_APART: Final = 28
+"""Distance of places from which on names that are slanted only a little do not touch, in pixels."""
 _LEGEND_SYMBOL: Final = 40
 """Width in pixels of a legend's symbol and of the gaps beside it."""
 _LEGEND_FONT: Final = 10
@@ -125,12 +135,31 @@ def axis_of(axis: ChartAxis, *, highest: float | None = None, **more: Any) -> Sp
     return {"scale": scale, "title": axis.label or None, "axis": {**drawn, **more}}
 
 
-def places(names: Sequence[str], title: str, *, apart: float) -> Spec:
+def with_room(axis: ChartAxis, values: Sequence[float]) -> ChartAxis:
+    """Return a linear axis that begins where it must and ends a little beyond the values."""
+    if axis.low is None or axis.high is not None or axis.log or axis.linear_to is not None or not values:
+        return axis
+    return axis.model_copy(update={"high": max(values) + _BEYOND * (max(values) - axis.low)})
+
+
+def share_of(value: float, reach: tuple[float, float], *, is_log: bool) -> float:
+    """Return where a value stands between two ends, from 0 to 1."""
+    low, high = reach
+    if is_log:
+        value, low, high = (math.log(max(each, 1e-300)) for each in (value, low, high))
+    return (value - low) / (high - low) if high > low else 0.0
+
+
+def places(names: Sequence[str], title: str, *, apart: float, width: float) -> Spec:
     """Return the encoding of a channel by the field `place`: the numbers of named places.
 
-    `apart` is the gap between two places, by their distance.
+    `apart` is the gap between two places, by their distance; `width` is that of the panel. Names that would
+    touch each other are slanted.
     """
-    is_long = len(names) > _MANY_NAMES and sum(map(len, names)) > _LONG_NAMES
+    upright, slanted = _NAME_FONTS
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    room = width / max(len(names), 1)
+    is_long = FONT_WIDTH * upright * (longest + 1) > room
     return {
         "field": "place",
         "type": "ordinal",
@@ -139,8 +168,8 @@ def places(names: Sequence[str], title: str, *, apart: float) -> Spec:
         "axis": {
             "labelExpr": f"split({json.dumps(list(names))}[datum.value], '\\n')",
             "labelOverlap": False,
-            "labelAngle": -20 if is_long else 0,
-            "labelFontSize": 9 if is_long else 11,
+            "labelAngle": 0 if not is_long else -20 if room > _SLANTED_APART else -45,
+            "labelFontSize": slanted if is_long else upright,
         },
     }
 
@@ -208,9 +237,11 @@ INDEPENDENT: Final[Spec] = {"scale": dict.fromkeys((*_LEGEND_CHANNELS, "color", 
 """Lets each panel of a picture have its own legend and its own boxes."""
 
 
-def reference_lines(lines: Sequence[Reference], axes: Mapping[str, Spec]) -> list[Spec]:
-    """Return reference lines; `axes` has the channels' axes."""
-    looks = {entry.label: entry for entry in reference_entries(lines)}
+def reference_lines(
+    lines: Sequence[Reference], axes: Mapping[str, Spec], colours: Mapping[str, str] = NO_COLOURS
+) -> list[Spec]:
+    """Return reference lines; `axes` has the channels' axes, `colours` those of curves by their labels."""
+    looks = {entry.label: entry for entry in reference_entries(lines, colours)}
     return [
         layer(
             "rule",
@@ -227,12 +258,19 @@ def reference_lines(lines: Sequence[Reference], axes: Mapping[str, Spec]) -> lis
     ]
 
 
-def reference_entries(lines: Sequence[Reference]) -> list[LegendEntry]:
-    """Return the legend entries of reference lines; lines of one label share one."""
-    labels = dict.fromkeys(line.label for line in lines)
+def reference_entries(
+    lines: Sequence[Reference], colours: Mapping[str, str] = NO_COLOURS
+) -> list[LegendEntry]:
+    """Return the legend entries of reference lines; lines of one label share one.
+
+    A line that belongs to a curve has its colour and is dashed.
+    """
+    labels = {line.label: line.curve for line in lines}
     return [
-        line_entry(label, _LINES[number % len(_LINES)], _DASHES[number % len(_DASHES)])
-        for number, label in enumerate(labels)
+        line_entry(label, colours[curve], _OF_CURVE)
+        if curve
+        else line_entry(label, _LINES[number % len(_LINES)], _DASHES[number % len(_DASHES)])
+        for number, (label, curve) in enumerate(labels.items())
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,10 +18,13 @@ from loko_testbed.reproduce.chart import (
     Panel,
     PlacedLine,
     ScatterPanel,
+    TimelinePanel,
     TimePanel,
 )
 from loko_testbed.reproduce.plots.annotations import Annotations
+from loko_testbed.reproduce.plots.curves import line_panel
 from loko_testbed.reproduce.plots.marks import (
+    DASHED,
     PRINTED,
     PRINTED_ENTRY,
     SHAPES,
@@ -37,8 +40,18 @@ from loko_testbed.reproduce.plots.marks import (
     places,
     reference_entries,
     reference_lines,
+    share_of,
     tooltip,
     zoomable,
+)
+from loko_testbed.reproduce.plots.printed import (
+    PrintedMark,
+    cell_frames,
+    entries_of,
+    in_words,
+    layers_of,
+    marks_of,
+    reaching,
 )
 from loko_testbed.reproduce.plots.theme import (
     BOXES,
@@ -50,6 +63,7 @@ from loko_testbed.reproduce.plots.theme import (
     WIDTH,
     lightened,
 )
+from loko_testbed.reproduce.plots.timeline import ROW, timeline_panel
 
 _HEIGHTS: Final = {1: 310, 2: 255}
 _NARROW_HEIGHT: Final = 210
@@ -62,11 +76,7 @@ _SPAN: Final = lightened("#d97706", 0.2)
 _APART: Final = 0.3
 _ROOM_BESIDE: Final = 0.5
 """Gap between two places of boxes, by their distance, and where values stand beside the boxes."""
-_MARKERS: Final = tuple(SHAPES)[:9]
 _CLOUDS: Final = ("circle", "x", "triangle-up", "square", "diamond", "triangle-down")
-_DASHES: Final = ((1, 0), (5, 1.5), (1.5, 1.5), (7, 2, 1.5, 2))
-"""Dashes of curves without markers."""
-_DASHED: Final = (4, 2)
 _DOT: Final = 2.2
 """Diameter of the dot of a sample over time, in pixels."""
 _CELL: Final = 1.1
@@ -76,10 +86,20 @@ _CELLS_WITH_NUMBERS: Final = 120
 _DARK: Final = 0.45
 """Place on the scale of colours from which on they are dark."""
 _CELL_FONT: Final = 9
+_TOGETHER: Final = 0.85
+"""Width of the columns of several histograms in a bin, by that of the bin."""
+_PALE: Final = 0.45
+"""Opacity of a histogram's colour on white, as which its columns are filled."""
 _OVERFLOW: Final[Spec] = {"fill": "#f0c48a", "stroke": "#92400e"}
 _OVERFLOW_AT: Final = (14, 44)
 """Ends of the column beyond the end of an axis, in pixels from there."""
 _WIDTH_BESIDE: Final = 60
+_LEFT_OF_TITLE: Final = 30
+"""Room of a title left of its panel, in pixels."""
+_TITLE_FONT: Final = 11.5
+_LEGEND_TITLE_FONT: Final = 11
+_BOLD: Final = 1.1
+"""Width of bold letters by that of others."""
 
 
 def panel_spec(panel: Panel, others: Annotations, *, columns: int, name: str) -> Spec:
@@ -88,17 +108,21 @@ def panel_spec(panel: Panel, others: Annotations, *, columns: int, name: str) ->
     if isinstance(panel, HistogramPanel) and panel.overflow:
         width -= _WIDTH_BESIDE
     size = {"width": width, "height": _HEIGHTS.get(columns, _NARROW_HEIGHT)}
-    if isinstance(panel, BoxPanel):
-        spec = box_panel(panel, width, name)
+    if isinstance(panel, TimelinePanel):
+        size["height"] = ROW * len(panel.rows)
+        spec = timeline_panel(panel, width, name)
+    elif isinstance(panel, BoxPanel):
+        spec = box_panel(panel, width, name, marks=marks_of(panel.findings, others))
     elif isinstance(panel, LinePanel):
-        spec = line_panel(panel, width, name)
+        spec = line_panel(panel, width, name, marks_of(panel.findings, others))
     elif isinstance(panel, HeatPanel):
-        spec = heat_panel(panel, size)
+        spec = heat_panel(panel, size, marks_of(panel.findings, others))
     elif isinstance(panel, HistogramPanel):
         spec = histogram_panel(panel, others, size, name)
     else:
-        spec = point_panel(panel, size, name)
-    title: Spec = {"title": {"text": panel.title}} if panel.title else {}
+        spec = point_panel(panel, size, name, marks_of(panel.findings, others))
+    room = int((width + _LEFT_OF_TITLE) / (FONT_WIDTH * _TITLE_FONT * _BOLD))
+    title: Spec = {"title": {"text": textwrap.wrap(panel.title, room)}} if panel.title else {}
     return {**size, **title, **spec}
 
 
@@ -126,29 +150,38 @@ class BesideBoxes:
     entries: Sequence[LegendEntry] = ()
 
 
-def box_axes(panel: BoxPanel) -> dict[str, Spec]:
+def box_axes(panel: BoxPanel, width: float, marks: Sequence[PrintedMark] = ()) -> dict[str, Spec]:
     """Return the axes by their channels; the second one is named `second`."""
     known = [box for each in panel.groups for box in each.boxes if box is not None]
     highest = [line.value for line in panel.references if line.axis == "y"]
+    highest += [mark.high for mark in marks if mark.place.of == "y"]
     highest += [*(span.high for span in panel.spans), *(box.max for box in known)]
     apart = _APART if all(line.joined for line in panel.lines) else _ROOM_BESIDE
     axes = {
-        "x": places(panel.places, panel.x.label, apart=apart),
-        "y": axis_of(panel.y, highest=max(highest, default=0.0)),
+        "x": places(panel.places, panel.x.label, apart=apart, width=width),
+        "y": axis_of(reaching(panel.y, "y", marks), highest=max(highest, default=0.0)),
     }
     if panel.second is not None:
         values = [y for line in panel.lines for y in line.y if y is not None]
+        values += [mark.high for mark in marks if mark.place.of == "second"]
         look = {"orient": "right", **_SECOND_AXIS}
-        axes["second"] = axis_of(panel.second, highest=max(values, default=0.0), **look)
+        second = reaching(panel.second, "second", marks)
+        axes["second"] = axis_of(second, highest=max(values, default=0.0), **look)
     return axes
 
 
-def box_panel(panel: BoxPanel, width: float, name: str, more: BesideBoxes = BesideBoxes()) -> Spec:
+def box_panel(
+    panel: BoxPanel,
+    width: float,
+    name: str,
+    more: BesideBoxes = BesideBoxes(),
+    marks: Sequence[PrintedMark] = (),
+) -> Spec:
     """Return boxes at their places, and the values of the second axis.
 
     A mean is a line behind its box, and wider than it: on it, it would hide it, as most boxes are very flat.
     """
-    axes = box_axes(panel)
+    axes = box_axes(panel, width, marks)
     rows = [
         {**box.model_dump(), "place": place, "group": number, "box": each.label, "at": panel.places[place]}
         | {"colour": BOXES[number % 2]}
@@ -174,7 +207,9 @@ def box_panel(panel: BoxPanel, width: float, name: str, more: BesideBoxes = Besi
     mean = layer("tick", encoding("mean"), color=MEAN, thickness=2, opacity=1, size=room)
     whiskers = layer("errorbar", encoding("whisker_low", "whisker_high"), ticks={"size": 8}, **thin)
     ends = [layer("point", encoding(end), shape=SHAPES["x"], size=22, **thin) for end in ("min", "max")]
-    marks = [*([mean] if has_means else []), whiskers, zoomable(box, name, ["y"]), median, *ends]
+    ends = ends if _has_ends(panel) else []
+    drawn = [*([mean] if has_means else []), whiskers, zoomable(box, name, ["y"]), median, *ends]
+    on_first = [mark for mark in marks if mark.place.of != "second"]
     spans = [
         layer("rect", {"y": field("low", **axes["y"]), "y2": {"field": "high"}}, [ends], color=_SPAN)
         for ends in (span.model_dump() for span in panel.spans)
@@ -184,14 +219,17 @@ def box_panel(panel: BoxPanel, width: float, name: str, more: BesideBoxes = Besi
             *spans,
             *more.behind,
             *reference_lines(panel.references, axes),
-            group(marks, rows),
-            *legend([*_box_entries(panel), *more.entries], width),
+            group(drawn, rows),
+            *layers_of(on_first, axes, across="place"),
+            *legend([*_box_entries(panel), *more.entries, *entries_of(marks)], width),
         ]
     }
     if panel.second is None:
         return left
     second = {"x": axes["x"], "y": axes["second"]}
-    right = {"layer": [*(_placed_line(line, panel, second, width) for line in panel.lines), *more.on_second]}
+    on_second = layers_of([mark for mark in marks if mark not in on_first], second, across="place")
+    lines = [_placed_line(line, panel, second, width) for line in panel.lines]
+    right = {"layer": [*lines, *more.on_second, *on_second]}
     behind = [{"layer": list(more.behind_on_second)}] if more.behind_on_second else []
     return {"layer": [*behind, left, right], "resolve": {"scale": {"y": "independent"}}}
 
@@ -201,16 +239,28 @@ def _box_entries(panel: BoxPanel) -> list[LegendEntry]:
         LegendEntry(label=each.label, shape="box", fill=BOXES[number % 2], stroke=EDGE)
         for number, each in enumerate(panel.groups)
     ]
-    entries.append(line_entry(f"whiskers {panel.whiskers}, × least and largest", EDGE))
+    ends = ", × least and largest" if _has_ends(panel) else ""
+    whiskers = f"whiskers {panel.whiskers}{ends}"
+    if any(entry.label for entry in entries):
+        entries.append(line_entry(whiskers, EDGE))
+    else:
+        look: Spec = {"shape": "box", "fill": BOXES[0], "stroke": EDGE}
+        entries = [LegendEntry(label=f"quartiles, {whiskers}", **look)]
     if any(box is not None and box.mean is not None for each in panel.groups for box in each.boxes):
         entries.append(line_entry("mean", MEAN))
     entries += reference_entries(panel.references)
     entries += [LegendEntry(label=span.label, shape="box", fill=_SPAN) for span in panel.spans]
     for line in {line.label: line for line in panel.lines}.values():
         shape = f"line+{_bullet(line)}" if line.joined else _bullet(line)
-        look: Spec = {"fill": SECOND, "stroke": SECOND, "dash": _dash(line)}
+        look = {"fill": SECOND, "stroke": SECOND, "dash": _dash(line)}
         entries.append(LegendEntry(label=line.label, shape=shape, **look))
     return entries
+
+
+def _has_ends(panel: BoxPanel) -> bool:
+    """Return whether some box has values beyond its whiskers."""
+    boxes = [box for each in panel.groups for box in each.boxes if box is not None]
+    return any((box.min, box.max) != (box.whisker_low, box.whisker_high) for box in boxes)
 
 
 def _bullet(line: PlacedLine) -> str:
@@ -218,7 +268,7 @@ def _bullet(line: PlacedLine) -> str:
 
 
 def _dash(line: PlacedLine) -> Sequence[float]:
-    return _DASHED if line.dashed and line.joined else (1, 0)
+    return DASHED if line.dashed and line.joined else (1, 0)
 
 
 def _placed_line(line: PlacedLine, panel: BoxPanel, axes: Mapping[str, Spec], width: float) -> Spec:
@@ -243,67 +293,11 @@ def _placed_line(line: PlacedLine, panel: BoxPanel, axes: Mapping[str, Spec], wi
     return layer("point", xy | fill, rows, xOffset=aside, **look)
 
 
-def line_panel(panel: LinePanel, width: float, name: str) -> Spec:
-    """Return curves, with error bars where they have any."""
-    ys = [y for curve in panel.curves for y in (*curve.y, *(curve.high or [])) if y is not None]
-    ys += [line.value for line in panel.references if line.axis == "y"]
-    is_from_0 = panel.y.low == 0 and panel.y.linear_to is None
-    axes = {"x": axis_of(panel.x), "y": axis_of(panel.y, highest=max(ys, default=0.0) if is_from_0 else None)}
-    if not panel.x.log and all(float(x).is_integer() for curve in panel.curves for x in curve.x):
-        axes["x"]["axis"]["tickMinStep"] = 1
-    layers = [_curve(panel, number, axes, name) for number in range(len(panel.curves))]
-    layers += reference_lines(panel.references, axes)
-    entries = [_curve_entry(panel, number) for number in range(len(panel.curves))]
-    layers += legend([*entries, *reference_entries(panel.references)], width)
-    return {"layer": layers}
-
-
-def _curve(panel: LinePanel, number: int, axes: Mapping[str, Spec], name: str) -> Spec:
-    curve = panel.curves[number]
-    nothing: list[float | None] = [None] * len(curve.x)
-    columns = (curve.x, curve.y, curve.low or nothing, curve.high or nothing)
-    rows = [
-        {"x": x, "y": y, "curve": curve.label, "at": at}
-        | ({"low": low, "high": high} if y is not None and low is not None else {})
-        for at, (x, y, low, high) in enumerate(zip(*columns, strict=True))
-    ]
-    colour, dash, marker = _curve_look(panel, number)
-    numbers = {"x": panel.x.label, "y": panel.y.label}
-    if curve.low is not None:
-        numbers |= {"low": "from", "high": "to"}
-    tips = {"tooltip": tooltip({"curve": "curve"} if curve.label else {}, numbers)}
-    xy = {of: field(of, **axes[of]) for of in "xy"} | tips
-    look: Spec = {"color": colour, "strokeWidth": 1.3}
-    steps: Spec = {"interpolate": "step-after"} if curve.steps else {}
-    # Points that are not seen have the tooltips of curves without markers.
-    seen: Spec = {"shape": SHAPES[marker], "filled": marker != "x", "size": 26} if marker else {"opacity": 0}
-    line = layer("line", xy | {"order": field("at")}, strokeDash=dash, **steps, **look)
-    layers = [zoomable(line, name) if number == 0 else line]
-    if curve.low is not None:
-        bar = {**xy, "y": field("low", **axes["y"]), "y2": {"field": "high"}}
-        layers.append(layer("errorbar", bar, color=colour, ticks={"size": 6}))
-    layers.append(layer("point", xy, color=colour, **{"opacity": 1, **seen}))
-    return group(layers, rows)
-
-
-def _curve_look(panel: LinePanel, number: int) -> tuple[str, Sequence[float], str | None]:
-    """Return colour, dashes and marker of a curve; markers or dashes tell curves apart in grey."""
-    curve = panel.curves[number]
-    plain = not any(curve.marker or curve.dashed for curve in panel.curves)
-    dash = _DASHES[number % len(_DASHES)] if plain else _DASHED if curve.dashed else (1, 0)
-    marker = _MARKERS[number % len(_MARKERS)] if curve.marker else None
-    return COLOURS[number % len(COLOURS)], dash, marker
-
-
-def _curve_entry(panel: LinePanel, number: int) -> LegendEntry:
-    colour, dash, marker = _curve_look(panel, number)
-    shape = f"line+{marker}" if marker else "line"
-    return LegendEntry(label=panel.curves[number].label, shape=shape, fill=colour, stroke=colour, dash=dash)
-
-
-def point_panel(panel: ScatterPanel | TimePanel, size: Spec, name: str) -> Spec:
+def point_panel(
+    panel: ScatterPanel | TimePanel, size: Spec, name: str, marks: Sequence[PrintedMark] = ()
+) -> Spec:
     """Return clouds of points."""
-    axes = {"x": axis_of(panel.x), "y": axis_of(panel.y)}
+    axes = {"x": axis_of(reaching(panel.x, "x", marks)), "y": axis_of(reaching(panel.y, "y", marks))}
     is_dense = isinstance(panel, TimePanel)
     layers: list[Spec] = []
     entries: list[LegendEntry] = []
@@ -321,7 +315,9 @@ def point_panel(panel: ScatterPanel | TimePanel, size: Spec, name: str) -> Spec:
         look: Spec = {"fill": colour} if is_dense else {"stroke": colour}
         entries.append(LegendEntry(label=cloud.label, shape=shape, **look))
     layers += reference_lines(panel.references, axes)
-    layers += legend([*entries, *reference_entries(panel.references)], size["width"])
+    layers += layers_of(marks, axes)
+    entries += [*reference_entries(panel.references), *entries_of(marks)]
+    layers += legend(entries, size["width"])
     return {"layer": layers}
 
 
@@ -342,7 +338,7 @@ def _dots(cloud: Cloud, axes: Mapping[str, Spec], colour: str, size: Spec) -> Sp
     ends = [(min(values), max(values)) for values in (cloud.x, cloud.y)]
     for sample in zip(cloud.x, cloud.y, strict=True):
         cell = tuple(
-            int(_share(value, reach, is_log=axes[of]["scale"].get("type") == "log") * size[side] / _CELL)
+            int(share_of(value, reach, is_log=axes[of]["scale"].get("type") == "log") * size[side] / _CELL)
             for value, reach, of, side in zip(sample, ends, "xy", ("width", "height"), strict=True)
         )
         cells.setdefault(cell, (float(f"{sample[0]:.5g}"), float(f"{sample[1]:.5g}")))
@@ -351,15 +347,7 @@ def _dots(cloud: Cloud, axes: Mapping[str, Spec], colour: str, size: Spec) -> Sp
     return layer("line", xy, rows, color=colour, strokeWidth=_DOT, strokeCap="round")
 
 
-def _share(value: float, reach: tuple[float, float], *, is_log: bool) -> float:
-    """Return where a value stands between two ends, from 0 to 1."""
-    low, high = reach
-    if is_log:
-        value, low, high = (math.log(max(each, 1e-300)) for each in (value, low, high))
-    return (value - low) / (high - low) if high > low else 0.0
-
-
-def heat_panel(panel: HeatPanel, size: Spec) -> Spec:
+def heat_panel(panel: HeatPanel, size: Spec, marks: Sequence[PrintedMark] = ()) -> Spec:
     """Return coloured cells of equal size with a scale of the colours; cells without a value stay white.
 
     If the cells are few, they show their numbers.
@@ -370,7 +358,7 @@ def heat_panel(panel: HeatPanel, size: Spec) -> Spec:
     domain = _colours_of(panel.value, values)
     is_narrow = size["width"] / len(x_names) < 4 * FONT_WIDTH * _CELL_FONT
     rows = [
-        {"x": x, "y": y, "value": value, "dark": _share(value, domain, is_log=panel.value.log) > _DARK}
+        {"x": x, "y": y, "value": value, "dark": share_of(value, domain, is_log=panel.value.log) > _DARK}
         for y, cells in zip(y_names, panel.cells, strict=True)
         for x, value in zip(x_names, cells, strict=True)
         if value is not None
@@ -382,7 +370,14 @@ def heat_panel(panel: HeatPanel, size: Spec) -> Spec:
         "tooltip": tooltip({"x": panel.x.label, "y": panel.y.label}, {"value": panel.value.label}),
     }
     scale: Spec = {"scheme": "viridis", "reverse": True, "domain": list(domain), "nice": False}
-    bar: Spec = {"title": panel.value.label, "orient": "top", "gradientLength": size["width"]}
+    # A second legend would stand beside the scale of colours, outside of the panel.
+    title = f"{panel.value.label} (framed, {in_words(marks)})" if marks else panel.value.label
+    lines = textwrap.wrap(title, int(size["width"] / (FONT_WIDTH * _LEGEND_TITLE_FONT)))
+    bar: Spec = {
+        "title": lines if len(lines) > 1 else title,
+        "orient": "top",
+        "gradientLength": size["width"],
+    }
     if panel.value.log:
         scale["type"] = "log"
         bar["format"] = ".6~g"
@@ -392,6 +387,8 @@ def heat_panel(panel: HeatPanel, size: Spec) -> Spec:
         large = {"test": "datum.value >= 1000", "field": "value", "type": "quantitative", "format": "d"}
         text = {"condition": large, **field("value", format=".2~r" if is_narrow else ".3~r")}
         layers.append(layer("text", {**xy, "text": text, "color": ink}, fontSize=_CELL_FONT))
+    if marks:
+        layers.append(cell_frames(marks, x_names, y_names, xy))
     return group(layers, rows)
 
 
@@ -412,7 +409,7 @@ def _colours_of(axis: ChartAxis, values: Sequence[float]) -> tuple[float, float]
 
 
 def histogram_panel(panel: HistogramPanel, others: Annotations, size: Spec, name: str) -> Spec:
-    """Return histograms, and beyond the end of the axis a column for the count that has no place on it.
+    """Return histograms side by side, and beyond the end of the axis a column for what has no place on it.
 
     `others` has the paper's values and predicted bands of the panel's shares.
     """
@@ -427,12 +424,23 @@ def histogram_panel(panel: HistogramPanel, others: Annotations, size: Spec, name
     y = panel.y
     if beside > (highest if y.high is None else y.high):
         y = y.model_copy(update={"high": 1.1 * beside})
-    axes = {"x": axis_of(panel.x), "y": axis_of(y, highest=highest)}
+    printed_marks = marks_of(panel.findings, others)
+    highest = max([highest, *(mark.high for mark in printed_marks if mark.place.of == "y")])
+    axes = {
+        "x": axis_of(reaching(panel.x, "x", printed_marks)),
+        "y": axis_of(reaching(y, "y", printed_marks), highest=highest),
+    }
     layers: list[Spec] = []
     for number, each in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
+        width = (1 if len(panel.histograms) == 1 else _TOGETHER) / len(panel.histograms)
         rows = [
-            {"begin": begin, "end": end, "count": count, "series": each.label}
+            {
+                "begin": begin + number * width * (end - begin),
+                "end": begin + (number + 1) * width * (end - begin),
+                "count": count,
+                "series": each.label,
+            }
             for (begin, end), count in zip(pairwise(panel.edges), each.counts, strict=True)
         ]
         columns = {
@@ -441,13 +449,14 @@ def histogram_panel(panel: HistogramPanel, others: Annotations, size: Spec, name
             "y": field("count", **axes["y"]),
             "tooltip": tooltip({"series": "of"}, {"begin": "from", "end": "to", "count": panel.y.label}),
         }
-        look: Spec = {"color": colour, "stroke": colour, "strokeWidth": 0.8, "binSpacing": 0}
-        bars = layer("bar", columns, rows, fillOpacity=0.45, **look)
+        look: Spec = {"fill": lightened(colour, _PALE), "stroke": colour, "strokeWidth": 0.8}
+        bars = layer("bar", columns, rows, binSpacing=0, **look)
         layers.append(bars if number else zoomable(bars, name))
-    layers += reference_lines(panel.references, axes)
+    layers += [*reference_lines(panel.references, axes), *layers_of(printed_marks, axes)]
     if panel.overflow is not None:
         layers += _overflow(panel, axes["y"], size, marks, reach)
-    layers += legend(_histogram_entries(panel, others), size["width"])
+    entries = [*_histogram_entries(panel, others), *entries_of(printed_marks)]
+    layers += legend(entries, size["width"])
     return {"layer": layers}
 
 
@@ -493,7 +502,7 @@ def _histogram_entries(panel: HistogramPanel, others: Annotations) -> list[Legen
     """
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(panel.histograms))]
     entries = [
-        LegendEntry(label=each.label, shape="box", fill=lightened(colour, 0.45), stroke=colour)
+        LegendEntry(label=each.label, shape="box", fill=lightened(colour, _PALE), stroke=colour)
         for each, colour in zip(panel.histograms, colours, strict=True)
     ]
     if panel.overflow is not None:

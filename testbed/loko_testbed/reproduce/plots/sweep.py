@@ -61,7 +61,10 @@ def _panel(result: TrafficResult) -> BoxPanel:
     common: dict[str, Any] = {
         "y": ChartAxis(label="end-to-end delay [ms]"),
         "whiskers": "1 % and 99 %",
-        "references": [Reference(label=_BOUNDS[name].format(at), value=at) for name, at in found.items()],
+        "references": [
+            Reference(label=_BOUNDS[name].format(at) + _as_printed(result, name), value=at)
+            for name, at in found.items()
+        ],
     }
     first = result.series[0].points
     if len(first) == 1:
@@ -88,11 +91,17 @@ def _panel(result: TrafficResult) -> BoxPanel:
     )
 
 
+def _as_printed(result: TrafficResult, finding: str) -> str:
+    """Return what the paper prints of a finding, to follow the text of its line; empty if nothing."""
+    texts = [mark.text for mark in result.printed if mark.finding == finding]
+    return f" (paper: {texts[0]})" if texts else ""
+
+
 def _beside(result: TrafficResult, panel: BoxPanel) -> BesideBoxes:
     """Return what the paper prints and what was predicted; nothing for a single x."""
     if panel.second is None:
         return BesideBoxes()
-    axes, printed, bands = box_axes(panel), _printed(result), _bands(result)
+    axes, printed, bands = box_axes(panel, WIDTH), _printed(result), _bands(result)
     drawn = {finding: _band(band, finding, result, axes) for finding, band in bands.items()}
     behind = [drawn[MEDIAN_MS]] if MEDIAN_MS in drawn else []
     on_second = []

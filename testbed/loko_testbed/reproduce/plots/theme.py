@@ -47,6 +47,7 @@ CONFIG: Final[dict[str, Any]] = {
         "labelFontSize": 11,
         "titleFontSize": 11.5,
         "titleFontWeight": "normal",
+        "labelSeparation": 6,
     },
     "legend": {
         "labelFontSize": 10,

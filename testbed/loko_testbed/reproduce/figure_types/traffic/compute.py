@@ -87,7 +87,6 @@ def _result(figure: SendingFigure, outcome: TrafficOutcome, options: Options) ->
     return TrafficResult(
         **dict(result_of(figure, outcome, options)),
         series=outcome.series,
-        printed=figure.printed(),
         boards=outcome.boards,
     )
 

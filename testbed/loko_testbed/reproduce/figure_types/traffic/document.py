@@ -102,13 +102,10 @@ class Sweep(FlowFigure):
         return part.model_copy(update={"x": self.x.model_copy(update={"values": values})})
 
     def printed(self) -> list[Printed]:
-        """See `SendingFigure.printed`. A fact of several claims is marked once, as in the first."""
+        """See `Figure.printed`. A fact of several claims is marked once, as in the first."""
         printed: dict[str, Printed] = {}
-        for claim in [] if self.ours else self.claims:
-            stated = fact(self.paper, claim.fact)
-            mark = claim.check.printed(stated, claim.paper)
-            if mark is not None and not stated.recomputed:
-                printed.setdefault(claim.fact, mark)
+        for mark in self._marks():
+            printed.setdefault(mark.fact, mark)
         return list(printed.values())
 
     def multipliers(self, x: float) -> tuple[float, float]:
@@ -224,12 +221,13 @@ class Deployment(FlowFigure):
         return self
 
     def printed(self) -> list[Printed]:
-        """See `SendingFigure.printed`. The values are shares of a system's packets.
+        """See `Figure.printed`. Most values are shares of a system's packets.
 
         A claim on a share gives its printed value. The claim's fact may be another share of the same system,
         which is then marked as well: figure 3a prints 7.6 % late, and the claim is that none is in time.
         """
-        printed_by_name: dict[str, Printed] = {}
+        shares = {system.share(name) for system in self.systems for name in SHARES}
+        printed_by_name = {mark.finding: mark for mark in self._marks() if mark.finding not in shares}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
             finding = getattr(claim.check, "finding", "")
