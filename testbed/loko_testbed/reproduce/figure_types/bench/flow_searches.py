@@ -26,7 +26,7 @@ from loko_testbed.measure.bench.procedures.messages import (
 )
 from loko_testbed.measure.bench.virtual import VirtualDevice
 from loko_testbed.reproduce.analysis import linearity
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, FindingPlace, LinePanel
 from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
 from loko_testbed.reproduce.figure_types.bench.measured import Measured, Times, messages_shown, rows_of
 from loko_testbed.reproduce.outcome import Outcome
@@ -166,6 +166,7 @@ def _chart(mean: Mean, samples: int) -> Chart:
     panel = LinePanel(
         x=ChartAxis(label="number of entries"),
         y=ChartAxis(label="mean processing time [ms]", low=0),
+        findings=[FindingPlace(finding="largest_ms")],
         curves=curves,
     )
     return Chart(panels=[panel], caption=f"{samples} samples a point; markers: none is hit")

@@ -22,7 +22,7 @@ from loko_testbed.measure.bench.procedures.is_time import (
     compare,
     longest_that_suffices_ns,
 )
-from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, Span
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, FindingPlace, Span
 from loko_testbed.reproduce.figure_types.bench.document import IntegratedSwitchFigure
 from loko_testbed.reproduce.figure_types.bench.measured import (
     WHISKERS,
@@ -149,6 +149,7 @@ def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> 
     panel = BoxPanel(
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
+        findings=[FindingPlace(finding="p_is_mean_us")],
         places=[str(size) for size in times],
         groups=boxes_us(times.values()),
         whiskers=WHISKERS,

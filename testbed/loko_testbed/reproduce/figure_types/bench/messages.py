@@ -17,7 +17,7 @@ from loko_testbed.measure.bench.procedures.messages import (
     hangs,
     messages,
 )
-from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, FindingPlace
 from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
 from loko_testbed.reproduce.figure_types.bench.measured import (
     WHISKERS,
@@ -80,6 +80,11 @@ def _chart(boxes: dict[str, NDArray[np.int64]], samples: int) -> Chart:
     panel = BoxPanel(
         x=ChartAxis(label=f"message ({_STAR} over 1 to 128 entries and 0 to 4 actions)"),
         y=ChartAxis(label="processing time [us]"),
+        findings=[
+            FindingPlace(finding=f"{_snake(name)}_us", x=place)
+            for place, name in enumerate(boxes)
+            if name != FLOW_STATISTICS
+        ],
         places=[_short(name) + (_STAR if name == FLOW_STATISTICS else "") for name in boxes],
         groups=boxes_us(boxes.values()),
         whiskers=WHISKERS,

@@ -18,7 +18,7 @@ from loko_testbed.measure.bench.equations import LinkTiming, link_bps, throughpu
 from loko_testbed.measure.bench.part import MeasurementPart, Samples
 from loko_testbed.measure.bench.procedures import dp_time
 from loko_testbed.reproduce.analysis import linearity
-from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, PlacedLine
+from loko_testbed.reproduce.chart import BoxPanel, Chart, ChartAxis, FindingPlace, PlacedLine
 from loko_testbed.reproduce.figure_types.bench.document import ProcessingTimesFigure, Subset
 from loko_testbed.reproduce.figure_types.bench.measured import (
     LEFT_OUT,
@@ -113,6 +113,7 @@ def _chart(
     panel = BoxPanel(
         x=ChartAxis(label=_NAMES[figure.over]),
         y=ChartAxis(label="processing time [us]"),
+        findings=_finding_places(places),
         places=list(places),
         groups=boxes_us([_times(combined) for combined in places.values()]),
         whiskers=WHISKERS,
@@ -121,6 +122,28 @@ def _chart(
     )
     count = sum(map(len, places.values()))
     return Chart(panels=[panel], caption=f"{count} combinations, {samples} packets each")
+
+
+def _in_finding(place: str) -> str:
+    """Return a place's name as it is in names of findings."""
+    return place.replace("-", "_")
+
+
+def _finding_places(places: Mapping[str, list[MeasuredCombination]]) -> list[FindingPlace]:
+    """Return the places of the findings that the chart shows."""
+    of_all = [
+        FindingPlace(finding="p_fx_min_us", words="(shortest)"),
+        FindingPlace(finding="p_fx_max_us", words="(longest)"),
+        FindingPlace(finding="p_fx_max_ms", scale=1e3, words="(longest)"),
+        FindingPlace(finding="throughput_min_mbps", of="second", words="(lowest)"),
+    ]
+    names = [_in_finding(place) for place in places]
+    of_each = [FindingPlace(finding=f"p_fx_{name}_us", x=number) for number, name in enumerate(names)]
+    of_each += [
+        FindingPlace(finding=f"throughput_{name}_mbps", of="second", x=number)
+        for number, name in enumerate(names)
+    ]
+    return [*of_all, *of_each]
 
 
 def _times(combined: list[MeasuredCombination]) -> NDArray[np.int64]:
@@ -152,7 +175,7 @@ def _findings(
     }
     means = {}
     for place, combined in places.items():
-        name = place.replace("-", "_")
+        name = _in_finding(place)
         means[place] = float(_times(combined).mean())
         findings[f"p_fx_{name}_us"] = means[place] / NS_PER_US
         findings[f"throughput_{name}_mbps"] = (

@@ -10,7 +10,7 @@ import pyarrow as pa
 from loko.switch_model.allocation import Allocation, allocate, scheme_named
 from loko.switch_model.calculus import bytes_in
 from loko.switch_model.service_curve import SwitchService, service_curve
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Reference
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, FindingPlace, LinePanel, Reference
 from loko_testbed.reproduce.figure_types.model.document import ServiceCurve
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
@@ -66,6 +66,10 @@ def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePan
         )
     return LinePanel(
         x=ChartAxis(label="time [ms]", low=0),
+        findings=[
+            FindingPlace(finding="latency_ms", of="x", y=0, words="latency"),
+            FindingPlace(finding="latency_us", of="x", y=0, scale=1e-3, words="latency"),
+        ],
         y=ChartAxis(label="bytes", low=0, high=math.ceil(max(served[-1], service.capacity_bytes) * 1.1)),
         curves=curves,
         references=[Reference(label=f"buffer, {service.capacity_bytes} bytes", value=service.capacity_bytes)],

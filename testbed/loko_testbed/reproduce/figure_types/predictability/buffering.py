@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import pyarrow as pa
 
 from loko.switch_model.device import load_device
+from loko_testbed.measure.predictability.buffers import QueueCapacity
 from loko_testbed.measure.predictability.subject import switch_under_test
-from loko_testbed.reproduce.chart import Chart, ChartAxis, HeatPanel, Panel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, FindingPlace, HeatPanel, Panel
 from loko_testbed.reproduce.figure_types.predictability.document import Buffers, Predictability
 from loko_testbed.reproduce.figure_types.predictability.tasks import (
     CongestionTask,
@@ -58,6 +60,15 @@ def compute_buffers(
                 title=f"{load_device(device).title}, {length} bytes",
                 x=ChartAxis(label="congested ports"),
                 y=ChartAxis(label="congested queues of each"),
+                findings=[
+                    FindingPlace(
+                        finding=f"{word}_{where}_frames",
+                        of="cell",
+                        x=ports.index(place[0]),
+                        y=measures.queues.index(place[1]),
+                    )
+                    for word, place in (("most", _place(of, max(told))), ("least", _place(of, min(told))))
+                ],
                 value=ChartAxis(label="frames", low=0, high=max(told)),
                 x_values=[float(port) for port in ports],
                 y_values=[float(queue) for queue in measures.queues],
@@ -83,6 +94,11 @@ def compute_buffers(
         x=AxisLabel(name="congested ports", unit=""),
     )
     return outcome, rows
+
+
+def _place(capacities: Mapping[tuple[int, int], QueueCapacity], frames: float) -> tuple[int, int]:
+    """Return the first numbers of congested ports and queues at which a queue holds so many frames."""
+    return next(place for place, capacity in capacities.items() if capacity.frames == frames)
 
 
 def _ratios(figure: Predictability, measures: Buffers, findings: dict[str, float]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from loko_testbed.reproduce.chart import (
     Chart,
     ChartAxis,
     ChartCurve,
+    FindingPlace,
     HeatPanel,
     HistogramPanel,
     HistogramSeries,
@@ -44,6 +46,8 @@ from loko_testbed.tasks.progress import Progress
 
 _MIN: Final = 60
 _ENTRIES: Final = "entries"
+_COUNTS: Final = (500, 1000, 2000)
+"""Numbers of entries whose time of insertion is a finding."""
 
 
 def compute_divergence(
@@ -77,6 +81,10 @@ def compute_divergence(
                 title=load_device(device).title,
                 x=ChartAxis(label=f"runs, {runs} each at {rates} entries/s", low=0, high=float(len(fills))),
                 y=ChartAxis(label=_ENTRIES, low=0),
+                findings=[
+                    FindingPlace(finding=f"least_forwarded_{name}_{per_s}_per_s_entries")
+                    for per_s in measures.rates_per_s
+                ],
                 edges=[float(place) for place in range(len(fills) + 1)],
                 histograms=[HistogramSeries(label=word, counts=of_runs) for word, of_runs in counts.items()],
             )
@@ -163,6 +171,11 @@ def compute_aging(
                 title=load_device(device).title,
                 x=ChartAxis(label="run"),
                 y=ChartAxis(label=_ENTRIES, low=0),
+                findings=[
+                    FindingPlace(finding=f"{word}_first_{key(device)}_{wait_s}_s_entries", x=1)
+                    for word in ("reported", "forwarded")
+                    for wait_s in measures.waits_s
+                ],
                 curves=curves,
             )
         )
@@ -200,6 +213,7 @@ def compute_alternation(
     rows: list[dict[str, str | int]] = []
     for device, alternation in results.items():
         curves = []
+        ends = []
         for first, (action, counts) in enumerate(alternation.items()):
             numbers = [1 + first + len(alternation) * place for place in range(len(counts))]
             curves.append(
@@ -212,6 +226,11 @@ def compute_alternation(
             )
             where = f"{key(device)}_{action.replace('-', '_')}_entries"
             findings[f"first_{where}"], findings[f"last_{where}"] = counts[0], counts[-1]
+            ends += [
+                FindingPlace(finding=f"{end}_{where}", x=number)
+                for end, number in (("first", numbers[0]), ("last", numbers[-1]))
+                if end == "first" or not options.quick  # fewer runs end elsewhere
+            ]
             for number, count in zip(numbers, counts, strict=True):
                 rows.append({"device": device, "action": action, "run": number, "entries": count})
         panels.append(
@@ -219,6 +238,7 @@ def compute_alternation(
                 title=load_device(device).title,
                 x=ChartAxis(label="run", low=0),
                 y=ChartAxis(label=_ENTRIES, low=0),
+                findings=ends,
                 curves=curves,
             )
         )
@@ -243,7 +263,7 @@ def compute_insertion(
     panels: list[Panel] = []
     for device, insertion in results.items():
         minutes = [at_s / _MIN for at_s in insertion.at_s]
-        for count in (500, 1000, 2000):
+        for count in _COUNTS:
             if count <= insertion.entries[-1]:
                 needed = float(np.interp(count, insertion.entries, minutes))
                 findings[f"for_{count}_{key(device)}_min"] = needed
@@ -253,6 +273,13 @@ def compute_insertion(
                 title=load_device(device).title,
                 x=ChartAxis(label="time [min]", low=0),
                 y=ChartAxis(label=_ENTRIES, low=0),
+                findings=[
+                    *(
+                        FindingPlace(finding=f"for_{count}_{key(device)}_min", of="x", y=count)
+                        for count in _COUNTS
+                    ),
+                    FindingPlace(finding=f"accepted_{key(device)}_entries"),
+                ],
                 curves=[
                     ChartCurve(
                         label="entries",
@@ -283,6 +310,17 @@ def compute_insertion(
         x=AxisLabel(name="time", unit="min"),
     )
     return outcome, rows
+
+
+def _cell(finding: str, cells: Sequence[Sequence[float]], value: float) -> FindingPlace:
+    """Return the place of a finding: the first cell with its value, but none of matches on the port."""
+    y, x = next(
+        (y, x)
+        for y, (match, row) in enumerate(zip(MATCHES, cells, strict=True))
+        for x, cell in enumerate(row)
+        if cell == value and match != "port"
+    )
+    return FindingPlace(finding=finding, of="cell", x=x, y=y)
 
 
 def compute_sizes(
@@ -319,6 +357,16 @@ def compute_sizes(
                 title=load_device(device).title,
                 x=ChartAxis(label="action"),
                 y=ChartAxis(label="match"),
+                findings=[
+                    _cell(f"smallest_{key(device)}_entries", cells, min(sized)),
+                    _cell(f"largest_{key(device)}_entries", cells, max(sized)),
+                    FindingPlace(
+                        finding=f"five_tuple_output_{key(device)}_entries",
+                        of="cell",
+                        x=FIGURE_ACTIONS.index("output"),
+                        y=MATCHES.index("five-tuple"),
+                    ),
+                ],
                 value=ChartAxis(label=_ENTRIES, low=0, high=max(sized)),
                 x_values=[float(place) for place in range(len(FIGURE_ACTIONS))],
                 y_values=[float(place) for place in range(len(MATCHES))],

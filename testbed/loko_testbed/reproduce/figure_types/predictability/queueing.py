@@ -19,7 +19,16 @@ from loko_testbed.measure.predictability.priority_queueing import (
 from loko_testbed.measure.predictability.processing_time import MOST_RATE_BPS
 from loko_testbed.measure.predictability.subject import SwitchUnderTest, switch_under_test
 from loko_testbed.reproduce.analysis import distribution
-from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, LinePanel, Panel, Reference, TimePanel
+from loko_testbed.reproduce.chart import (
+    Chart,
+    ChartAxis,
+    Cloud,
+    FindingPlace,
+    LinePanel,
+    Panel,
+    Reference,
+    TimePanel,
+)
 from loko_testbed.reproduce.figure_types.predictability.document import (
     Interferences,
     Predictability,
@@ -198,6 +207,10 @@ def _panel(device: str, subject: SwitchUnderTest, delays: PriorityDelays) -> Tim
         title=load_device(device).title,
         x=ChartAxis(label="sent at [ms]"),
         y=ChartAxis(label="time of high priority [us]", low=0),
+        findings=[
+            FindingPlace(finding=f"epsilon_{key(device)}_us", offset=line.value, words="beyond equation 2")
+            for line in references
+        ],
         clouds=clouds,
         references=references,
     )

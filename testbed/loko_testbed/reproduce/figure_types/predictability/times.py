@@ -15,7 +15,15 @@ from loko_testbed.measure.predictability.marks import thresholds
 from loko_testbed.measure.predictability.processing_time import ScenarioTimes, in_hardware, summary
 from loko_testbed.measure.predictability.table_iii import VALUES, TimingScenario, variations
 from loko_testbed.reproduce.analysis import box_of
-from loko_testbed.reproduce.chart import BoxGroup, BoxPanel, BoxStatistics, Chart, ChartAxis, Panel
+from loko_testbed.reproduce.chart import (
+    BoxGroup,
+    BoxPanel,
+    BoxStatistics,
+    Chart,
+    ChartAxis,
+    FindingPlace,
+    Panel,
+)
 from loko_testbed.reproduce.figure_types.predictability.document import (
     Predictability,
     ProcessingTimes,
@@ -228,6 +236,7 @@ def _panel(timed: TimesByCase, places: list[str], x: ChartAxis, device: str) -> 
         title=_title(device),
         x=x,
         y=ChartAxis(label="processing time [us]", low=low, high=high),
+        findings=[FindingPlace(finding=f"median_{key(device)}_us")],
         places=places,
         groups=[BoxGroup(label="", boxes=[_box_at(timed, place, device) for place in places])],
         whiskers=_WHISKERS,

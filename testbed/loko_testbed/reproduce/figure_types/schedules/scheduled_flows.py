@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, FindingPlace, LinePanel
 from loko_testbed.reproduce.figure_types.schedules.document import ScenarioRanges, ScheduledFlows
 from loko_testbed.reproduce.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, run_scenario
 from loko_testbed.reproduce.outcome import Outcome
@@ -94,6 +94,19 @@ def _chart(rows: Sequence[ScenarioRow]) -> Chart:
     panel = LinePanel(
         x=ChartAxis(label="flows over those of S/UR [%]"),
         y=ChartAxis(label="scenarios [%]", low=0, high=100),
+        findings=[
+            place
+            for scheme in _SCHEMES
+            for place in (
+                FindingPlace(finding=f"quality_{scheme}_mean_percent", of="x", words="in the mean"),
+                *(
+                    FindingPlace(
+                        finding=f"scenarios_{scheme}_{name}_percent", x=at, scale=-1, offset=100, words=words
+                    )
+                    for name, at, words in (("at_100", 100, "at 100 %"), ("from_98", 98, "from 98 % on"))
+                ),
+            )
+        ],
         curves=curves,
     )
     proven = sum(row.s_ur == row.s_ur_bound for row in rows)

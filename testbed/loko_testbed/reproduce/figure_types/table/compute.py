@@ -8,7 +8,7 @@ from typing import Final
 from loko_testbed.reproduce.figure import lab_of, notes_of
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.allocation import allocation_of
-from loko_testbed.reproduce.figure_types.table.document import TableFigure
+from loko_testbed.reproduce.figure_types.table.document import COLUMNS, TableFigure, cell_name
 from loko_testbed.reproduce.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -44,7 +44,9 @@ def _table_result(table: TableFigure, options: Options) -> FigureResult:
         seed=options.seed,
         x=AxisLabel(name="allocation scheme", unit=""),
         table=TableResult(
-            columns=["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"], rows=rows
+            columns=["scheme", *COLUMNS],
+            rows=rows,
+            findings=[["", *(cell_name(scheme, column) for column in COLUMNS)] for scheme in table.schemes],
         ),
         claims=[],
         notes=notes_of(table),

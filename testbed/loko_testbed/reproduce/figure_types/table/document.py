@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 
@@ -18,9 +18,16 @@ from loko_testbed.reproduce.figure import (
     NotTestable,
     NumberCheck,
 )
+from loko_testbed.reproduce.result import Printed
 from loko_testbed.simulation.options import Options
 
 Column = Literal["R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
+COLUMNS: Final[tuple[Column, ...]] = get_args(Column)
+
+
+def cell_name(row: str, column: str) -> str:
+    """Return the name of a cell, by which its printed number is found."""
+    return f"{row}/{column}"
 
 
 class Rounds(NumberCheck):
@@ -34,6 +41,13 @@ class Rounds(NumberCheck):
     def tolerance(self, fact: Fact) -> str:
         """See `Check.tolerance`."""
         return f"rounds to {fact.number:.{self.decimals}f}"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed:
+        """See `Check.printed`."""
+        text = f"{fact.number:.{self.decimals}f}"
+        return Printed(
+            finding=cell_name(self.row, self.column), value=fact.number, text=text, fact=fact.reference
+        )
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from loko_testbed.reproduce.chart import (
     ChartAxis,
+    FindingPlace,
     HistogramPanel,
     HistogramSeries,
     Overflow,
@@ -32,6 +34,8 @@ _ROOM_BINS: Final = 2
 """Empty bins at both ends of the axis."""
 _PERCENT_ENDS: Final = (5, 10, 20, 50, 100)
 """Possible upper ends of an axis in per cent."""
+_FLAT: Final = 0.05
+"""Bins below this share of a linear axis would not be seen."""
 _LEAST_TOLD_PERCENT: Final = 0.01
 """Resolution of shares as text."""
 _GRID_NS: Final = np.logspace(*_DECADES, num=(_DECADES[1] - _DECADES[0]) * _BINS_PER_DECADE + 1)
@@ -111,17 +115,28 @@ class Distribution:
     @property
     def highest_percent(self) -> float:
         """The largest share of a bin or of the lost packets."""
-        return max(self.percent(int(self._counts.max())), self.percent(self.lost))
+        return max(self.highest_bin_percent, self.percent(self.lost))
 
-    def panel(self, key: str, title: str, reach: tuple[int, int], high_percent: float) -> HistogramPanel:
-        """Return a histogram of the delays; lost packets, which have none, are drawn apart."""
+    @property
+    def highest_bin_percent(self) -> float:
+        """The largest share of a bin; 0 if no packet arrived."""
+        return self.percent(int(self._counts.max()))
+
+    def panel(
+        self, key: str, title: str, reach: tuple[int, int], high_percent: float, linear_to: float | None
+    ) -> HistogramPanel:
+        """Return a histogram of the delays; lost packets, which have none, are drawn apart.
+
+        For `linear_to` see `ChartAxis`.
+        """
         low, high = max(reach[0] - _ROOM_BINS, 0), min(reach[1] + 1 + _ROOM_BINS, _GRID_NS.size - 1)
         edges = [float(edge) for edge in _GRID_NS[low : high + 1] / 1e6]
         arrived = [self.percent(int(count)) for count in self._counts[low:high]]
         return HistogramPanel(
             title=title,
             x=ChartAxis(label="delay [ms]", log=True, low=edges[0], high=edges[-1]),
-            y=ChartAxis(label="packets [%]", low=0, high=high_percent),
+            y=ChartAxis(label="packets [%]", low=0, high=high_percent, linear_to=linear_to),
+            findings=[FindingPlace(finding=f"{key}_guarantee_us", of="x", scale=1e-3, words="guaranteed")],
             edges=edges,
             histograms=[
                 HistogramSeries(
@@ -151,7 +166,12 @@ def panels(distributions: Mapping[DeployedSystem, Distribution]) -> list[Panel]:
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))
     highest = max(distribution.highest_percent for distribution in distributions.values())
     high_percent = next((end for end in _PERCENT_ENDS if end >= highest), 100)
+    bins = max(distribution.highest_bin_percent for distribution in distributions.values())
+    is_flat = 0 < bins < _FLAT * high_percent
+    linear_to = 10.0 ** math.floor(math.log10(bins)) if is_flat else None
     return [
-        distribution.panel(system.key, system.label if len(distributions) > 1 else "", reach, high_percent)
+        distribution.panel(
+            system.key, system.label if len(distributions) > 1 else "", reach, high_percent, linear_to
+        )
         for system, distribution in distributions.items()
     ]

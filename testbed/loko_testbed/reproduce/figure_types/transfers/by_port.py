@@ -17,7 +17,7 @@ from loko.units import BPS_PER_MBPS, NS_PER_S
 from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.measure.slices.injection import best_injection_method
 from loko_testbed.measure.slices.port import transfer
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, FindingPlace, LinePanel
 from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersByPort
 from loko_testbed.reproduce.figure_types.transfers.real_time import LiveTransfersResult, in_real_time
 from loko_testbed.reproduce.figure_types.transfers.transfers import (
@@ -50,6 +50,8 @@ def parameters(figure: TransfersByPort, options: Options) -> Mapping[str, Any]:
     }
 
 
+_UNITS: Final = {"latency": "ms", "retransmissions": "pps", "window": "packets"}
+"""Units of the findings that the chart shows, as their names have them."""
 _FAR_APART: Final = 100
 """Latencies of a larger ratio would lie on a linear axis itself."""
 
@@ -222,12 +224,17 @@ def _panel(figure: TransfersByPort, did: TransfersByRate, model: EquationModel) 
         curves.append(ChartCurve(label=port.label, x=x, y=y))
         predicted = [model[port.name, rate] for rate in rates]
         if figure.shows == "latency" and any(each is not None for each in predicted):
-            curves.append(ChartCurve(label=f"{port.label}, equation 1", x=x, y=predicted, dashed=True))
+            label_of_model = f"{port.label}, equation 1"
+            curves.append(ChartCurve(label=label_of_model, x=x, y=predicted, dashed=True, curve=port.label))
     values = [each for curve in curves for each in curve.y if each]
     apart = figure.shows == "latency" and max(values) > _FAR_APART * min(values)
     return LinePanel(
         x=ChartAxis(label="queue rate [Mbit/s]", low=0),
         y=ChartAxis(label=label, log=True) if apart else ChartAxis(label=label, low=0),
+        findings=[
+            FindingPlace(finding=f"{figure.shows}_{port.name}_{rate}_{_UNITS[figure.shows]}", x=rate)
+            for port, rate in _points(figure, did)
+        ],
         curves=curves,
     )
 
