@@ -9,7 +9,7 @@ import pyarrow as pa
 from loko.switch_model.device import load_device
 from loko_testbed.measure.predictability.subject import switch_under_test
 from loko_testbed.measure.predictability.throughput import FRAME_BYTES
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel, ScaledAxes
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability, SnakeTest, Throughputs
 from loko_testbed.reproduce.figure_types.predictability.tasks import (
     SnakeTestTask,
@@ -69,6 +69,11 @@ def compute_snake_test(
                 x=ChartAxis(label="sent by each source [Mbit/s]", low=0),
                 y=ChartAxis(label="received of it [Mbit/s]", low=0),
                 curves=curves,
+                scaled=ScaledAxes(
+                    factor=switch_under_test(device).ports / 1e3,
+                    x="sent to the switch [Gbit/s]",
+                    y="forwarded [Gbit/s]",
+                ),
             )
         )
     rows = pa.table(
@@ -135,7 +140,18 @@ def compute_table(
         findings=findings,
         x=AxisLabel(name="frame", unit="bytes"),
         table=TableResult(
-            columns=["switch", "million frames/s at 64 bytes", "at 64 bytes", "at 1516 bytes"], rows=table
+            columns=["switch", "million frames/s at 64 bytes", "at 64 bytes", "at 1516 bytes"],
+            rows=table,
+            findings=[
+                [
+                    "",
+                    *(
+                        f"{word}_{key(device)}_{unit}"
+                        for word, unit in (("forwards", "mpps"), ("short", "gbps"), ("long", "gbps"))
+                    ),
+                ]
+                for device in figure.devices
+            ],
         ),
     )
     return outcome, rows
