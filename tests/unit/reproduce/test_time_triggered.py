@@ -43,6 +43,16 @@ def delays_us(figure: TimeTriggeredFigure, case: TimeTriggeredCase, packets: int
     return (sent.received_ns - sent.begun_ns) / 1e3
 
 
+@pytest.mark.parametrize(("name", "table"), [("tssdn/table2", "tab2"), ("tssdn/table3", "tab3")])
+def test_every_cell_of_a_table_of_the_paper_is_marked(name: str, table: str) -> None:
+    figure = experiments()[name]
+    assert isinstance(figure, TimeTriggeredFigure)
+    cells = {mark.finding: mark.value for mark in figure.printed() if mark.fact.startswith(f"{table}/")}
+    statistics = ("mean", "deviation", "least", "most")
+    assert cells.keys() >= {f"{case.name}_{each}_us" for case in figure.cases for each in statistics}
+    assert cells["five_most_us"] == fact("tssdn", f"{table}/5/max").number
+
+
 def case(**values: object) -> TimeTriggeredCase:
     return TimeTriggeredCase.model_validate({"name": "a", "label": "a", "flows": 1, **values})
 

@@ -14,7 +14,15 @@ from loko.switch_model.device import load_device
 from loko.topology.lab import Lab, load_lab
 from loko.units import NS_PER_US, US_PER_S
 from loko_testbed.reproduce.analysis import distribution
-from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, LinePanel, Panel, TimePanel
+from loko_testbed.reproduce.chart import (
+    Chart,
+    ChartAxis,
+    Cloud,
+    FindingPlace,
+    LinePanel,
+    Panel,
+    TimePanel,
+)
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import SlotFrameTimes, SlotTrial
@@ -80,11 +88,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     if not live and figure.cross_frame_bytes:
         findings |= _waits(lab, max(figure.cross_frame_bytes))
     outcome = Outcome(
-        chart=Chart(
-            panels=_live_panels(figure, sent) if live else [_distributions(figure, sent)],
-            columns=2 if live else 1,
-            caption=f"{packets} frames a flow",
-        ),
+        chart=_chart(figure, sent, f"{packets} frames a flow", live=live),
         findings=findings,
         x=AxisLabel(name="end-to-end delay", unit="us"),
         profile="" if live else next(iter(lab.switches.values())).profile.name,
@@ -95,6 +99,17 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         notes=[*_notes(sent), *(not_judged(figure, sent) if live else []), *missing],
     )
     return outcome, _rows(figure, sent)
+
+
+def _chart(
+    figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], caption: str, *, live: bool
+) -> Chart | None:
+    """Return the chart; None for a table in virtual time, which is drawn as such."""
+    if live:
+        return Chart(panels=_live_panels(figure, sent), columns=2, caption=caption)
+    if figure.table:
+        return None
+    return Chart(panels=[_distributions(figure, sent)], caption=caption)
 
 
 def _late_us(sent: SlotFrameTimes, chosen: _Chosen) -> NDArray[np.float64]:
@@ -206,13 +221,27 @@ def _table(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], *, l
     columns = ["case", "frames", "lost", "mean [us]", "deviation [us]", "least [us]", "most [us]"]
     if live:
         columns += ["behind the slot, median [us]", "99 % [us]", "most [us]", "left out: met a stall"]
-    return TableResult(columns=columns, rows=rows)
+    statistics = ("", "", "lost_packets", "mean_us", "deviation_us", "least_us", "most_us")
+    more = [""] * (len(columns) - len(statistics))
+    return TableResult(
+        columns=columns,
+        rows=rows,
+        findings=[
+            [*(f"{case.name}_{name}" if name and not live else "" for name in statistics), *more]
+            for case in figure.cases
+        ],
+    )
 
 
 def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> LinePanel:
     return LinePanel(
         x=ChartAxis(label="end-to-end delay [us]"),
         y=ChartAxis(label="frames [%]", low=0, high=100),
+        findings=[
+            FindingPlace(finding=f"{case.name}_{name}_us", of="x")
+            for case in figure.cases
+            for name in ("mean", "most")
+        ],
         curves=[
             distribution(case.label, _delays_us(sent[case.name], sent[case.name].came))
             for case in figure.cases

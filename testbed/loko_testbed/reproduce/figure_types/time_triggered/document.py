@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko.schedule.sources import STALL_THRESHOLD_US
+from loko_testbed.reproduce.facts import facts
 from loko_testbed.reproduce.figure import IN_TASKS
 from loko_testbed.reproduce.finding_checks import FindingFigure
+from loko_testbed.reproduce.result import Printed
 
 SendPath = Literal["sockets", "timed-sockets", "packet-ring"]
 """How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
 and the queue ETF, or rings of packet sockets."""
 
+_COLUMNS: Final = {"avg": "mean", "std": "deviation", "min": "least", "max": "most"}
+"""Names of statistics in findings, by the columns of the paper's tables."""
 _LEAST_LIVE_BYTES: Final = 74
 """Length of the generator's shortest frame in real time."""
 
@@ -75,6 +80,12 @@ class TimeTriggeredFigure(FindingFigure):
 
     supported_options = IN_TASKS
     kind: Literal["time_triggered"]
+    table: str = ""
+    """The paper's table that the figure is, by its name in the facts; each case is a row of it.
+
+    In virtual time it is drawn as a table, any other figure as distributions. In real time the picture shows
+    delays over time, with the machine's stalls.
+    """
     lab: str
     frame_bytes: Annotated[int, Field(ge=64, le=1518)]
     period_us: float = Field(gt=0, le=1_000_000)
@@ -105,6 +116,19 @@ class TimeTriggeredFigure(FindingFigure):
     live_cross_frame_bytes: list[Annotated[int, Field(ge=_LEAST_LIVE_BYTES, le=1518)]] | None = None
     """In real time, the lengths of cross traffic, if others: the generator sends at least 74 bytes."""
     cases: list[TimeTriggeredCase] = Field(min_length=1)
+
+    def printed(self) -> list[Printed]:
+        """See `Figure.printed`. Of a table, every cell that the paper prints."""
+        marks = {mark.finding: mark for mark in super().printed()}
+        known = facts(self.paper) if self.table else {}
+        for case, (column, statistic) in product(self.cases, _COLUMNS.items()):
+            cell = known.get(f"{self.table}/{case.flows}/{column}")
+            if cell is not None:
+                finding = f"{case.name}_{statistic}_us"
+                marks[finding] = Printed(
+                    finding=finding, value=cell.number, text=f"{cell.number:g}", fact=cell.reference
+                )
+        return list(marks.values())
 
     def in_real_time(self) -> Self:
         """Return the figure with the values that apply in real time."""
