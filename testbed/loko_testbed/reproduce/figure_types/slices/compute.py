@@ -25,7 +25,17 @@ from loko_testbed.measure.slices.groups import (
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.port import SENDERS, SliceTrial, transmit, transmit_live
 from loko_testbed.measure.slices.release import PacketTimes, Release
-from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, Cloud, LinePanel, ScatterPanel
+from loko_testbed.reproduce.chart import (
+    Chart,
+    ChartAxis,
+    ChartCurve,
+    FindingPlace,
+    LinePanel,
+    TimelineBar,
+    TimelineInstant,
+    TimelinePanel,
+    TimelineRow,
+)
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.slices.document import BurstSeries, Messages, Segmentation, Slices
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
@@ -189,9 +199,9 @@ def _bursts(
             for length, bursts in whole.items()
         }
         findings |= _stair_findings(latency_us, sendings.slot_ns)
-        panel = _stairs(latency_us)
+        panel = _stairs(latency_us, _steps("step_packets", findings, sends))
     else:
-        panel = _segments(whole)
+        panel = _segments(whole, _steps("group_packets", findings, sends))
     outcome = Outcome(
         chart=Chart(panels=[panel], caption=sendings.caption),
         findings=findings,
@@ -266,7 +276,14 @@ def _group_table(groups: Mapping[int, list[int]]) -> TableResult:
     return TableResult(columns=["packets in the burst", "groups", "shortest", "median", "longest"], rows=rows)
 
 
-def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
+def _steps(finding: str, findings: Mapping[str, float], sends: BurstSeries) -> list[FindingPlace]:
+    """Return the places of the length of a step: where each of them ends."""
+    length = findings.get(finding, 0)
+    ends = range(1, int(max(sends.lengths) / length) + 1) if length else ()
+    return [FindingPlace(finding=finding, of="x", scale=end, offset=0.5, words="a step") for end in ends]
+
+
+def _stairs(latency_us: Mapping[int, list[float]], steps: list[FindingPlace]) -> LinePanel:
     there = {length: values for length, values in latency_us.items() if values}
     curve = ChartCurve(
         label="median, least and most",
@@ -278,11 +295,12 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
     return LinePanel(
         x=ChartAxis(label="packets in the burst", low=0),
         y=ChartAxis(label="latency of the whole burst [us]", low=0),
+        findings=steps,
         curves=[curve],
     )
 
 
-def _segments(whole: Mapping[int, list[PacketTimes]]) -> LinePanel:
+def _segments(whole: Mapping[int, list[PacketTimes]], steps: list[FindingPlace]) -> LinePanel:
     curves = []
     for length, bursts in whole.items():
         latencies = [(burst.received_ns - burst.sent_ns) / NS_PER_US for burst in bursts]
@@ -296,6 +314,7 @@ def _segments(whole: Mapping[int, list[PacketTimes]]) -> LinePanel:
     return LinePanel(
         x=ChartAxis(label="packet in the burst", low=0),
         y=ChartAxis(label="latency of the packet [us], median", low=0),
+        findings=steps,
         curves=curves,
     )
 
@@ -307,20 +326,16 @@ def _messages(
     sendings = _BurstTimes(figure, lengths, repetitions, options)
     findings = dict(sendings.findings)
     rows: list[list[Any]] = []
-    done: dict[str, list[float]] = {"data": [], "command": []}
     for case, these in zip(sends.cases, sendings.whole, strict=True):
         arrived = {part: _arrival_us(case, part, these) for part in ("data", "command")}
         for part, value in arrived.items():
             findings[f"{part}_{case.name}_us"] = value
-            done[part].append(value)
         rows.append([case.name, arrived["data"], arrived["command"], max(arrived.values())])
-    names = ", ".join(f"{place} = {case.name}" for place, case in enumerate(sends.cases, start=1))
-    panel = ScatterPanel(
-        x=ChartAxis(label=f"case ({names})", low=0.5, high=len(sends.cases) + 0.5),
-        y=ChartAxis(label="all of it delivered after [us], median", low=0),
-        clouds=[
-            Cloud(label=part, x=[float(place) for place in range(1, len(values) + 1)], y=values)
-            for part, values in done.items()
+    panel = TimelinePanel(
+        x=ChartAxis(label="time since the first packet was sent [us], median", low=0),
+        rows=[
+            _timeline(case, these, sendings.slot_ns, findings)
+            for case, these in zip(sends.cases, sendings.whole, strict=True)
         ],
     )
     outcome = Outcome(
@@ -336,6 +351,29 @@ def _messages(
         assumptions=_assumptions(figure),
     )
     return outcome, sendings.rows()
+
+
+def _timeline(
+    case: Segmentation, sendings: list[PacketTimes], slot_ns: float, findings: Mapping[str, float]
+) -> TimelineRow:
+    """Return the arrivals of a case's packets, and the instants at which all data and the command are there.
+
+    A bar is as long as its packet takes on the link.
+    """
+    arrived_ns = np.median(np.stack([trial.received_ns - trial.sent_ns[0] for trial in sendings]), axis=0)
+    bars = [
+        TimelineBar(
+            label=" and ".join(case.messages[message].holds),
+            begin=float(end_ns - slot_ns) / NS_PER_US,
+            end=float(end_ns) / NS_PER_US,
+        )
+        for message, end_ns in zip(case.order(), arrived_ns, strict=True)
+    ]
+    instants = [
+        TimelineInstant(label=label, at=findings[f"{part}_{case.name}_us"])
+        for part, label in (("data", "all data delivered"), ("command", "command delivered"))
+    ]
+    return TimelineRow(name=f"case {case.name}", bars=bars, instants=instants)
 
 
 def _arrival_us(case: Segmentation, part: str, sendings: list[PacketTimes]) -> float:
