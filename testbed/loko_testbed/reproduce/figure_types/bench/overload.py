@@ -112,7 +112,11 @@ def _chart(lines: Mapping[int, Line]) -> Chart:
             for entries, line in lines.items()
         ],
         references=[
-            Reference(label=f"equation 6, {entries} entries", value=line.equation_6_mbps)
+            Reference(
+                label=f"equation 6, {entries} entries",
+                value=line.equation_6_mbps,
+                curve=f"{entries} entries",
+            )
             for entries, line in lines.items()
         ],
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, get_args
 
 import pyarrow as pa
 
@@ -11,7 +11,8 @@ from loko.switch_model.allocation import Allocation, allocate, scheme_named
 from loko.switch_model.scenario import loko_scenario
 from loko.switch_model.service_curve import service_curve
 from loko.switch_model.split import split
-from loko_testbed.reproduce.chart import Chart, ChartAxis, HeatPanel
+from loko_testbed.reproduce.chart import Chart, ChartAxis, FindingPlace, HeatPanel
+from loko_testbed.reproduce.figure import FixedScheme
 from loko_testbed.reproduce.figure_types.model.document import AllocationMap
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel
@@ -23,9 +24,12 @@ Cells = Mapping[tuple[int, int], Allocation]
 """Allocations by entries and frame size."""
 
 _WHITE: Final = "white: not feasible, the buffer leaves no burst of one frame"
-_DELAY: Final = ("guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6)
-_BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB)
-_RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
+_SHOWN: Final[Mapping[str, tuple[str, str, Callable[[Allocation], float]]]] = {
+    "delay": ("ms", "guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6),
+    "burst": ("kb", "maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB),
+    "rate": ("mbps", "maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6),
+}
+"""For each value of a cell its unit in findings, its name on the scale of colours, and how to get it."""
 
 
 def compute(figure: AllocationMap) -> tuple[Outcome, pa.Table]:
@@ -36,9 +40,10 @@ def compute(figure: AllocationMap) -> tuple[Outcome, pa.Table]:
         findings |= _split_findings(cells, figure.split)
     if figure.compared_with is not None:
         findings |= _differences(cells, allocations(figure, figure.compared_with))
+    every = [cell for scheme in get_args(FixedScheme) for cell in allocations(figure, scheme).values()]
     chart = Chart(
-        panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
-        columns=2,
+        panels=[_panel(figure, cells, name, every) for name in _SHOWN],
+        columns=1,
         caption="" if all(cell.feasible for cell in cells.values()) else _WHITE,
     )
     outcome = Outcome(
@@ -62,13 +67,19 @@ def allocations(figure: AllocationMap, scheme: str) -> Cells:
     }
 
 
-def _panel(
-    figure: AllocationMap, cells: Cells, title: str, value: Callable[[Allocation], float]
-) -> HeatPanel:
+def _panel(figure: AllocationMap, cells: Cells, name: str, every: Sequence[Allocation]) -> HeatPanel:
+    """Return a heatmap whose colours reach over all of `every`, so that those of both schemes compare."""
+    unit, title, value = _SHOWN[name]
+    reach = [value(cell) for cell in every if cell.feasible]
     return HeatPanel(
         x=ChartAxis(label="packet size [bytes]"),
         y=ChartAxis(label="flow entries"),
-        value=ChartAxis(label=title, log=True),
+        findings=[
+            FindingPlace(finding=f"{name}_at_{entries}_entries_{size}_bytes_{unit}", of="cell", x=x, y=y)
+            for y, entries in enumerate(figure.entries)
+            for x, size in enumerate(figure.packet_sizes_bytes)
+        ],
+        value=ChartAxis(label=title, log=True, low=min(reach), high=max(reach)),
         x_values=[float(size) for size in figure.packet_sizes_bytes],
         y_values=[float(entries) for entries in figure.entries],
         cells=[
@@ -92,9 +103,7 @@ def _findings(cells: Cells) -> dict[str, float]:
     for (entries, size), cell in cells.items():
         if cell.feasible:
             place = f"at_{entries}_entries_{size}_bytes"
-            findings[f"delay_{place}_ms"] = cell.delay_ns / 1e6
-            findings[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
-            findings[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
+            findings |= {f"{name}_{place}_{unit}": value(cell) for name, (unit, _, value) in _SHOWN.items()}
     return findings
 
 

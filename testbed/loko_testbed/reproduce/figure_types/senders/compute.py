@@ -156,7 +156,7 @@ def _heat(grid: SenderGrid, cells: Sequence[SenderTrial], deviations: NDArray[np
         HeatPanel(
             x=ChartAxis(label="frames in a burst"),
             y=ChartAxis(label="load offered to the shaper"),
-            value=ChartAxis(label=f"room for {room}", low=0, high=_DRAWN_DEVIANCE),
+            value=ChartAxis(label=f"deviance, room for {room} frames", low=0, high=_DRAWN_DEVIANCE),
             x_values=[float(burst) for burst in grid.burst_frames],
             y_values=list(grid.offered_load),
             cells=[
