@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from loko.admission import Admission
 from loko.admission.planning import plan, scenario_of
@@ -96,6 +96,15 @@ def options() -> OneLineParser:
     return parser
 
 
+class AdmittedTables(NamedTuple):
+    """The tables of admitted flows."""
+
+    entries: dict[str, tuple[FlowEntry, ...]]
+    """By name of the switch."""
+    guarantees_ns: dict[str, float]
+    """By id of the flow."""
+
+
 def main() -> int:
     """Admit flows, then set up every switch of the lab that connects. Return the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
@@ -106,7 +115,7 @@ def main() -> int:
     if chosen.as_printed:
         lab = lab.as_printed()
     paths = {} if chosen.paths is None else load_paths(chosen.paths)
-    tables = admitted_tables(
+    admitted = admitted_tables(
         lab,
         load_flows(chosen.flows),
         chosen.allocation,
@@ -121,7 +130,7 @@ def main() -> int:
     with _bound(chosen.listen) as listening:
         controller = TableController(
             lab,
-            tables,
+            admitted,
             listen=chosen.listen,
             ready=chosen.ready,
             echo_rate=chosen.echo_rate,
@@ -136,16 +145,16 @@ class TableController:
     def __init__(
         self,
         lab: Lab,
-        tables: dict[str, tuple[FlowEntry, ...]],
+        admitted: AdmittedTables,
         *,
         listen: str,
         ready: Path | None,
         echo_rate: Path | None,
         openflow: OpenFlow,
     ) -> None:
-        self._lab, self._planned, self._listen = lab, tables, listen
+        self._lab, self._admitted, self._listen = lab, admitted, listen
         self._ready, self._echo_rate = ready, echo_rate
-        self._tables = FixedTables(lab, tables, openflow)
+        self._tables = FixedTables(lab, admitted.entries, openflow)
         self._switches = Switchboard(access_list(lab, listen=None), self, openflow)
         self._ended = asyncio.Event()
         self._status = 0
@@ -226,10 +235,16 @@ class TableController:
             self._ready.unlink(missing_ok=True)
             return
         switches = {
-            name: {"datapath_id": f"{switch.datapath_id:016x}", "entries": len(self._planned[name])}
+            name: {"datapath_id": f"{switch.datapath_id:016x}", "entries": len(self._admitted.entries[name])}
             for name, switch in self._lab.switches.items()
         }
-        text = json.dumps({"lab": self._lab.name, "listen": self._listen, "switches": switches}, indent=2)
+        values = {
+            "lab": self._lab.name,
+            "listen": self._listen,
+            "switches": switches,
+            "guarantees_ns": self._admitted.guarantees_ns,
+        }
+        text = json.dumps(values, indent=2)
         unfinished = self._ready.with_name(f"{self._ready.name}.unfinished")
         unfinished.write_text(text + "\n", encoding="utf-8")
         unfinished.replace(self._ready)
@@ -244,8 +259,8 @@ def admitted_tables(
     *,
     openflow: OpenFlow = OpenFlow.V1_0,
     forwarding: ForwardingMode = ForwardingMode.PER_FLOW,
-) -> dict[str, tuple[FlowEntry, ...]]:
-    """Return the tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
+) -> AdmittedTables:
+    """Admit flows and return the tables for the paths on which they were admitted; see `plan` for `paths`.
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
@@ -273,9 +288,12 @@ def admitted_tables(
         for refusal in result.refused:
             tell(f"refused: {refusal}", err=True)
         raise SystemExit(1)
-    if forwarding is ForwardingMode.VLAN_STACK:
-        return stack_entries(lab)
-    return switch_entries(lab, result.accepted, entries=planned)
+    return AdmittedTables(
+        stack_entries(lab)
+        if forwarding is ForwardingMode.VLAN_STACK
+        else switch_entries(lab, result.accepted, entries=planned),
+        {accepted.flow.id: accepted.guarantee_ns for accepted in result.accepted},
+    )
 
 
 def _bound(text: str) -> socket.socket:

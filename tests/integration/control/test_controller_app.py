@@ -248,8 +248,10 @@ def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
 def test_the_controller_admits_the_flows_that_come_with_a_lab(lab: str, flows: str) -> None:
     """`loko lab up` starts the controller with these flows."""
     the_lab = load_lab(LABS / lab)
-    tables = admitted_tables(the_lab, load_flows(LABS / flows), None, EVALUATION_ENTRIES)
-    assert set(tables) == set(the_lab.switches)
+    requested = load_flows(LABS / flows)
+    admitted = admitted_tables(the_lab, requested, None, EVALUATION_ENTRIES)
+    assert set(admitted.entries) == set(the_lab.switches)
+    assert set(admitted.guarantees_ns) == {flow.id for flow in requested}
 
 
 @pytest.mark.parametrize(
