@@ -17,6 +17,7 @@ from loko.topology.network import shortest_path
 from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.replay.campaign import virtual_runner
 from loko_testbed.reproduce.replay.point import Point
+from loko_testbed.simulation.captures.capture_folder import empty_folder
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.traffic import Greedy, RandomBursts, Releases, Sender, TimeTriggered
 from loko_testbed.tasks.executor import Workers
@@ -64,8 +65,6 @@ def runs_to_capture(points: Sequence[Point], options: Options) -> list[CapturedP
             f" {expected / _MEGABYTE:,.0f} MB, and --pcap-limit is {choice.limit_bytes / _MEGABYTE:,.0f} MB;"
             " raise it, or take fewer figures, or --quick, --points admitted or --seconds"
         )
-    from loko_testbed.simulation.captures.run_captures import empty_folder  # noqa: PLC0415 - imports dpkt
-
     empty_folder(choice.folder)
     return chosen
 

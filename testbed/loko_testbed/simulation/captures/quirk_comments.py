@@ -85,6 +85,45 @@ class _MessageHeader(NamedTuple):
     """Its first two bytes: the kind, if it is a message of statistics."""
 
 
+class ReplyQuirks:
+    """The messages of a board whose contents always deviate, found payload by payload of its session."""
+
+    def __init__(self) -> None:
+        """Begin with the session."""
+        self._overtaken: dict[bytes, set[bytes]] = {}
+        """By barrier, the requests before it whose replies may still come."""
+
+    def of(self, payload: Payload) -> Iterator[ReplyQuirk]:
+        """Yield the quirks of the next payload."""
+        headers = _headers(payload.data)
+        if not payload.is_from_board:
+            self._note(headers)
+            return
+        for header in headers:
+            if header.version == _OVERTAKES.version and header.message_type == _MULTIPART_REPLY:
+                for waiting in self._overtaken.values():
+                    waiting.discard(header.xid)
+            if header.message_type == _BARRIER_REPLY and self._overtaken.pop(header.xid, set()):
+                yield _OVERTAKES
+            if header.version == 0 and header.message_type == _MULTIPART_REPLY:
+                yield _WITHOUT_VERSION
+            for reply in REPLY_QUIRKS:
+                if (
+                    reply.message_type == header.message_type
+                    and reply.version == header.version
+                    and reply.part in (None, header.part)
+                ):
+                    yield reply
+
+    def _note(self, headers: Sequence[_MessageHeader]) -> None:
+        earlier: set[bytes] = set()
+        for header in headers:
+            if header.message_type == _MULTIPART_REQUEST:
+                earlier.add(header.xid)
+            elif header.message_type == _BARRIER_REQUEST and earlier:
+                self._overtaken[header.xid] = set(earlier)
+
+
 def names_a_quirk(event: BoardEvent) -> bool:
     """Return whether an event of a board comes from a quirk that it has."""
     return _NAMES_A_QUIRK.search(event.text) is not None
@@ -130,10 +169,10 @@ def session_comments(
         elif session:
             before = bisect_right(session, event.at_ns, key=lambda payload: payload.at_ns) - 1
             said[max(0, before)].append(f"at {event.at_ns / 1e9:.9f} s: {event.text}")
-    for place, reply in _reply_quirks(session, told):
-        if has_quirk(quirks, reply.name):
-            said[place].append(reply.comment)
-    return {place: "; ".join(dict.fromkeys(texts)) for place, texts in said.items()}
+    replies = ReplyQuirks()
+    for place, payload in enumerate(session):
+        said[place] += [reply.comment for reply in replies.of(payload) if has_quirk(quirks, reply.name)]
+    return {place: "; ".join(dict.fromkeys(texts)) for place, texts in said.items() if texts}
 
 
 def _places(
@@ -179,37 +218,6 @@ def _request(
             return place
         latest = place if latest is None else latest
     return latest
-
-
-def _reply_quirks(
-    session: Sequence[Payload], told: Sequence[list[_MessageHeader]]
-) -> Iterator[tuple[int, ReplyQuirk]]:
-    """Yield (place, quirk) of all messages of the board whose contents always deviate."""
-    overtaken: dict[bytes, set[bytes]] = {}
-    for place, payload in enumerate(session):
-        if not payload.is_from_board:
-            earlier: set[bytes] = set()
-            for header in told[place]:
-                if header.message_type == _MULTIPART_REQUEST:
-                    earlier.add(header.xid)
-                elif header.message_type == _BARRIER_REQUEST and earlier:
-                    overtaken[header.xid] = set(earlier)
-            continue
-        for header in told[place]:
-            if header.version == _OVERTAKES.version and header.message_type == _MULTIPART_REPLY:
-                for waiting in overtaken.values():
-                    waiting.discard(header.xid)
-            if header.message_type == _BARRIER_REPLY and overtaken.pop(header.xid, set()):
-                yield place, _OVERTAKES
-            if header.version == 0 and header.message_type == _MULTIPART_REPLY:
-                yield place, _WITHOUT_VERSION
-            for reply in REPLY_QUIRKS:
-                if (
-                    reply.message_type == header.message_type
-                    and reply.version == header.version
-                    and reply.part in (None, header.part)
-                ):
-                    yield place, reply
 
 
 def _headers(data: bytes) -> list[_MessageHeader]:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from loko.document import InputError
-from loko.switch_model.device import Profile
-from loko.topology.lab import Lab, Switch
+from loko.topology.lab import Lab
+from loko_testbed.simulation.captures.capture_folder import empty_folder
 from loko_testbed.simulation.captures.control_stream import ControlStream, Payload
 from loko_testbed.simulation.captures.flow_comments import KnownFlows, KnownPacket
 from loko_testbed.simulation.captures.pcapng import CapturedPacket, write_pcapng
+from loko_testbed.simulation.captures.places import place_of_port, place_of_session, quirks_of
 from loko_testbed.simulation.captures.quirk_comments import (
     frame_of,
     is_of_frame,
@@ -45,16 +46,6 @@ class RunCaptures:
         write_run(self._folder / f"run-{self._runs}", self._lab, self._flows, powered.captured())
 
 
-def empty_folder(folder: Path) -> None:
-    """Make a folder for captures. Raises `InputError` if it has something already, or cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(f"--pcap {folder}: has files already; choose a new or empty folder")
-    except OSError as error:
-        raise InputError(f"--pcap {folder}: cannot be used: {error.strerror}") from None
-
-
 def write_run(folder: Path, lab: Lab, flows: KnownFlows, captured: CapturedRun) -> None:
     """Write what was captured of a run into a new folder. Raises `InputError` if it cannot be written."""
     packets = _packets(lab, flows, captured)
@@ -65,7 +56,8 @@ def write_run(folder: Path, lab: Lab, flows: KnownFlows, captured: CapturedRun) 
         of_session = [event for event in of_board if sessions.get(name) and not is_of_frame(event)]
         _comment_frames(packets.get(name, {}), [event for event in of_board if event not in of_session])
         if session := sessions.get(name):
-            packets.setdefault(name, {})[f"{name}:openflow"] = _session(lab, name, session, of_session)
+            place = place_of_session(name)
+            packets.setdefault(place.file, {})[place.interface] = _session(lab, name, session, of_session)
     try:
         folder.mkdir(parents=True)
         for node in (*lab.switches, *lab.machines, *packets):
@@ -91,17 +83,11 @@ def _packets(lab: Lab, flows: KnownFlows, captured: CapturedRun) -> _Packets:
             (source, sent_ns, True, comment),
             (destination, received_ns, False, arrival),
         ):
-            node, interface = _place(lab, *end)
+            node, interface = place_of_port(lab, *end)
             packets.setdefault(node, {}).setdefault(interface, []).append(
                 CapturedPacket(at_ns, 0, is_outbound, data, said)
             )
     return packets
-
-
-def _place(lab: Lab, node: str, port: int) -> tuple[str, str]:
-    """Return the file and the interface of an end of a cable."""
-    host = lab.hosts.get(node)
-    return (node, f"{node}:{port}") if host is None else (host.machine, host.device)
 
 
 def _comment_frames(at_ports: Mapping[str, list[CapturedPacket]], events: Iterable[BoardEvent]) -> None:
@@ -135,16 +121,11 @@ def _session(lab: Lab, name: str, session: list[Payload], events: list[BoardEven
         controller_mac=_CONTROLLER_MAC,
         controller_ip=_CONTROLLER.packed,
     )
-    comments = session_comments(session, events, _quirks(switch))
+    comments = session_comments(session, events, quirks_of(switch))
     return [
         CapturedPacket(frame.at_ns, 0, frame.is_from_board, frame.data, comments.get(frame.payload, ""))
         for frame in stream.frames(session)
     ]
-
-
-def _quirks(switch: Switch) -> object:
-    """Return a switch's setting `quirks`; "spec" for devices that are no boards."""
-    return switch.config.get("quirks", "firmware") if isinstance(switch.profile, Profile) else "spec"
 
 
 def _write(path: Path, by_interface: Mapping[str, Iterable[CapturedPacket]]) -> None:
