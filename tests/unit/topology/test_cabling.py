@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from itertools import combinations
 
 import pytest
 import yaml
 
 from loko.document import LABS, InputError
 from loko.topology.lab import Backend, Endpoint, load_lab
+from loko.topology.layout import arrange_lab
 from loko_testbed.live.real_boards import silence
 from loko_testbed.reproduce.figure import LabFigure
 from loko_testbed.reproduce.figure_types.experiments import experiments, select
 from loko_testbed.reproduce.hardware import select_by_boards
-from loko_testbed.reproduce.plots.cabling import draw
+from loko_testbed.reproduce.plots.cabling import draw, node_box, node_places
 
 ONE = {"s1": {1: "card1", 2: "card2", 3: "card3", 4: "card4"}}
 BOTH = {"s1": {1: "a1", 2: "a2", 4: "a4"}, "s2": {1: "b1", 2: "b2", 4: "b4"}}
@@ -138,6 +141,66 @@ def test_two_cables_of_a_host_to_one_switch_lie_beside_each_other(tmp_path):
     assert first is not None
     assert second is not None
     assert math.dist(map(float, first.groups()), map(float, second.groups())) > 15
+
+
+def plant(folder):
+    """Write a lab of 20 switches with three hosts each: a ring with rings and a tree at it."""
+    rings = [[f"m{n}" for n in range(5)], *([f"m{at}", *(f"r{at}{n}" for n in range(4))] for at in (0, 2))]
+    cables = [pair for ring in rings for pair in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    cables += [("m1", "t0"), *(("t0", f"t{n}") for n in range(1, 7))]
+    names = sorted({name for pair in cables for name in pair})
+    used = Counter()
+
+    def port(name):
+        used[name] += 1
+        return f"{name}:{used[name]}"
+
+    links = [{"a": port(a), "b": port(b)} for a, b in cables]
+    hosts = [f"h{name}{n}" for name in names for n in range(3)]
+    links += [{"a": host, "b": port(host[1:-1])} for host in hosts]
+    lab = {
+        "name": "plant",
+        "title": "Plant",
+        "switches": {
+            name: {"datapath_id": f"00:00:02:00:00:00:00:{n:02x}", "profile": "dell-s3048-on"}
+            for n, name in enumerate(names)
+        },
+        "hosts": {
+            host: {"mac": f"02:00:00:00:01:{n:02x}", "ip": f"10.0.0.{n + 1}/24"}
+            for n, host in enumerate(hosts)
+        },
+        "links": links,
+    }
+    (folder / "lab.yml").write_text(yaml.safe_dump(lab))
+    return load_lab(folder)
+
+
+def gap(a, b):
+    """Return the room between two boxes; negative if they overlap."""
+    (ax, ay), (bx, by) = a.middle, b.middle
+    return max(abs(ax - bx) - (a.width + b.width) / 2, abs(ay - by) - (a.height + b.height) / 2)
+
+
+@pytest.mark.parametrize("name", ["ring", "plant", "server"])
+def test_at_the_size_of_a_plant_no_box_hides_another(name, tmp_path):
+    labs = {"ring": "ring", "server": "two-switch/server.yml"}
+    lab = load_lab(labs[name]) if name in labs else plant(tmp_path)
+    assert name == "server" or len(lab.hosts) >= 57
+    places = node_places(lab)
+    boxes = {node_box(lab, node, places[node]) for node in (*lab.switches, *lab.hosts)}
+    assert len(boxes) == len(lab.switches) + len(lab.machines)
+    assert min(gap(a, b) for a, b in combinations(boxes, 2)) >= 5
+
+
+def test_switches_stand_as_on_the_page_of_the_service(tmp_path):
+    lab = plant(tmp_path)
+    places, arranged = node_places(lab), arrange_lab(lab)
+    first, *others = lab.switches
+    scale = {
+        round(math.dist(places[name], places[first]) / math.dist(arranged[name], arranged[first]), 3)
+        for name in others
+    }
+    assert len(scale) == 1
 
 
 def test_the_interfaces_of_a_host_may_be_cards_of_this_machine(cabled):

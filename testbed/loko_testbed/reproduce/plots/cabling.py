@@ -5,27 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loko.topology.lab import Backend, Endpoint, Host, Lab
-from loko_testbed.reproduce.plots.drawing import Box, Point, boxes, drawing, lines, texts, write
+from loko_testbed.reproduce.plots.drawing import Box, Line, Point, boxes, drawing, lines, texts, write
+from loko_testbed.reproduce.plots.lab_places import host_angles, switch_places
 
 _Vector = NDArray[np.float64]
 _Cable = tuple[Endpoint, Endpoint]
-_UNIT = 125
-"""Pixels of a unit of all other distances."""
-_SWITCHES_AT = 1.0
-"""Radius of the circle on which the switches stand; the controller is in its middle."""
-_HOSTS_AT = 2.2
-_APART = 0.9
-"""Distance that a host with several cables keeps from others."""
-_PARALLEL = 0.2
+_UNIT = 200
+"""Distance of neighbouring switches, in pixels, unless their hosts need more room."""
+_HOST_AWAY = 150
+"""Height of the oval on which the hosts of a switch stand about it, if they have room there."""
+_GROWTH = 1.1
+_MOST_GROWTHS = 40
+_UPRIGHT_AREA = 0.6
+"""An upright drawing is preferred to a wide one if it takes less than this part of the area."""
+_CLEAR = 10.0
+"""Room between boxes."""
+_APART = 112
+"""Distance that the controller, and a host with several cables, keep from other nodes."""
+_MOST_RINGS, _TURNS = 200, 24
+"""Distances and directions in which a free place is looked for."""
+_PARALLEL = 25
 """Distance of cables between the same two nodes."""
-_FAN = 0.62
-"""Angle between the hosts of a switch."""
 _GAP = 5.0
 """Gap between a label and the node at its end of the cable, in pixels."""
 _REAL, _EMULATED, _HOST, _CONTROL = "#f6d7a7", "#dfe7ef", "#ffffff", "#777777"
@@ -35,16 +42,8 @@ _CONTROLLER = "controller"
 
 def draw(lab: Lab, path: Path) -> None:
     """Write the drawing to `path` as SVG, and beside it as PNG."""
-    places = {
-        name: (_UNIT * x, -_UNIT * y) for name, (x, y) in {**_places(lab), _CONTROLLER: _centre(lab)}.items()
-    }
-    nodes = {
-        name: Box(middle=places[name], text=text, fill=colour)
-        for name, (text, colour) in ((name, _looks(lab, name)) for name in lab.switches)
-    }
-    for machine, interfaces in lab.machines.items():
-        box = Box(middle=places[interfaces[0].name], text=_addresses(machine, interfaces), fill=_HOST)
-        nodes |= dict.fromkeys((host.name for host in interfaces), box)
+    places = node_places(lab)
+    nodes = {name: node_box(lab, name, places[name]) for name in (*lab.switches, *lab.hosts)}
     cables = [(link.a, link.b) for link in lab.links]
     control: list[_Cable] = []
     if lab.control_port:
@@ -81,7 +80,7 @@ def _beside_each_other(cables: Sequence[_Cable], places: Mapping[str, Point]) ->
         x, y = np.subtract(last, first)
         across = np.array([-y, x]) / max(math.hypot(x, y), 1e-9)
         for number, cable in enumerate(parallel):
-            aside[cable] = across * _UNIT * _PARALLEL * (number - (len(parallel) - 1) / 2)
+            aside[cable] = across * _PARALLEL * (number - (len(parallel) - 1) / 2)
     return aside
 
 
@@ -125,40 +124,105 @@ def _addresses(machine: str, interfaces: Sequence[Host]) -> str:
     return "\n".join([machine, *(f"{host.interface or ''} {host.ip}".strip() for host in interfaces)])
 
 
-def _places(lab: Lab) -> dict[str, Point]:
-    """Place the switches on a circle, the hosts of each outside, and those of several switches in between."""
-    places = {}
-    count = len(lab.switches)
-    for index, name in enumerate(lab.switches):
-        first = math.pi if count <= 2 else math.pi / 2
-        angle = first - 2 * math.pi * index / count
-        places[name] = _at(angle, _SWITCHES_AT)
-        hosts: Sequence[str] = [end.node for _, end in lab.neighbours(name) if end.node in lab.hosts]
-        for number, host in enumerate(hosts):
-            turn = (number - (len(hosts) - 1) / 2) * _FAN * (1 if count == 2 and index == 1 else -1)
-            places[host] = _at(angle + turn, _HOSTS_AT)
-    several = [[host.name for host in interfaces] for interfaces in lab.machines.values() if interfaces[1:]]
-    for names, ends in [(names, [places.pop(name) for name in names]) for names in several]:
-        places |= dict.fromkeys(names, _between(ends, places.values()))
+def node_places(lab: Lab) -> dict[str, Point]:
+    """Return the places of all nodes, as near to each other as their boxes and labels allow."""
+    wide, upright = _nodes_of_switches(lab, upright=False), _nodes_of_switches(lab, upright=True)
+    places = upright if _area(upright) < _UPRIGHT_AREA * _area(wide) else wide
+    switches = {name: places[name] for name in lab.switches}
+    for interfaces in lab.machines.values():
+        names = [host.name for host in interfaces]
+        if names[1:]:
+            ends = [switches[end.node] for end in (lab.far_end(name, 1) for name in names) if end]
+            place = _free_place(_middle(ends), -math.pi / 2, places.values(), _cables(lab, places))
+            places |= dict.fromkeys(names, place)
+    if lab.control_port:
+        middle = _middle(list(switches.values()))
+        places[_CONTROLLER] = _free_place(middle, math.pi / 2, places.values(), _cables(lab, places))
     return places
 
 
-def _between(ends: Sequence[Point], others: Collection[Point]) -> Point:
-    """Return a place for a host with several cables: amid their ends, but outside, and near no other host."""
-    x, y = np.mean(ends, axis=0)
-    angle, radius = math.atan2(y, x / 1.35), math.hypot(x / 1.35, y)
-    if radius < _SWITCHES_AT / 2:  # opposite each other: above
-        angle = math.pi / 2
-    radius = max(radius, _SWITCHES_AT)
-    while any(math.dist(_at(angle, radius), other) < _APART for other in others):
-        radius += _APART
-    return _at(angle, radius)
+def _cables(lab: Lab, places: Mapping[str, Point]) -> list[Line]:
+    """Return the cables between nodes that have their places."""
+    ends = ((link.a.node, link.b.node) for link in lab.links)
+    return [(places[first], places[last]) for first, last in ends if first in places and last in places]
 
 
-def _centre(lab: Lab) -> Point:
-    """Return the controller's place: the middle, or below the cable if there are only two switches."""
-    return (0.0, 0.0) if len(lab.switches) > 2 else (0.0, -1.0)
+def _nodes_of_switches(lab: Lab, *, upright: bool) -> dict[str, Point]:
+    """Return the places of the switches, and of the hosts that belong to one of them."""
+    places: dict[str, Point] = {}
+    for growth in range(_MOST_GROWTHS):
+        switches = switch_places(lab, _UNIT * _GROWTH**growth, upright=upright)
+        places = switches | _host_places(lab, switches)
+        if not _overlap([node_box(lab, name, place) for name, place in places.items()]):
+            break
+    return places
 
 
-def _at(angle: float, radius: float) -> Point:
-    return radius * math.cos(angle) * 1.35, radius * math.sin(angle)
+def _area(places: Mapping[str, Point]) -> float:
+    """Return the area of a drawing with these nodes."""
+    width, height = np.ptp(list(places.values()), axis=0)
+    return float((width + _UNIT) * (height + _UNIT))
+
+
+def _host_places(lab: Lab, switches: Mapping[str, Point]) -> dict[str, Point]:
+    """Return the places of hosts, as far from their switch as their boxes need beside each other."""
+    angles = host_angles(lab, switches)
+    places: dict[str, Point] = {}
+    for name in lab.switches:
+        hosts = [end.node for _, end in lab.neighbours(name) if end.node in angles]
+        for growth in range(_MOST_GROWTHS):
+            away = _HOST_AWAY * _GROWTH**growth
+            around = {
+                host: _moved(
+                    switches[name],
+                    np.array([1.35 * away * math.cos(angles[host]), away * math.sin(angles[host])]),
+                )
+                for host in hosts
+            }
+            if not _overlap([node_box(lab, host, place) for host, place in around.items()]):
+                break
+        places |= around
+    return places
+
+
+def node_box(lab: Lab, node: str, middle: Point) -> Box:
+    """Return the box of a switch or host."""
+    if host := lab.hosts.get(node):
+        return Box(middle=middle, text=_addresses(host.machine, lab.machines[host.machine]), fill=_HOST)
+    text, colour = _looks(lab, node)
+    return Box(middle=middle, text=text, fill=colour)
+
+
+def _overlap(placed: Sequence[Box]) -> bool:
+    """Return whether two boxes touch, or nearly."""
+    return any(
+        abs(a.middle[0] - b.middle[0]) < (a.width + b.width) / 2 + _CLEAR
+        and abs(a.middle[1] - b.middle[1]) < (a.height + b.height) / 2 + _CLEAR
+        for a, b in combinations(placed, 2)
+    )
+
+
+def _middle(points: Sequence[Point]) -> Point:
+    x, y = np.mean(points, axis=0)
+    return float(x), float(y)
+
+
+def _free_place(start: Point, first: float, others: Collection[Point], cables: Sequence[Line]) -> Point:
+    """Return the place nearest to `start` that keeps clear of nodes and cables; `first` is tried first."""
+    for ring in range(_MOST_RINGS):
+        for turn in range(_TURNS):
+            angle = first + 2 * math.pi * turn / _TURNS
+            way = ring * _APART / 4
+            place = start[0] + way * math.cos(angle), start[1] + way * math.sin(angle)
+            if all(math.dist(place, other) >= _APART for other in others) and all(
+                _distance(place, cable) >= 0.8 * _APART for cable in cables
+            ):
+                return place
+    return start
+
+
+def _distance(place: Point, cable: Line) -> float:
+    """Return the distance of a place from a cable."""
+    begin, way = np.array(cable[0]), np.subtract(cable[1], cable[0])
+    along = float(np.clip(np.dot(np.subtract(place, begin), way) / max(float(np.dot(way, way)), 1e-9), 0, 1))
+    return float(np.linalg.norm(np.subtract(place, begin + along * way)))

@@ -13,6 +13,7 @@ from loko.notebook_api import plan
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
 from loko_testbed.reproduce.plots.drawing import Line, Point, arrows, dots, drawing, frames, lines, texts
+from loko_testbed.reproduce.plots.lab_places import host_angles, switch_places
 from loko_testbed.reproduce.plots.marks import Spec
 from loko_testbed.reproduce.plots.theme import EDGE, REFERENCE, SECOND, SOFT, WIDTH
 
@@ -45,6 +46,8 @@ _RUNS: Final = ("evaluation", "boards", "runs them, and records every packet")
 """The arrow below all boxes."""
 _RADIUS: Final = 165
 """Radius of the circle of switches, in pixels."""
+_HOST_AWAY: Final = 27
+"""Distance of a host from its switch, in pixels."""
 _HOPS: Final = 4
 """Switches on the way of the flow that is drawn."""
 _SMALL: Final = 8.5
@@ -118,14 +121,15 @@ def draw_ring(lab: Lab, frame_bytes: int) -> Spec:
         frame_bytes=frame_bytes,
     )
     (admitted,) = plan(lab, [flow]).accepted
-    places = {name: _on_circle(number, len(switches), _RADIUS) for number, name in enumerate(switches)}
-    for number, name in enumerate(switches):
-        count = len(hosts_at[name])
-        for place, host in enumerate(hosts_at[name]):
-            aside = (place - (count - 1) / 2) * 0.4
-            places[host] = _on_circle(number + aside, len(switches), 1.16 * _RADIUS)
-    cables = list(zip(switches, [*switches[1:], switches[0]], strict=True))
-    cables += [(name, host) for name in switches for host in hosts_at[name]]
+    places = switch_places(lab, 2 * _RADIUS * math.sin(math.pi / len(switches)))
+    angles = host_angles(lab, places)
+    for name in switches:
+        x, y = places[name]
+        places |= {
+            host: (x + _HOST_AWAY * math.cos(angles[host]), y + _HOST_AWAY * math.sin(angles[host]))
+            for host in hosts_at[name]
+        }
+    cables = [(link.a.node, link.b.node) for link in lab.links]
     nodes = [flow.source, *(hop.switch for hop in admitted.path), flow.destination]
     terms = " + ".join(f"{delay_ns / 1e6:.3f}" for delay_ns in admitted.delays_ns)
     guarantee_ms = math.ceil(admitted.guarantee_ns / 1e3) / 1e3
@@ -150,9 +154,3 @@ def draw_ring(lab: Lab, frame_bytes: int) -> Spec:
             texts([((-WIDTH / 2, -1.4 * _RADIUS), lab.title)], font=12, align="left"),
         ]
     )
-
-
-def _on_circle(number: float, count: int, radius: float) -> Point:
-    """Return a point on a circle; points are numbered clockwise from the top."""
-    angle = 2 * math.pi * number / count
-    return radius * math.sin(angle), -radius * math.cos(angle)
