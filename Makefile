@@ -23,7 +23,7 @@ setup: ## Install everything (quick when nothing changed)
 library: ## Install only what needs no root: planning, the service, figures in virtual time
 	@setup/all.sh rust uv python emulator
 
-clients: setup ## Also install the clients that others wrote and the oldest Ansible, for the tests only
+clients: setup ## Also install the clients that others wrote, tshark and the oldest Ansible, for the tests only
 	@setup/clients.sh
 
 browser: setup ## Also install a browser, for the tests of the service's page only

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # For the tests only, in .clients: third-party controllers with their own tests, a switch tester, a client of the
 # service, a program for signatures, readers of other programs' labs, and the oldest supported Ansible. They have
-# separate environments where they need other packages than the testbed. A note says what is not available here, and its
-# tests are skipped.
+# separate environments where they need other packages than the testbed. tshark, which dissects captures, is installed on
+# the machine. A note says what is not available here, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools
@@ -35,6 +35,14 @@ unpacked() {
     logged "$name" dpkg-deb --extract "$package"_*.deb .
     rm -f "$package"_*.deb
     cd "$root"
+}
+
+# Its package asks whether all users may capture: without terminal the answer is no.
+dissector() {
+    if command -v tshark >/dev/null; then return; fi
+    changing "installing tshark"
+    begin tshark
+    "$root/setup/apt-install.sh" tshark tshark || say "note: no package tshark here; the tests that dissect captures are skipped"
 }
 
 # lacks_python LOWEST ABOVE WHAT: is the system's Python none of 3.LOWEST to 3.ABOVE - 1? If so, say what is skipped.
@@ -182,6 +190,7 @@ cd "$root"
 unpacked openvswitch usr/bin/ovs-testcontroller openvswitch-testcontroller openvswitch-common
 unpacked nginx usr/sbin/nginx nginx libpcre2-8-0
 unpacked minisign usr/bin/minisign minisign libsodium23
+dissector
 python_controllers
 faucet
 faucet_suite

@@ -9,9 +9,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-needs_tshark = pytest.mark.skipif(
-    shutil.which("tshark") is None, reason="needs tshark (apt-get install tshark)"
-)
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark: make clients")
 _FIELDS: Final = (
     "frame.number",
     "frame.interface_name",
