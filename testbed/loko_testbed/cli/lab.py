@@ -28,7 +28,12 @@ from loko.switch_model.scenario import OpenFlow
 from loko.terminal import tell, tell_error
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.requests import load_flows
-from loko_testbed.cli.choices import ColumnsOption, OpenFlowOption
+from loko_testbed.cli.choices import (
+    PCAP_LIMIT_MEGABYTES,
+    ColumnsOption,
+    OpenFlowOption,
+    PcapLimitOption,
+)
 from loko_testbed.cli.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko_testbed.cli.lab_export import lab_export
 from loko_testbed.cli.new_lab import new_lab
@@ -37,6 +42,7 @@ from loko_testbed.live.background import BackgroundLab, ProcessLine, up
 from loko_testbed.live.building import remove
 from loko_testbed.live.containerlab.topology import topology, topology_file
 from loko_testbed.live.cores import CorePlan
+from loko_testbed.live.lab_capture.capture_request import CaptureFolder
 from loko_testbed.live.messages import LabStatus
 from loko_testbed.live.permission import require_root
 from loko_testbed.live.state import LABS
@@ -110,6 +116,11 @@ def lab_up(
             help="Name of a quirk (docs/quirks.md) that the boards shall not have; may be repeated."
         ),
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(help="Folder for captures: a pcapng file of each switch and host (docs/live-lab.md)."),
+    ] = None,
+    pcap_limit: PcapLimitOption = PCAP_LIMIT_MEGABYTES,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
@@ -147,9 +158,14 @@ def lab_up(
             relaxed=relaxed,
             elsewhere=elsewhere,
             without_quirks=tuple(without_quirk or ()),
+            captures=CaptureFolder(path=pcap.absolute(), limit_bytes=pcap_limit * 1_000_000)
+            if pcap
+            else None,
         )
         told = running.status()
     tell(f"controller: {told.controller}")
+    if told.captures:
+        tell(f"captures: {told.captures}")
     tell(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
 
@@ -437,6 +453,8 @@ class _View:
         console.print(f"[bold]{status.lab}[/bold] ({status.path})")
         console.print(f"{status.connected} of {status.switches} switches connected to the controller")
         tell(f"controller: {status.controller}")
+        if status.captures:
+            tell(f"captures: {status.captures}")
         console.print(f"forwarding: {status.scheduling}")
         processes = Table("pid", "process", box=None)
         for line in self.processes:

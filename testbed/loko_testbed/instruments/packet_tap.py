@@ -22,6 +22,7 @@ from loko_testbed.simulation.runner import RunError
 _ETH_P_ALL: Final = 3
 _SOL_PACKET: Final = 263
 _PACKET_STATISTICS: Final = 6
+_PACKET_IGNORE_OUTGOING: Final = 23
 _PACKET_OUTGOING: Final = 4
 _SO_SNDBUFFORCE: Final = 32
 _SO_RCVBUFFORCE: Final = 33
@@ -99,6 +100,7 @@ class PacketTap:
         *,
         hardware: bool = False,
         needs_stamps: bool = True,
+        is_inbound_only: bool = False,
         namespace: Path | None = None,
         kept_bytes: int = _SNAP_BYTES,
         room_bytes: int = _RECEIVE_QUEUE_BYTES,
@@ -108,7 +110,8 @@ class PacketTap:
         The kernel begins to stamp a while after it was asked to. A tap with `needs_stamps` refuses a frame
         without a stamp; for others, such a frame has the time at which it is read. `namespace` is the file of
         the interface's network namespace, if that is another one. `kept_bytes` of each frame are kept, and
-        `room_bytes` hold frames that nobody has read.
+        `room_bytes` hold frames that nobody has read. A tap that `is_inbound_only` does not see what this
+        machine sends.
         """
         self.interface = interface
         self._kept_bytes = kept_bytes
@@ -121,6 +124,7 @@ class PacketTap:
             options |= _RX_HARDWARE | _RAW_HARDWARE
         self._socket.setsockopt(socket.SOL_SOCKET, self._stamps, options if needs_stamps else 1)
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, room_bytes)
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, int(is_inbound_only))
         self._socket.bind((interface, _ETH_P_ALL))
         self._socket.setblocking(False)
 
@@ -142,13 +146,13 @@ class PacketTap:
             raise RunError(f"tap {self.interface}: missed {missed} frames: the machine is too busy for this")
         return frames
 
-    def drain(self, *, timeout_s: float = 0.0) -> list[TappedFrame]:
-        """Return new frames as `read` does; only `missed` says whether there were more."""
+    def drain(self, *, timeout_s: float = 0.0, most: int | None = None) -> list[TappedFrame]:
+        """Return new frames as `read` does, at most so many; only `missed` says whether any were missed."""
         frames: list[TappedFrame] = []
         if timeout_s and not select.select([self._socket], [], [], timeout_s)[0]:
             return frames
         receive, kept_bytes, stamps, at = self._socket.recvmsg, self._kept_bytes, self._stamps, self._stamp_at
-        while True:
+        while len(frames) != most:
             try:
                 data, control, _, address = receive(kept_bytes, _CONTROL_BYTES)
             except BlockingIOError:
@@ -164,6 +168,7 @@ class PacketTap:
             else:
                 raise RunError(f"tap {self.interface}: the kernel gives a frame without a stamp")
             frames.append(TappedFrame(seconds * NS_PER_S + nanoseconds, address[2] == _PACKET_OUTGOING, data))
+        return frames
 
     def missed(self) -> int:
         """Return how many frames the tap had no room for since the last call."""

@@ -29,18 +29,22 @@ from loko_testbed.instruments.programs import require
 from loko_testbed.instruments.timeouts import scaled_timeout
 from loko_testbed.live.building import start
 from loko_testbed.live.cards import hand_in
-from loko_testbed.live.confinement import Failure
+from loko_testbed.live.confinement import SCRATCH, Failure
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.exclusion import claim_name
+from loko_testbed.live.lab_capture.capture_request import CAPTURE_PROGRAM, CaptureFolder, refuse_capture
 from loko_testbed.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from loko_testbed.live.permission import require_namespaces
 from loko_testbed.live.state import LABS, remove_if_unused
+from loko_testbed.simulation.captures.capture_folder import empty_folder
 from loko_testbed.simulation.options import Builder
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.files import write_atomically
 
 _ANSWER_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 10.0
+_CAPTURE_TIMEOUT_S = 60.0
+"""How long all that has been captured may take to be written."""
 _SHELL_PREFIX = "mininet:"
 _SHELL = "shell of "
 _OF_ROOT = f"{LABS} belongs to root, as live labs do: run it with sudo"
@@ -188,12 +192,21 @@ class BackgroundLab:
     def down(self) -> None:
         """End the lab and wait until it is gone. Raises `RunError` if it does not go."""
         if outermost := self.process():
+            self._end_capture()
             tree = [outermost, *outermost.children(recursive=True)]
             outermost.kill()
             _, left = psutil.wait_procs(tree, timeout=scaled_timeout(_END_TIMEOUT_S))
             if left:
                 raise RunError(f"lab {self.name}: processes {', '.join(str(p.pid) for p in left)} do not end")
         _forget(self.name)
+
+    def _end_capture(self) -> None:
+        """Have everything written that has been captured."""
+        capturing = [psutil.Process(line.pid) for line in self.processes() if line.what == CAPTURE_PROGRAM]
+        for process in capturing:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+        psutil.wait_procs(capturing, timeout=scaled_timeout(_CAPTURE_TIMEOUT_S))
 
     def note(self) -> None:
         """Write the description by which the lab is found, atomically. Raises `InputError`."""
@@ -212,12 +225,15 @@ def up(
     relaxed: bool = False,
     elsewhere: Address | None = None,
     without_quirks: tuple[str, ...] = (),
+    captures: CaptureFolder | None = None,
 ) -> BackgroundLab:
     """Start a lab that stays up. Raises `RunError` or `InputError`, also if it is up already.
 
     Several `relaxed` labs may be up at once. Without flows, Loko's own controller is not started; the boards
     then connect to the controller `elsewhere`, if given.
     """
+    if captures is not None:
+        refuse_capture(lab.with_backend(backend), builder, captures.path, private=SCRATCH)
     require_namespaces()
     cores = CorePlan.relaxed_here() if relaxed else CorePlan.here()
     request = BuildRequest(
@@ -233,6 +249,7 @@ def up(
         backend=backend,
         elsewhere=elsewhere,
         without_quirks=without_quirks,
+        captures=captures,
     )
     with claim_name(lab.name):
         return _up(lab, request, builder)
@@ -241,6 +258,8 @@ def up(
 def _up(lab: Lab, request: BuildRequest, builder: Builder) -> BackgroundLab:
     if BackgroundLab.find(lab.name):
         raise RunError(f"lab {lab.name} is up already: end it with 'loko lab down {lab.name}' first")
+    if request.captures is not None:
+        empty_folder(request.captures.path)
     _socket(lab.name).unlink(missing_ok=True)
     tree, request = start(lab, request, builder, outlive=True, log=_log(lab.name))
     try:

@@ -7,13 +7,15 @@ controller that was set up for boards needs no change for the emulated ones.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from loko.topology.lab import Backend, Endpoint, Lab
 from loko_testbed.instruments.cables import add_cable
 from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.live.cards import wait_for_carrier
+from loko_testbed.live.lab_capture.capture_request import CableTap
 from loko_testbed.live.network import interface, refuse_difference
+from loko_testbed.simulation.captures.places import CONTROLLER
 
 BRIDGE = "control"
 
@@ -42,6 +44,16 @@ class ControlNetwork:
     def ports(self, switch: str) -> Mapping[int, str]:
         """Return the interface at a switch's control port, by port number; empty if it has none here."""
         return {self.lab.control_port: self._cables[switch][0]} if switch in self._cables else {}
+
+    def cable_taps(self) -> Iterator[CableTap]:
+        """Yield for each cable its two ends, where what comes through it can be captured."""
+        for number, name in enumerate(self.lab.switches, start=1):
+            if name in self._cables:
+                switch = Endpoint(node=name, port=self.lab.control_port)
+                controller = Endpoint(node=CONTROLLER, port=number)
+                board, plug = self._cables[name]
+                yield CableTap(interface=board, namespace=None, source=controller, destination=switch)
+                yield CableTap(interface=plug, namespace=None, source=switch, destination=controller)
 
     def wait_for_cards(self) -> None:
         """Wait until every network card has a link. Raises `RunError`."""

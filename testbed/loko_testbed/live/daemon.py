@@ -46,8 +46,13 @@ class Daemon:
 
     def check(self) -> None:
         """Raise `RunError` if the program has ended."""
-        if (status := self._process.poll()) is not None:
-            raise RunError(f"{self.name} ended (exit status {status}): {tail(self._log)}")
+        if ended := self.end_reason():
+            raise RunError(ended)
+
+    def end_reason(self) -> str | None:
+        """Return in words that the program has ended, with its last words; None while it runs."""
+        status = self._process.poll()
+        return None if status is None else f"{self.name} ended (exit status {status}): {tail(self._log)}"
 
     def signal(self, number: int) -> None:
         """Send a signal to the program. Raises `RunError` if it has ended."""

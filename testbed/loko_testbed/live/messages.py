@@ -13,6 +13,7 @@ from loko.topology.lab import Backend, Lab
 from loko.topology.network import Hop
 from loko_testbed.live.containerlab.containers import Containers
 from loko_testbed.live.cores import CorePlan
+from loko_testbed.live.lab_capture.capture_request import CaptureFolder
 from loko_testbed.simulation.options import OS_KEN
 from loko_testbed.simulation.traffic import Sender
 
@@ -59,6 +60,8 @@ class BuildRequest:
     """The controller to which the boards are relayed, if it is not ours."""
     without_quirks: tuple[str, ...] = ()
     """Names of quirks that its boards do not have, beside those that the lab switches off."""
+    captures: CaptureFolder | None = None
+    """Where captures of the lab go, if it is captured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +124,7 @@ class LabStatus:
     """Self-description of each real board (`loko_testbed.simulation.runner.RunRecords.real_boards`)."""
     ports: tuple[PortStatus, ...]
     """Ports of the switches in this network namespace; not of those in containers."""
+    captures: str | None
+    """In words, where captures of the lab go, or why that has ended; None: it is not captured."""
     stalls: int
     """How often the machine has kept the emulator from running since the lab came up."""

@@ -23,6 +23,7 @@ from loko_testbed.instruments.network_namespace import namespace_of, set_up_name
 from loko_testbed.instruments.programs import require, run, run_json
 from loko_testbed.live.cards import wait_for_carrier
 from loko_testbed.live.interfaces import device_of, interface_name
+from loko_testbed.live.lab_capture.capture_request import CableTap
 from loko_testbed.live.messages import PortStatus
 from loko_testbed.live.routes import commands
 from loko_testbed.mininet import ZodiacFX
@@ -114,6 +115,17 @@ class LiveNetwork:
                     peer=peer.node if peer.node in self.lab.hosts else str(peer),
                     received=int(values[_RECEIVED]),
                     sent=int(values[_SENT]),
+                )
+
+    def cable_taps(self) -> Iterator[CableTap]:
+        """Yield for each cable its two ends, where what comes through it can be captured."""
+        for link in self.lab.links:
+            for source, end in ((link.a, link.b), (link.b, link.a)):
+                yield CableTap(
+                    interface=self._interfaces[end.node, end.port],
+                    namespace=self.namespace(end.node) if end.node in self.lab.hosts else None,
+                    source=source,
+                    destination=end,
                 )
 
     def interface(self, host: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +22,11 @@ from loko_testbed.live.containerlab.network import ContainerNetwork
 from loko_testbed.live.control_network import ControlNetwork
 from loko_testbed.live.cores import NOT_JUDGED
 from loko_testbed.live.daemon import Daemon
+from loko_testbed.live.lab_capture.capture_request import (
+    CAPTURE_PROGRAM,
+    CaptureFolder,
+    CaptureRequest,
+)
 from loko_testbed.live.messages import (
     CONTROLLER_PORT,
     BuildRequest,
@@ -34,6 +40,8 @@ from loko_testbed.live.transmission import records, transmit
 from loko_testbed.simulation.runner import RunError, RunRecords
 
 CONTROLLER_TIMEOUT_S = 60.0
+_CONTROLLER_READY = "controller.ready"
+"""File of the controller that exists while every table is set up."""
 _ECHO_RATE = "echo-rate"
 """File with the rate of EchoRequests that the controller sends; while it exists, no entry is renewed."""
 _LISTEN = "0A"
@@ -71,6 +79,7 @@ class Session:
         self._controller = self._start_controller(request, prefix) if request.flows else None
         self._relay = self._start_relay(request.elsewhere, outside_network) if request.elsewhere else None
         self.network = there or LiveNetwork(self.lab)
+        self._capture = self._start_capture(request, request.captures) if request.captures else None
         if self._controller:
             pid = self._controller.pid
             self._controller.wait_until(lambda: _listens(pid), CONTROLLER_TIMEOUT_S, "does not listen")
@@ -105,6 +114,7 @@ class Session:
             consoles=self._switches.consoles(),
             real_boards=self._real_boards,
             ports=() if self._request.containers else tuple(self.network.counts()),
+            captures=self._captures(),
             stalls=len(report.stalls),
         )
 
@@ -144,6 +154,31 @@ class Session:
             return "Loko's own"
         return None
 
+    def _captures(self) -> str | None:
+        if self._capture is None or self._request.captures is None:
+            return None
+        return self._capture.end_reason() or f"in {self._request.captures.path}"
+
+    def _start_capture(self, request: BuildRequest, folder: CaptureFolder) -> Daemon:
+        file, ready = self._folder / "capture.pickle", self._folder / "capture.ready"
+        capture = CaptureRequest(
+            lab=self.lab,
+            folder=folder,
+            taps=(*self.network.cable_taps(), *self._control.cable_taps()),
+            flows=request.flows,
+            controller_ready=self._folder / _CONTROLLER_READY,
+            log_folder=self._folder,
+        )
+        file.write_bytes(pickle.dumps(capture))
+        daemon = Daemon(
+            "capturing",
+            [sys.executable, "-m", CAPTURE_PROGRAM, str(file), str(ready)],
+            log=self._folder / "capture.log",
+            ready=ready,
+        )
+        daemon.wait_ready(CONTROLLER_TIMEOUT_S)
+        return daemon
+
     def _start_relay(self, elsewhere: Address, outside_network: Path) -> Daemon:
         ready = self._folder / "relay.ready"
         options = {
@@ -162,7 +197,7 @@ class Session:
 
     def _start_controller(self, request: BuildRequest, prefix: Sequence[str]) -> Daemon:
         """Start the controller; `prefix` is put before its command."""
-        flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
+        flows, ready = self._folder / "flows.json", self._folder / _CONTROLLER_READY
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
         paths = self._folder / "paths.json"
         paths.write_text(json.dumps(dump_paths(request.paths)), encoding="utf-8")

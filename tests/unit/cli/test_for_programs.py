@@ -169,6 +169,7 @@ def watch(patch: Patch, _: Path) -> None:
             consoles={},
             real_boards={},
             ports=(),
+            captures=None,
             stalls=0,
         )
 
