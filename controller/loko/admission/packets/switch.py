@@ -124,8 +124,8 @@ class SwitchUse:
             more_ns = (needed - self._first_room + 1) / self._whole
             least_us = math.ceil((target_ns + more_ns) / 1e3)
             raise InputError(
-                f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms;"
-                f" allow {least_us / 1e3:.3f} ms"
+                f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms, its delay target;"
+                f" give it {least_us / 1e3:.3f} ms or more (--target-ms)"
             )
 
     def shape_by_link(self, port: int) -> None:
