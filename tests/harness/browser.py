@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import shutil
 import time
@@ -12,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from continuous_integration import has_all_programs
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
@@ -27,7 +26,7 @@ def browser_or_skip() -> tuple[str, str]:
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
         text = "no chromium with chromedriver here: run 'make browser'"
-        if os.environ.get("CI") == "true" and platform.freedesktop_os_release()["ID"] == "debian":
+        if has_all_programs():
             pytest.fail(text)
         pytest.skip(text)
     return chromium, driver
