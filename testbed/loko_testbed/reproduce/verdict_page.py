@@ -10,8 +10,6 @@ from markupsafe import Markup
 
 from loko.html_templates import html_templates
 from loko_testbed.measure.predictability import buffers, throughput
-from loko_testbed.measure.predictability.campaign import CampaignTask
-from loko_testbed.measure.predictability.flow_management import Fill
 from loko_testbed.measure.predictability.marks import WORDS
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.chart import (
@@ -28,7 +26,7 @@ from loko_testbed.reproduce.plots.rendering import inline_svg
 from loko_testbed.reproduce.result import AxisLabel, FigureResult, HostResult, Provenance
 from loko_testbed.tasks.provenance import commit, versions
 
-Results = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, Any]
 """Results of the parts of a campaign, by their names."""
 
 _ABOUT: Final = {
@@ -67,9 +65,10 @@ _PLACES_BESIDE: Final = 6
 def page(
     document: Mapping[str, Any],
     title: str,
-    todo: list[CampaignTask],
     results: Results,
     *,
+    packets: int,
+    seed: int,
     command: str,
     mode: str,
 ) -> str:
@@ -82,7 +81,6 @@ def page(
         "FM": [_fills(results)],
         "BM": _queues(results),
     }
-    first = todo[0]
     return environment.get_template("verdict.html.j2").render(
         **document,
         title=title,
@@ -90,12 +88,12 @@ def page(
         about=_ABOUT,
         words={mark.value: word for mark, word in WORDS.items()},
         pictures={
-            name: [_drawn(f"{name}{place}", title, chart, first.seed) for place, chart in enumerate(of)]
+            name: [_drawn(f"{name}{place}", title, chart, seed) for place, chart in enumerate(of)]
             for name, of in charts.items()
         },
-        parts=len(todo),
-        packets=first.size.packets,
-        seed=first.seed,
+        parts=len(results),
+        packets=packets,
+        seed=seed,
         commit=commit(),
         command=command,
     )
@@ -104,9 +102,9 @@ def page(
 def _times(results: Results) -> list[Chart]:
     """Return box plots of the processing times, by dimension: each box is a line at the median."""
     panels: list[BoxPanel] = []
-    known = {name: of for name, of in results.items() if name.startswith("PT-") and of["sent"] > of["lost"]}
-    longest = max((of["most_us"] for of in known.values()), default=0.0)
-    shortest = min((of["least_us"] for of in known.values()), default=0.0)
+    known = {name: of for name, of in results.items() if name.startswith("PT-") and of.sent > of.lost}
+    longest = max((of.most_us for of in known.values()), default=0.0)
+    shortest = min((of.least_us for of in known.values()), default=0.0)
     axis = ChartAxis(label="processing time [us]", log=longest > _LOG_FROM * max(shortest, 1e-3))
     for dimension in dict.fromkeys(name.split("-", 2)[1] for name in known):
         values = {
@@ -114,13 +112,13 @@ def _times(results: Results) -> list[Chart]:
         }
         boxes = [
             BoxStatistics(
-                whisker_low=of["least_us"],
-                q1=of["median_us"],
-                median=of["median_us"],
-                q3=of["median_us"],
-                whisker_high=of["most_us"],
-                min=of["least_us"],
-                max=of["most_us"],
+                whisker_low=of.least_us,
+                q1=of.median_us,
+                median=of.median_us,
+                q3=of.median_us,
+                whisker_high=of.most_us,
+                min=of.least_us,
+                max=of.most_us,
             )
             for of in values.values()
         ]
@@ -174,7 +172,7 @@ def _rates(results: Results) -> Chart:
             ChartCurve(
                 label="",
                 x=[float(length) for length in throughput.FRAME_BYTES],
-                y=[of["mbps"] for of in measured],
+                y=[of.mbps for of in measured],
             )
         ],
     )
@@ -184,24 +182,24 @@ def _rates(results: Results) -> Chart:
 def _fills(results: Results) -> Chart:
     """Return charts of what became of the entries by the rate of adding, and of how many fit in each run."""
     fills = {
-        float(match[1]): of
+        float(match[1]): of[0]
         for name, of in results.items()
         if (match := re.fullmatch(r"FM-(\d+)-per-s", name))
     }
     rates = sorted(fills)
     outcomes: dict[str, list[float | None]] = {
-        "sent without an error": [fills[at]["sent"] for at in rates],
-        "reported": [fills[at]["listed"] for at in rates],
-        "forwarded by": [fills[at]["forwarded"] + fills[at]["unreported"] for at in rates],
+        "sent without an error": [fills[at].sent for at in rates],
+        "reported": [fills[at].listed for at in rates],
+        "forwarded by": [fills[at].held for at in rates],
     }
-    most = 1.1 * max(1, *(of["sent"] for of in fills.values()))
+    most = 1.1 * max(1, *(of.sent for of in fills.values()))
     by_rate = LinePanel(
         x=ChartAxis(label="entries added a second", log=True),
         y=ChartAxis(label="entries", low=0, high=most),
         curves=[ChartCurve(label=label, x=rates, y=counts) for label, counts in outcomes.items()],
     )
     rooms = {
-        match[1]: [Fill(**fill).room for fill in of["runs"]]
+        match[1]: [fill.room for fill in of]
         for name, of in results.items()
         if (match := re.fullmatch(r"FM-runs-(\d+)-s-apart", name))
     }
@@ -227,10 +225,10 @@ def _queues(results: Results) -> list[Chart]:
         for case in buffers.ALL_CASES
         if (name := f"BM-{case[0]}-ports-{case[1]}-queues") in results and results[name]
     }
-    if not held or any(of["frames"] < 0 for of in held.values()):
+    if not held or any(of.frames < 0 for of in held.values()):
         return []
     ports, queues = (sorted({case[place] for case in held}) for place in (0, 1))
-    cells = [[held[p, q]["frames"] if (p, q) in held else None for p in ports] for q in queues]
+    cells = [[held[p, q].frames if (p, q) in held else None for p in ports] for q in queues]
     panel = HeatPanel(
         x=ChartAxis(label="congested ports"),
         y=ChartAxis(label="congested queues of each"),

@@ -30,7 +30,11 @@ class Judged(Protocol):
 
     @property
     def holds(self) -> bool | None:
-        """Whether it holds; None: not testable here."""
+        """Whether it holds; None: undecided, or not testable here."""
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it was tested, but chance left open whether it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +96,14 @@ class Sentence:
 
     @property
     def holds(self) -> bool | None:
-        """Whether all of its claims hold; None: none fails, but not all of them are testable here."""
+        """Whether all of its claims hold; None: none fails, but not all of them are decided here."""
         verdicts = {claim.holds for _, claim in self.claims}
         return False if False in verdicts else None if None in verdicts else True
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether none of its claims fails, and chance leaves open whether one holds."""
+        return self.holds is None and any(claim.is_undecided for _, claim in self.claims)
 
 
 def sentences(results: Sequence[FigureResult]) -> list[Sentence]:

@@ -19,7 +19,7 @@ from hashlib import sha256
 from ipaddress import IPv4Address
 from itertools import chain
 from pathlib import Path, PurePath
-from types import NoneType
+from types import FunctionType, NoneType
 from typing import Any, Final, Generic, NamedTuple
 
 import numpy as np
@@ -214,6 +214,12 @@ def plain(value: object) -> object:
     raise TypeError(f"the inputs of a task contain a {type(value).__name__}; give `inputs` without it")
 
 
+def _name(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    return f"{function.__module__}.{function.__qualname__}"
+
+
 _CONVERSIONS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     ((NoneType, str, int, float), lambda value: value),
     (Enum, lambda value: plain(value.value)),
@@ -227,15 +233,10 @@ _CONVERSIONS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (bytes, bytes.hex),
     (Sequence, lambda value: list(map(plain, value))),
     ((PurePath, IPv4Address), str),
+    (FunctionType, _name),
     (partial, lambda value: [_name(value), plain(value.args), plain(value.keywords)]),
 )
 """Types of inputs, and how they are converted; the first that fits counts."""
-
-
-def _name(function: Callable[..., Any]) -> str:
-    while isinstance(function, partial):
-        function = function.func
-    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _digest(text: bytes) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import replace
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +25,12 @@ from loko_testbed.measure.predictability import buffers, priority_queueing, proc
 from loko_testbed.measure.predictability import campaign as predictability_campaign
 from loko_testbed.measure.predictability.campaign import (
     CampaignSize,
-    CampaignTask,
-    measure,
     parts,
     run_campaign,
     verdicts,
 )
 from loko_testbed.measure.predictability.marks import Mark, thresholds
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.processing_time import ScenarioTimes
 from loko_testbed.measure.predictability.subject import (
     FrameStream,
@@ -68,8 +72,10 @@ SEVEN = {
 
 
 def marks(device: str, size: CampaignSize = SMALL) -> str:
-    marks = {part.name: measure(part) for part in parts(device, size, 1)}
-    return "".join(verdict.mark.value for verdict in verdicts(marks, thresholds()).values())
+    todo = parts(device, size, 1)
+    measured = {task: measure(task) for task in dict.fromkeys(todo.values())}
+    results = {name: measured[task] for name, task in todo.items()}
+    return "".join(verdict.mark.value for verdict in verdicts(results, thresholds()).values())
 
 
 @pytest.mark.parametrize("device", SEVEN)
@@ -354,29 +360,53 @@ def test_a_buffer_that_never_overflows_is_not_judged() -> None:
 def test_an_interrupted_campaign_measures_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured: list[str] = []
+    measured: list[Measurement[Any]] = []
     progress = RecordedProgress()
 
-    def counted(part: CampaignTask, *, live: None) -> dict[str, Any]:
-        measured.append(part.name)
-        return {"name": part.name}
+    def counted(task: Measurement[Any], *, live: None) -> list[str]:
+        measured.append(task)
+        return [repr(task)]
 
     monkeypatch.setattr(predictability_campaign, "measure", counted)
 
-    def run(todo: list[CampaignTask]) -> dict[str, dict[str, Any]]:
-        return run_campaign(todo, tmp_path, workers=Workers(), progress=progress)
+    def run(todo: dict[str, Measurement[Any]], first: int | None = None) -> dict[str, Any]:
+        chosen = dict(islice(todo.items(), first))
+        return run_campaign(chosen, tmp_path, workers=Workers(), progress=progress)
 
     todo = parts("ideal-1g", SMALL, 1)
-    names = [part.name for part in todo]
-    run(todo[:3])
-    assert run(todo) == {name: {"name": name} for name in names}
-    assert measured == names
-    assert progress.begun == [(3, 0, "parts"), (len(names) - 3, 3, "parts")]
-    assert progress.done == names
+    tasks = list(dict.fromkeys(todo.values()))
+    assert len(tasks) == len(todo) - len(VALUES) + 1, "the default scenario is measured once"
+    run(todo, 3)
+    assert run(todo) == {name: [repr(task)] for name, task in todo.items()}
+    assert measured == tasks
+    assert progress.begun == [(3, 0, "parts"), (len(tasks) - 3, 3, "parts")]
+    assert progress.done == [next(name for name, of in todo.items() if of == task) for task in tasks]
     for another in (parts("ideal-1g", SMALL, 2), parts("dell-s3048-on", SMALL, 1)):
         measured.clear()
-        run(another[:1])
-        assert measured == names[:1]
+        run(another, 1)
+        assert measured == list(another.values())[:1]
+
+
+class KilledAtTheThird(RecordedProgress):
+    """Kills the process once three parts are kept."""
+
+    def advance(self, doing: str, steps: float = 1) -> None:
+        super().advance(doing, steps)
+        if len(self.done) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_campaign_continues_at_the_next_part(tmp_path: Path) -> None:
+    run = partial(run_campaign, dict(islice(parts("ideal-1g", SMALL, 1).items(), 5)), workers=Workers())
+    arguments = {"folder": tmp_path / "killed", "progress": KilledAtTheThird()}
+    killed = get_context("forkserver").Process(target=run, kwargs=arguments)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    progress = RecordedProgress()
+    continued = run(folder=tmp_path / "killed", progress=progress)
+    assert progress.begun == [(2, 3, "parts")]
+    assert continued == run(folder=tmp_path / "whole", progress=progress)
 
 
 def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
@@ -425,6 +455,6 @@ def test_other_devices_are_refused_in_one_line() -> None:
 
 
 def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:
-    subject: SwitchUnderTest = switch_under_test("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject: SwitchUnderTest = switch_under_test("dell-s4048-on").at_card_rate()
     assert subject.link_rate_bps == 1_000_000_000
     assert switch_under_test("dell-s4048-on").link_rate_bps == 10_000_000_000

@@ -31,6 +31,7 @@ from loko_testbed.measure.predictability import campaign, host, priority_queuein
 from loko_testbed.measure.predictability.marks import DimensionVerdict, Mark, thresholds
 from loko_testbed.measure.predictability.numbered_entries import MATCHES
 from loko_testbed.measure.predictability.priority_queueing import Excesses
+from loko_testbed.measure.predictability.processing_time import ScenarioTimes
 from loko_testbed.measure.predictability.subject import LOST, FrameStream, StreamTimes
 from loko_testbed.measure.predictability.table_iii import frame, like_entry
 from loko_testbed.simulation.runner import RunError, Stall
@@ -82,9 +83,10 @@ def test_only_what_deletes_all_entries_clears_the_filters(command, match, out_po
 
 def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> None:
     for name in NAMES:
-        names = [part.name for part in campaign.parts(name, SIZE, 1, subject=outline(name))]
+        todo = campaign.parts(name, SIZE, 1, subject=outline(name))
+        names = list(todo)
         assert names[0] == "host"
-        assert len(names) == len(set(names)) == 77
+        assert len(names) == len(set(todo.values())) == 77, "each is measured, and no result serves two"
         assert {f"FM-sizes-{match}" for match in MATCHES} < set(names)
         assert not any(name.startswith("PT-rate") for name in names), "more than a CPU can do is TP's"
         assert "FM-runs-120-s-apart" not in names
@@ -118,9 +120,10 @@ def test_unseen_pauses_raise_the_thresholds_of_times_and_no_others() -> None:
     late = Excesses(refused=False, forwards=True, lost=0, by_length_us={"1000": 40, "500": 10, "100": 5})
     assert priority_queueing.judge(late, thresholds()).mark is Mark.UNFIT
     assert priority_queueing.judge(late, raised).mark is Mark.FIT
-    twice = {"PT-entries-100": {"median_us": 50.0}, "PT-match-five-tuple": {"median_us": 53.5}}
-    assert host.repeats_us(twice | {"PT-entries-500": {"median_us": 90.0}}) == 3.5
-    nothing = {"PT-x": {"sent": 10, "disturbed": 4, "median_us": math.nan}}
+    took_us = {"PT-entries-100": 50.0, "PT-match-five-tuple": 53.5, "PT-entries-500": 90.0}
+    times = {name: ScenarioTimes(sent=10, lost=0, median_us=of) for name, of in took_us.items()}
+    assert host.repeats_us(times) == 3.5
+    nothing = {"PT-x": ScenarioTimes(sent=10, lost=6, disturbed=4)}
     assert host.shortest_median_us(nothing) == math.inf
     assert host.disturbed_percent(nothing) == 40
 

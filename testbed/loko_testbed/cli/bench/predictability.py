@@ -113,7 +113,15 @@ def judge_predictability(
     again += ["--also", also] if also else []
     title = software_switches.TITLES[device] if is_live else load_device(device).title
     mode = _mode(subject, size, results)
-    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=mode)
+    html = page(
+        json.loads(text),
+        title,
+        results,
+        packets=size.packets,
+        seed=seed,
+        command=shlex.join(again),
+        mode=mode,
+    )
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
@@ -134,7 +142,7 @@ def judge_predictability(
     tell(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: SwitchUnderTest | None, size: CampaignSize, results: Mapping[str, Mapping[str, Any]]) -> str:
+def _mode(live: SwitchUnderTest | None, size: CampaignSize, results: Mapping[str, Any]) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"
@@ -144,5 +152,5 @@ def _mode(live: SwitchUnderTest | None, size: CampaignSize, results: Mapping[str
         f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"
         f" {size.bursts} bursts in place of {full.bursts},"
         f" at most {size.most_entries} entries in place of {full.most_entries};"
-        f" {results[HOST_PART]['remark']}"
+        f" {results[HOST_PART].remark}"
     )

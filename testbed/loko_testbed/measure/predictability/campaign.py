@@ -1,12 +1,12 @@
 """The campaign of the study: its parts, what is kept of them, and the verdict over all.
 
-Each part is an independent task, whose result is kept (`loko_testbed.tasks.store`).
+Each part is a task of its own, whose result is kept (`loko_testbed.tasks.store`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,22 +21,18 @@ from loko_testbed.measure.predictability import (
     processing_time,
     throughput,
 )
-from loko_testbed.measure.predictability.buffers import QueueCapacity
-from loko_testbed.measure.predictability.flow_management import Fill, PacedFill
 from loko_testbed.measure.predictability.marks import DimensionVerdict, Thresholds, thresholds
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.numbered_entries import MATCHES
 from loko_testbed.measure.predictability.other_settings import other_profile
-from loko_testbed.measure.predictability.priority_queueing import Excesses
 from loko_testbed.measure.predictability.processing_time import ScenarioTimes
 from loko_testbed.measure.predictability.subject import Pace, SwitchUnderTest, switch_under_test
 from loko_testbed.measure.predictability.table_iii import (
     OTHER_PORT,
     VALUES,
     TimingDimension,
-    TimingScenario,
     variations,
 )
-from loko_testbed.measure.predictability.throughput import LosslessRate
 from loko_testbed.tasks.executor import Workers
 from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.store import StoredTasks
@@ -48,6 +44,8 @@ HOST_PART: Final = "host"
 """With live switches: what the machine itself does."""
 _WAITS_S: Final = (0, flow_management.SETTLED_S)
 """Waits before the frames of each run of FM (figure 9a)."""
+_PACED: Final = "FM-paced"
+_ALTERNATING: Final = "FM-alternating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,26 +84,6 @@ QUICK: Final = CampaignSize(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignTask:
-    """One task of a campaign."""
-
-    name: str
-    device: str
-    size: CampaignSize
-    seed: int
-    scenario: TimingScenario | None = None
-    """For PT: the scenario."""
-    frame_bytes: int = 0
-    """For TP: the frame length."""
-    congested: tuple[int, int] | None = None
-    """For BM: congested ports, and congested queues of each."""
-    also: str = ""
-    """For BM: the profile of the same switch with another setting, in place of the device's."""
-    fills: str = ""
-    """For FM: how the table is filled."""
-
-
 def parts(
     device: str,
     size: CampaignSize,
@@ -113,11 +91,11 @@ def parts(
     *,
     subject: SwitchUnderTest | None = None,
     also: str | None = None,
-) -> list[CampaignTask]:
-    """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured.
+) -> dict[str, Measurement[Any]]:
+    """Return all parts by name, for a profile or a live `subject`. Raises `InputError` if it does not suit.
 
     `also`: the profile of the same switch with another setting, whose buffers are judged too. Default: what
-    is known of the device.
+    is known of the device. In virtual time several parts may be one measurement.
     """
     is_live = subject is not None
     subject = subject or switch_under_test(device)
@@ -126,105 +104,56 @@ def parts(
             f"device '{device}': priority queueing needs {OTHER_PORT} ports, it has {subject.ports}"
         )
     throughput.snake_lab(subject)
-    common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
-    listed = [CampaignTask(name=HOST_PART, **common)] if is_live else []
-    listed += [
-        CampaignTask(name=_pt_name(dimension, value), scenario=scenario, **common)
-        for dimension in processing_time.dimensions(subject)
-        for value, scenario in variations(dimension)
-    ]
-    listed.append(CampaignTask(name=PQ_PART, **common))
-    listed += [
-        CampaignTask(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES
-    ]
-    congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
-    listed += [CampaignTask(name=_bm_name(case), congested=case, **common) for case in congested]
-    also = also or (None if is_live else other_profile(device))
-    if also is not None:
-        congested = buffers.cases(
-            switch_under_test(also), most_ports=size.congested_ports, most_queues=size.congested_queues
+    listed: dict[str, Measurement[Any]] = {HOST_PART: Measurement.of(device, host.pauses)} if is_live else {}
+    for dimension in processing_time.dimensions(subject):
+        for value, scenario in variations(dimension):
+            timed = Measurement.of(
+                device, processing_time.measure_summary, scenario, packets=size.packets, seed=seed
+            )
+            name = _pt_name(dimension, value)
+            listed[name] = replace(timed, repetition=dimension) if is_live else timed
+    listed[PQ_PART] = Measurement.of(
+        device, priority_queueing.measure_excesses, bursts=size.bursts, seed=seed
+    )
+    for length in throughput.FRAME_BYTES:
+        listed[f"TP-{length}"] = Measurement.of(
+            device, throughput.find, length, packets=size.snake_packets, seed=seed
         )
-        listed += [
-            CampaignTask(name=_bm_name(case, also=True), congested=case, also=also, **common)
-            for case in congested
-        ]
-    matches = MATCHES if size.table_sizes else ()
-    runs = [way for way, wait_s in _RUNS.items() if not (is_live and wait_s)]
-    ways = (*_RATES, "paced", *runs, "alternating", *(f"{_SIZES}{match}" for match in matches))
-    listed += [CampaignTask(name=f"FM-{way}", fills=way, **common) for way in ways]
+    also = also or (None if is_live else other_profile(device))
+    congested = {False: (device, subject)} | ({True: (also, switch_under_test(also))} if also else {})
+    for is_also, (profile, switch) in congested.items():
+        for case in buffers.cases(switch, most_ports=size.congested_ports, most_queues=size.congested_queues):
+            name = _bm_name(case, also=is_also)
+            listed[name] = Measurement.of(profile, buffers.measure, *case, seed=seed)
+    filling: dict[str, Any] = {"at_most": size.most_entries, "seed": seed}
+    for per_s in flow_management.RATES_PER_S:
+        listed[_rate_name(per_s)] = Measurement.of(device, flow_management.fill_at_rate, per_s, **filling)
+    listed[_PACED] = Measurement.of(device, flow_management.fill_paced, **filling)
+    for wait_s in (0,) if is_live else _WAITS_S:
+        listed[_runs_name(wait_s)] = Measurement.of(
+            device, flow_management.age, wait_s=wait_s, runs=size.aging_runs, **filling
+        )
+    listed[_ALTERNATING] = Measurement.of(
+        device, flow_management.alternate, runs=size.alternating_runs, **filling
+    )
+    for match in MATCHES if size.table_sizes else ():
+        listed[_sizes_name(match)] = Measurement.of(device, flow_management.sizes, match, **filling)
     return listed
 
 
-def measure(part: CampaignTask, *, live: SwitchUnderTest | None = None) -> dict[str, Any]:
-    """Measure a part, of a device's profile or of a live switch. Raises `RunError`.
-
-    Returns the result as JSON values.
-    """
-    if part.name == HOST_PART and live and live.live:
-        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3, "remark": live.live.remark}
-    if part.scenario is not None:
-        subject, packets = live or _slow(part.device), part.size.packets
-        sent = processing_time.send_frames(subject, part.scenario, packets=packets, seed=part.seed)
-        times_ns = None if sent is None else sent.processing_ns(subject, part.scenario.frame_bytes)
-        disturbed = int((~sent.kept).sum()) if sent else 0
-        return asdict(processing_time.summary(times_ns, packets, disturbed=disturbed))
-    if part.frame_bytes:
-        subject = live or switch_under_test(part.device)
-        packets = part.size.snake_packets
-        return asdict(throughput.find(subject, part.frame_bytes, packets=packets, seed=part.seed))
-    if part.congested is not None:
-        subject = live or switch_under_test(part.also or part.device)
-        capacity = buffers.measure(subject, *part.congested, seed=part.seed)
-        return {} if capacity is None else asdict(capacity)
-    if part.fills:
-        return _filled(part, live)
-    subject = live or _slow(part.device)
-    delays = priority_queueing.measure(subject, bursts=part.size.bursts, seed=part.seed)
-    return asdict(priority_queueing.summary(subject, delays))
-
-
-_RATES: Final = {f"{per_s}-per-s": per_s for per_s in flow_management.RATES_PER_S}
-_RUNS: Final = {f"runs-{wait_s}-s-apart": wait_s for wait_s in _WAITS_S}
-_SIZES: Final = "sizes-"
-"""Prefix of the parts that fill the table with every action."""
-
-
-def _filled(part: CampaignTask, live: SwitchUnderTest | None) -> dict[str, Any]:
-    """Measure a part of FM."""
-    subject, size = live or switch_under_test(part.device), part.size
-    common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
-    if part.fills in _RATES:
-        return asdict(flow_management.fill_at_rate(subject, _RATES[part.fills], **common)[0])
-    if part.fills in _RUNS:
-        runs = flow_management.age(subject, wait_s=_RUNS[part.fills], runs=size.aging_runs, **common)
-        return {"runs": [asdict(fill) for fill in runs]}
-    if part.fills == "alternating":
-        return dict(flow_management.alternate(subject, runs=size.alternating_runs, **common))
-    if part.fills == "paced":
-        return asdict(flow_management.fill_paced(subject, **common))
-    return dict(flow_management.sizes(subject, part.fills.removeprefix(_SIZES), **common))
-
-
-def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowResults:
+def _managed(results: Mapping[str, Any]) -> flow_management.FlowResults:
     """Collect the results of all parts of FM."""
-    paced = results["FM-paced"]
     return flow_management.FlowResults(
-        rates={per_s: Fill(**results[f"FM-{way}"]) for way, per_s in _RATES.items()},
-        paced=PacedFill(**{**paced, "fill": Fill(**paced["fill"])}),
-        aging={
-            wait_s: [Fill(**fill) for fill in results[f"FM-{way}"]["runs"]]
-            for way, wait_s in _RUNS.items()
-            if f"FM-{way}" in results
-        },
-        alternating=results["FM-alternating"],
-        sizes={
-            match: results[f"FM-{_SIZES}{match}"] for match in MATCHES if f"FM-{_SIZES}{match}" in results
-        },
+        rates={per_s: results[_rate_name(per_s)][0] for per_s in flow_management.RATES_PER_S},
+        paced=results[_PACED],
+        aging={wait_s: results[name] for wait_s in _WAITS_S if (name := _runs_name(wait_s)) in results},
+        alternating=results[_ALTERNATING],
+        sizes={match: results[name] for match in MATCHES if (name := _sizes_name(match)) in results},
     )
 
 
 def verdicts(
-    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, *, live: SwitchUnderTest | None = None
+    results: Mapping[str, Any], limits: Thresholds, *, live: SwitchUnderTest | None = None
 ) -> dict[str, DimensionVerdict]:
     """Return the verdict of each dimension, from the results of all parts.
 
@@ -232,7 +161,7 @@ def verdicts(
     """
     if live is None:
         return _verdicts(results, limits, Pace().software_mbps)
-    unseen_us = results[HOST_PART]["longest_pause_us"]
+    unseen_us = results[HOST_PART].longest_us
     tolerant = host.raise_thresholds(
         limits,
         unseen_us=unseen_us,
@@ -251,21 +180,16 @@ def verdicts(
 
 
 def _verdicts(
-    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, software_mbps: float
+    results: Mapping[str, Any], limits: Thresholds, software_mbps: float
 ) -> dict[str, DimensionVerdict]:
     times: dict[tuple[TimingDimension, str], ScenarioTimes] = {
-        (dimension, value): ScenarioTimes(**results[_pt_name(dimension, value)])
+        (dimension, value): results[name]
         for dimension in VALUES
         for value, _ in variations(dimension)
-        if _pt_name(dimension, value) in results
+        if (name := _pt_name(dimension, value)) in results
     }
-    rates = [LosslessRate(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
     held, held_otherwise = (
-        {
-            case: QueueCapacity(**results[name]) if results[name] else None
-            for case in buffers.ALL_CASES
-            if (name := _bm_name(case, also=also)) in results
-        }
+        {case: results[name] for case in buffers.ALL_CASES if (name := _bm_name(case, also=also)) in results}
         for also in (False, True)
     )
     judged = {
@@ -275,8 +199,8 @@ def _verdicts(
             on_cpu=_pt_name("rate_mbps", "5") not in results,
             software_mbps=software_mbps,
         ),
-        "PQ": priority_queueing.judge(Excesses(**results[PQ_PART]), limits),
-        "TP": throughput.judge(rates, limits),
+        "PQ": priority_queueing.judge(results[PQ_PART], limits),
+        "TP": throughput.judge([results[f"TP-{length}"] for length in throughput.FRAME_BYTES], limits),
         "FM": flow_management.judge(_managed(results), limits),
         "BM": buffers.judge_with(held, held_otherwise, limits),
     }
@@ -284,29 +208,35 @@ def _verdicts(
 
 
 def run_campaign(
-    todo: list[CampaignTask],
+    todo: Mapping[str, Measurement[Any]],
     folder: Path,
     *,
     workers: Workers,
     progress: Progress,
     live: SwitchUnderTest | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Measure the parts that the folder lacks, and return the results of all.
+) -> dict[str, Any]:
+    """Measure the parts that the folder lacks, and return the results of all by the names of the parts.
 
     A `live` switch is measured in this process alone, part by part. Raises `InputError`, `RunError`.
     """
-    part = todo[0]
-    switch = profile_text(part.device) if live is None else f"live {part.device} {live.pace}"
+    names: dict[Measurement[Any], str] = {}
+    for name, task in todo.items():
+        names.setdefault(task, name)
+
+    def inputs(task: Measurement[Any]) -> Measurement[Any]:
+        switch = profile_text(task.device) if live is None else f"live {task.device} {live.pace}"
+        return replace(task, device=switch)
+
     stored = StoredTasks(
         folder=folder,
         campaign="parts",
         function=partial(measure, live=live),
-        inputs=lambda task: [task.name, profile_text(task.also) if task.also else None],
-        common={"switch": switch, "size": part.size, "seed": part.seed},
+        inputs=inputs,
         workers=workers,
-        on_kept=lambda task: progress.advance(task.name),
+        on_kept=lambda task: progress.advance(names[task]),
     )
-    return {task.name: result for task, result in zip(todo, stored.all(todo, progress), strict=True)}
+    results = dict(zip(names, stored.all(list(names), progress), strict=True))
+    return {name: results[task] for name, task in todo.items()}
 
 
 def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, Any]:
@@ -321,13 +251,21 @@ def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, A
     }
 
 
-def _slow(device: str) -> SwitchUnderTest:
-    return switch_under_test(device, most_rate_bps=processing_time.MOST_RATE_BPS)
-
-
 def _pt_name(dimension: TimingDimension, value: str) -> str:
     return f"PT-{dimension}-{value}"
 
 
 def _bm_name(case: tuple[int, int], *, also: bool = False) -> str:
     return f"BM{'-also' if also else ''}-{case[0]}-ports-{case[1]}-queues"
+
+
+def _rate_name(per_s: float) -> str:
+    return f"FM-{per_s}-per-s"
+
+
+def _runs_name(wait_s: float) -> str:
+    return f"FM-runs-{wait_s}-s-apart"
+
+
+def _sizes_name(match: str) -> str:
+    return f"FM-sizes-{match}"

@@ -9,15 +9,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from loko.units import NS_PER_US
 from loko_testbed.measure.predictability.marks import WORDS, DimensionVerdict, Mark, Threshold, Thresholds
+from loko_testbed.measure.predictability.subject import SwitchUnderTest
 from loko_testbed.measure.predictability.table_iii import TimingScenario
+from loko_testbed.simulation.runner import RunError
 
 _TIMES: Final = ("spread_us", "partly_spread_us", "excess_us", "excess_differs_us")
 _MOST_DISTURBED_PERCENT: Final = 20.0
 """If more frames of a scenario met a stall, the rest is no sample of the switch's times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPauses:
+    """The machine's own influence, which no stamp shows."""
+
+    longest_us: float
+    """The longest pause that may go unseen."""
+    remark: str
+    """How the switch runs on this machine; may be empty."""
+
+
+def pauses(subject: SwitchUnderTest) -> HostPauses:
+    """Measure the pauses of this machine under a live switch. Raises `RunError`."""
+    live = subject.live
+    if live is None:
+        raise RunError(f"{subject.device}: in virtual time the machine has no influence")
+    return HostPauses(longest_us=live.longest_pause_ns() / NS_PER_US, remark=live.remark)
 
 
 def raise_thresholds(
@@ -33,24 +54,24 @@ def raise_thresholds(
     return limits.model_copy(update=changed)
 
 
-def disturbed_percent(results: Mapping[str, Mapping[str, Any]]) -> float:
+def disturbed_percent(results: Mapping[str, Any]) -> float:
     """Return the largest share of frames of one scenario of PT that met a stall."""
     return max(
-        (100 * of["disturbed"] / of["sent"] for name, of in results.items() if name.startswith("PT-")),
+        (100 * of.disturbed / of.sent for name, of in results.items() if name.startswith("PT-")),
         default=0.0,
     )
 
 
-def shortest_median_us(results: Mapping[str, Mapping[str, Any]]) -> float:
+def shortest_median_us(results: Mapping[str, Any]) -> float:
     """Return the shortest of the medians of PT; infinity if no frame came."""
-    medians = (of["median_us"] for name, of in results.items() if name.startswith("PT-"))
+    medians = (of.median_us for name, of in results.items() if name.startswith("PT-"))
     return min((median for median in medians if not math.isnan(median)), default=math.inf)
 
 
-def repeats_us(results: Mapping[str, Mapping[str, Any]]) -> float:
+def repeats_us(results: Mapping[str, Any]) -> float:
     """Return by how much the medians of the default scenario differ, which each dimension has anew."""
     names = (f"PT-{field.name}-{getattr(TimingScenario(), field.name)}" for field in fields(TimingScenario))
-    medians = [results[name]["median_us"] for name in names if name in results]
+    medians = [results[name].median_us for name in names if name in results]
     told = [median for median in medians if not math.isnan(median)]
     return max(told) - min(told) if told else 0.0
 

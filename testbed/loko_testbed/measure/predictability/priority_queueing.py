@@ -76,6 +76,7 @@ class InterferingTraffic:
 
 def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDelays:
     """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
+    subject = subject.at_card_rate()
     parts: list[StreamTimes] = []
     beside = [InterferingTraffic(low_bytes=low_bytes) for low_bytes in LOW_BYTES]
     for place, interference in enumerate([InterferingTraffic().alone(), *beside]):
@@ -141,6 +142,7 @@ def measure_beside(
     subject: SwitchUnderTest, interference: InterferingTraffic, *, bursts: int, seed: int
 ) -> InterferenceDelays:
     """Send bursts of high priority alone and beside this traffic. Raises `RunError`, `RefusedError`."""
+    subject = subject.at_card_rate()
     alone, beside = (
         _processing_ns(subject, _part(subject, part, bursts, seed=seed + place), part.high_bytes)
         for place, part in enumerate((interference.alone(), interference))
@@ -190,9 +192,9 @@ def _part(
 
 def excesses_us(subject: SwitchUnderTest, delays: PriorityDelays) -> list[float]:
     """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
-    alone_ns = _most_ns(delays, 0)
+    alone_ns, card = _most_ns(delays, 0), subject.at_card_rate()
     return [
-        (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / NS_PER_US
+        (_most_ns(delays, place) - alone_ns - card.slot_ns(length)) / NS_PER_US
         for place, length in enumerate(LOW_BYTES, start=1)
     ]
 
@@ -221,6 +223,11 @@ def summary(subject: SwitchUnderTest, delays: PriorityDelays) -> Excesses:
     excesses = zip(LOW_BYTES, excesses_us(subject, delays), strict=True)
     by_length_us = {str(length): excess for length, excess in excesses if not math.isnan(excess)}
     return Excesses(refused=False, forwards=True, lost=delays.lost, by_length_us=by_length_us)
+
+
+def measure_excesses(subject: SwitchUnderTest, *, bursts: int, seed: int) -> Excesses:
+    """Measure and summarise. Raises `RunError`."""
+    return summary(subject, measure(subject, bursts=bursts, seed=seed))
 
 
 def judge(excesses: Excesses, limits: Thresholds) -> DimensionVerdict:

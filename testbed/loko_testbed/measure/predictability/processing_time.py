@@ -36,8 +36,6 @@ from loko_testbed.measure.predictability.table_iii import (
     variations,
 )
 
-MOST_RATE_BPS: Final = 1_000_000_000
-"""The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
 WITHOUT_INFLUENCE: Final[tuple[TimingDimension, ...]] = (
     "entries",
     "match",
@@ -73,8 +71,21 @@ def measure(
     subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
 ) -> NDArray[np.int64] | None:
     """Measure the processing times, in ns, of `send_frames`. None if the switch refuses the entries."""
+    subject = subject.at_card_rate()
     sent = send_frames(subject, scenario, packets=packets, seed=seed)
     return None if sent is None else sent.processing_ns(subject, scenario.frame_bytes)
+
+
+def measure_summary(
+    subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
+) -> ScenarioTimes:
+    """Measure and summarise; frames that met a stall of the host do not count."""
+    subject = subject.at_card_rate()
+    sent = send_frames(subject, scenario, packets=packets, seed=seed)
+    if sent is None:
+        return summary(None, packets)
+    times_ns = sent.processing_ns(subject, scenario.frame_bytes)
+    return summary(times_ns, packets, disturbed=int((~sent.kept).sum()))
 
 
 def send_frames(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
@@ -26,6 +26,8 @@ FRAMING_BYTES: Final = 20
 """Preamble and gap, which a frame takes on the wire besides its length."""
 SEQUENCE_OFFSET: Final = 52
 """Offset of the sequence number, behind the headers of the frames with or without a tag."""
+CARD_RATE_BPS: Final = 1_000_000_000
+"""The rate of the measurement card's ports, at which the study measures times of faster switches, too."""
 SWITCH: Final = "switch"
 """Name of the switch in the network."""
 SAFE_SPACING_NS: Final = 1_000_000_000
@@ -116,6 +118,10 @@ class SwitchUnderTest:
         """Whether no chip forwards: so it gets frames only as fast as a CPU can handle them."""
         return self.is_board or self.is_software
 
+    def at_card_rate(self) -> SwitchUnderTest:
+        """Return the switch with links no faster than the study's measurement card."""
+        return replace(self, link_rate_bps=min(self.link_rate_bps, CARD_RATE_BPS))
+
     def wire_ns(self, frame_bytes: int) -> int:
         """Return the time from the first bit of a frame's preamble to the frame's last bit."""
         return -(-(PREAMBLE_BYTES + frame_bytes) * 8_000_000_000 // self.link_rate_bps)
@@ -125,22 +131,21 @@ class SwitchUnderTest:
         return (FRAMING_BYTES + frame_bytes) * 8e9 / self.link_rate_bps
 
 
-def switch_under_test(device: str, *, most_rate_bps: int | None = None) -> SwitchUnderTest:
-    """Return a device at the rate of its ports, or at most at `most_rate_bps`. Raises `InputError`."""
+def switch_under_test(device: str) -> SwitchUnderTest:
+    """Return a device at the rate of its ports. Raises `InputError`."""
     profile = load_device(device)
     if not isinstance(profile, GenericSwitch | Profile):
         raise InputError(
             f"device '{device}': only profiles of the Zodiac FX's kind and of the kind generic-switch are"
             " measured: choose such a one"
         )
-    rate_bps = profile.ports.link_rate_bps.value
     is_board = isinstance(profile, Profile)
     known = profile.priorities if isinstance(profile, GenericSwitch) else None
     return SwitchUnderTest(
         device=str(profile_file(device)),
         ports=profile.ports.count.value,
         queues=_OTHER_QUEUES if known is None else known.queues.value,
-        link_rate_bps=rate_bps if most_rate_bps is None else min(rate_bps, most_rate_bps),
+        link_rate_bps=profile.ports.link_rate_bps.value,
         is_board=is_board,
     )
 

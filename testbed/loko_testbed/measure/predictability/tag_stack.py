@@ -37,6 +37,7 @@ def measure(subject: SwitchUnderTest, tags: int, *, packets: int, seed: int) -> 
 
     Raises `RunError`.
     """
+    subject = subject.at_card_rate()
     frame_bytes = _FRAME_BYTES + tags * TAG_BYTES
     gap_ns = (frame_bytes + FRAMING_BYTES) * 8e3 / TimingScenario().rate_mbps
     path = [Hop(switch=f"s{place}", output_port=OUT_PORT) for place in range(tags)]

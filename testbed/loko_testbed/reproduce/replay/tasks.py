@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from loko_testbed.reproduce.folder import campaign_of
 from loko_testbed.simulation.options import Options
@@ -13,6 +13,7 @@ from loko_testbed.tasks.executor import Result, Task
 from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.store import StoredTasks
 
+Key = TypeVar("Key")
 _FIGURE: Final[ContextVar[tuple[str, Mapping[str, Any]]]] = ContextVar("figure", default=("", {}))
 """The full name of the figure that is computed, and what all of its tasks depend on."""
 
@@ -52,3 +53,12 @@ def compute_tasks(
         on_kept=lambda task: progress.advance(f"{figure}: {describe(task)}"),
     )
     return stored.all(tasks, progress, unit)
+
+
+def compute_each(
+    function: Callable[[Task], Result], tasks: Mapping[Key, Task], options: Options, progress: Progress
+) -> dict[Key, Result]:
+    """Do the work of `compute_tasks` for tasks by keys. Tasks that are equal are computed once."""
+    different = list(dict.fromkeys(tasks.values()))
+    results = dict(zip(different, compute_tasks(function, different, options, progress), strict=True))
+    return {key: results[task] for key, task in tasks.items()}

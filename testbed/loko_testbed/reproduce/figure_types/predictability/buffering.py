@@ -8,17 +8,15 @@ from itertools import product
 import pyarrow as pa
 
 from loko.switch_model.device import load_device
+from loko_testbed.measure.predictability import buffers
 from loko_testbed.measure.predictability.buffers import QueueCapacity
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.subject import switch_under_test
 from loko_testbed.reproduce.chart import Chart, ChartAxis, FindingPlace, HeatPanel, Panel
 from loko_testbed.reproduce.figure_types.predictability.document import Buffers, Predictability
-from loko_testbed.reproduce.figure_types.predictability.tasks import (
-    CongestionTask,
-    compute_each,
-    queue_capacity,
-)
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -29,25 +27,20 @@ def compute_buffers(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figures 12 to 14: a panel for each device and frame length."""
     ports = measures.quick_ports if options.quick else measures.ports
-    tasks = [
-        CongestionTask(
-            device=device, packets=0, seed=options.seed, frame_bytes=length, ports=congested, queues=queues
+    tasks = {
+        case: Measurement.of(
+            device, buffers.measure, congested, queues, seed=options.seed, frame_bytes=length
         )
-        for device, length, congested, queues in product(
-            figure.devices, measures.frame_bytes, ports, measures.queues
-        )
+        for case in product(figure.devices, measures.frame_bytes, ports, measures.queues)
+        for device, length, congested, queues in (case,)
         if queues <= switch_under_test(device).queues
-    ]
-    results = compute_each(queue_capacity, tasks, options, progress)
-    capacities = {task: capacity for task, capacity in results.items() if capacity is not None}
+    }
+    results = compute_each(measure, tasks, options, progress)
+    capacities = {case: capacity for case, capacity in results.items() if capacity is not None}
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, length in product(figure.devices, measures.frame_bytes):
-        of = {
-            (task.ports, task.queues): capacity
-            for task, capacity in capacities.items()
-            if (task.device, task.frame_bytes) == (device, length)
-        }
+        of = {case[2:]: capacity for case, capacity in capacities.items() if case[:2] == (device, length)}
         where = f"{key(device)}_{length}"
         findings |= {f"held_{where}_{a}_{b}_frames": capacity.frames for (a, b), capacity in of.items()}
         told = [capacity.frames for capacity in of.values()]
@@ -79,10 +72,10 @@ def compute_buffers(
         findings |= _ratios(figure, measures, findings)
     rows = pa.table(
         {
-            "device": [task.device for task in capacities],
-            "frame_bytes": [task.frame_bytes for task in capacities],
-            "congested_ports": [task.ports for task in capacities],
-            "congested_queues": [task.queues for task in capacities],
+            "device": [case[0] for case in capacities],
+            "frame_bytes": [case[1] for case in capacities],
+            "congested_ports": [case[2] for case in capacities],
+            "congested_queues": [case[3] for case in capacities],
             "frames": [capacity.frames for capacity in capacities.values()],
             "least_frames": [capacity.least_frames for capacity in capacities.values()],
             "most_frames": [capacity.most_frames for capacity in capacities.values()],

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from loko.switch_model.device import load_device
+from loko_testbed.measure.predictability import flow_management
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.numbered_entries import FIGURE_ACTIONS, MATCHES
 from loko_testbed.reproduce.chart import (
     Chart,
@@ -29,17 +31,9 @@ from loko_testbed.reproduce.figure_types.predictability.document import (
     Predictability,
     TableSizes,
 )
-from loko_testbed.reproduce.figure_types.predictability.tasks import (
-    FillTask,
-    age,
-    alternate,
-    compute_each,
-    fill_at_rate,
-    fill_paced,
-    table_sizes,
-)
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -55,21 +49,23 @@ def compute_divergence(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 8: for each rate and run, the entries sent, reported and forwarded."""
     runs = measures.quick_runs if options.quick else measures.runs
-    tasks = [
-        FillTask(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
+    tasks = {
+        (device, per_s, seed): Measurement.of(
+            device, flow_management.fill_at_rate, per_s, at_most=measures.most_entries, seed=seed
+        )
         for device in figure.devices
         for per_s in measures.rates_per_s
-        for run in range(runs)
-    ]
-    results = compute_each(fill_at_rate, tasks, options, progress)
+        for seed in range(options.seed, options.seed + runs)
+    }
+    results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
-        of = {task: result for task, result in results.items() if task.device == device}
+        of = [(per_s, *result) for (named, per_s, _), result in results.items() if named == device]
         name = key(device)
-        for task, (fill, _) in of.items():
-            findings[f"forwarded_{name}_{task.per_s}_per_s_entries"] = fill.forwarded
-        fills = [fill for fill, _ in of.values()]
+        for per_s, fill, _ in of:
+            findings[f"forwarded_{name}_{per_s}_per_s_entries"] = fill.forwarded
+        fills = [fill for _, fill, _ in of]
         counts = {
             "sent without an error": [float(fill.sent) for fill in fills],
             "of these reported": [float(fill.listed) for fill in fills],
@@ -90,7 +86,7 @@ def compute_divergence(
             )
         )
         for per_s in measures.rates_per_s:
-            fills = [fill for task, (fill, _) in of.items() if task.per_s == per_s]
+            fills = [fill for at_per_s, fill, _ in of if at_per_s == per_s]
             findings[f"astray_{name}_{per_s}_per_s_entries"] = float(
                 np.mean([fill.sent - fill.forwarded for fill in fills])
             )
@@ -98,19 +94,19 @@ def compute_divergence(
                 np.mean([fill.only_listed for fill in fills])
             )
             findings[f"least_forwarded_{name}_{per_s}_per_s_entries"] = min(fill.forwarded for fill in fills)
-        fastest = [there for task, (_, there) in of.items() if task.per_s == measures.rates_per_s[-1]]
-        sent = min(fill.sent for task, (fill, _) in of.items() if task.per_s == measures.rates_per_s[-1])
+        fastest = [there for per_s, _, there in of if per_s == measures.rates_per_s[-1]]
+        sent = min(fill.sent for per_s, fill, _ in of if per_s == measures.rates_per_s[-1])
         first_gone = [next(place for place in range(sent) if place not in set(there)) for there in fastest]
         findings[f"first_gone_{name}_entries"] = float(max(first_gone))
         findings[f"alike_{name}_runs"] = float(sum(there == fastest[0] for there in fastest[1:]))
     rows = pa.table(
         {
-            "device": [task.device for task in tasks],
-            "rate_per_s": [task.per_s for task in tasks],
-            "seed": [task.seed for task in tasks],
-            "sent": [results[task][0].sent for task in tasks],
-            "listed": [results[task][0].listed for task in tasks],
-            "forwarded": [results[task][0].forwarded for task in tasks],
+            "device": [device for device, _, _ in results],
+            "rate_per_s": [per_s for _, per_s, _ in results],
+            "seed": [seed for _, _, seed in results],
+            "sent": [fill.sent for fill, _ in results.values()],
+            "listed": [fill.listed for fill, _ in results.values()],
+            "forwarded": [fill.forwarded for fill, _ in results.values()],
         }
     )
     outcome = Outcome(
@@ -130,26 +126,26 @@ def compute_aging(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 9a: reported and forwarded entries in successive runs on one switch."""
     runs = measures.quick_runs if options.quick else measures.runs
-    tasks = [
-        FillTask(
-            device=device,
-            packets=measures.most_entries,
-            seed=options.seed,
-            per_s=measures.per_s,
+    tasks = {
+        (device, wait_s): Measurement.of(
+            device,
+            flow_management.age,
             wait_s=wait_s,
             runs=runs,
+            at_most=measures.most_entries,
+            seed=options.seed,
+            per_s=measures.per_s,
         )
         for device in figure.devices
         for wait_s in measures.waits_s
-    ]
-    results = compute_each(age, tasks, options, progress)
+    }
+    results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
         curves = []
-        for task, fills in results.items():
-            if task.device != device:
-                continue
+        for wait_s in measures.waits_s:
+            fills = results[device, wait_s]
             numbers = [float(number) for number in range(1, len(fills) + 1)]
             for word, counts in (
                 ("reported", [float(fill.listed) for fill in fills]),
@@ -157,15 +153,15 @@ def compute_aging(
             ):
                 curves.append(
                     ChartCurve(
-                        label=f"{word}, {task.wait_s} s apart",
+                        label=f"{word}, {wait_s} s apart",
                         x=numbers,
                         y=list(counts),
                         dashed=word == "forwarded",
                     )
                 )
-                findings[f"{word}_first_{key(device)}_{task.wait_s}_s_entries"] = counts[0]
-                findings[f"{word}_later_{key(device)}_{task.wait_s}_s_entries"] = max(counts[1:], default=0.0)
-                findings[f"{word}_least_{key(device)}_{task.wait_s}_s_entries"] = min(counts)
+                findings[f"{word}_first_{key(device)}_{wait_s}_s_entries"] = counts[0]
+                findings[f"{word}_later_{key(device)}_{wait_s}_s_entries"] = max(counts[1:], default=0.0)
+                findings[f"{word}_least_{key(device)}_{wait_s}_s_entries"] = min(counts)
         panels.append(
             LinePanel(
                 title=load_device(device).title,
@@ -179,14 +175,14 @@ def compute_aging(
                 curves=curves,
             )
         )
-    pairs = [(task, number, fill) for task, fills in results.items() for number, fill in enumerate(fills, 1)]
+    every = [(*case, number, fill) for case, fills in results.items() for number, fill in enumerate(fills, 1)]
     rows = pa.table(
         {
-            "device": [task.device for task, _, _ in pairs],
-            "wait_s": [task.wait_s for task, _, _ in pairs],
-            "run": [number for _, number, _ in pairs],
-            "listed": [fill.listed for _, _, fill in pairs],
-            "forwarded": [fill.forwarded for _, _, fill in pairs],
+            "device": [device for device, *_ in every],
+            "wait_s": [wait_s for _, wait_s, _, _ in every],
+            "run": [number for *_, number, _ in every],
+            "listed": [fill.listed for *_, fill in every],
+            "forwarded": [fill.forwarded for *_, fill in every],
         }
     )
     outcome = Outcome(
@@ -202,12 +198,13 @@ def compute_alternation(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 9b: accepted entries in runs that alternate between two actions."""
     runs = measures.quick_runs if options.quick else measures.runs
-    tasks = [
-        FillTask(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
+    tasks = {
+        device: Measurement.of(
+            device, flow_management.alternate, runs=runs, at_most=measures.most_entries, seed=options.seed
+        )
         for device in figure.devices
-    ]
-    done = compute_each(alternate, tasks, options, progress)
-    results = {task.device: result for task, result in done.items()}
+    }
+    results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     rows: list[dict[str, str | int]] = []
@@ -254,11 +251,13 @@ def compute_insertion(
     figure: Predictability, measures: Insertion, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 9c: entries over time, with a barrier after each."""
-    tasks = [
-        FillTask(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
-    ]
-    done = compute_each(fill_paced, tasks, options, progress)
-    results = {task.device: result for task, result in done.items()}
+    tasks = {
+        device: Measurement.of(
+            device, flow_management.fill_paced, at_most=measures.most_entries, seed=options.seed
+        )
+        for device in figure.devices
+    }
+    results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, insertion in results.items():
@@ -327,15 +326,14 @@ def compute_sizes(
     figure: Predictability, measures: TableSizes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 10: table sizes by match and action."""
-    tasks = [
-        FillTask(device=device, packets=measures.most_entries, seed=options.seed, match=match)
+    tasks = {
+        (device, match): Measurement.of(
+            device, flow_management.sizes, match, at_most=measures.most_entries, seed=options.seed
+        )
         for device in figure.devices
         for match in MATCHES
-    ]
-    results = {
-        (task.device, task.match): size
-        for task, size in compute_each(table_sizes, tasks, options, progress).items()
     }
+    results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:

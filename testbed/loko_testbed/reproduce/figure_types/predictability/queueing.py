@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from loko.switch_model.device import load_device
 from loko.units import NS_PER_MS, NS_PER_US
+from loko_testbed.measure.predictability import priority_queueing
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.priority_queueing import (
     LOW_BYTES,
     InterferingTraffic,
@@ -16,7 +18,6 @@ from loko_testbed.measure.predictability.priority_queueing import (
     between_percent,
     excesses_us,
 )
-from loko_testbed.measure.predictability.processing_time import MOST_RATE_BPS
 from loko_testbed.measure.predictability.subject import SwitchUnderTest, switch_under_test
 from loko_testbed.reproduce.analysis import distribution
 from loko_testbed.reproduce.chart import (
@@ -34,15 +35,9 @@ from loko_testbed.reproduce.figure_types.predictability.document import (
     Predictability,
     PriorityQueueing,
 )
-from loko_testbed.reproduce.figure_types.predictability.tasks import (
-    InterferenceTask,
-    StudyTask,
-    compute_each,
-    interference_delays,
-    queueing_times,
-)
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel, TableResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -55,9 +50,11 @@ def compute_queueing(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 5, with a panel for each switch that has priorities."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
-    tasks = [StudyTask(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
-    done = compute_each(queueing_times, tasks, options, progress)
-    delays = {task.device: delay for task, delay in done.items()}
+    tasks = {
+        device: Measurement.of(device, priority_queueing.measure, bursts=bursts, seed=options.seed)
+        for device in figure.devices
+    }
+    delays = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {
         "without_priorities": float(sum(delay.refused for delay in delays.values()))
     }
@@ -67,7 +64,7 @@ def compute_queueing(
         if delay.refused:
             rows.append([load_device(device).title, *["no enqueue"] * (len(LOW_BYTES) + 1)])
             continue
-        subject = switch_under_test(device, most_rate_bps=MOST_RATE_BPS)
+        subject = switch_under_test(device).at_card_rate()
         excesses = excesses_us(subject, delay)
         name = key(device)
         findings |= {
@@ -113,29 +110,28 @@ def compute_interferences(
 ) -> tuple[Outcome, pa.Table]:
     """Measure the excess over equation 2 in every case, with a curve of all times for each."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
-    tasks = [
-        InterferenceTask(
-            device=device,
-            packets=bursts,
-            seed=options.seed,
-            place=case.name,
-            interference=InterferingTraffic(
+    tasks = {
+        (device, case.name): Measurement.of(
+            device,
+            priority_queueing.measure_beside,
+            InterferingTraffic(
                 high_bytes=case.high_bytes,
                 low_bytes=case.low_bytes,
                 low_flows=case.low_flows,
                 low_percent=case.low_percent,
             ),
+            bursts=bursts,
+            seed=options.seed,
         )
         for device in figure.devices
         for case in measures.cases
-    ]
-    results = compute_each(interference_delays, tasks, options, progress)
-    delays = {(task.device, task.place): delay for task, delay in results.items()}
+    }
+    delays = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     rows: list[list[str | float]] = []
     panels: list[Panel] = []
     for device in figure.devices:
-        subject = switch_under_test(device, most_rate_bps=MOST_RATE_BPS)
+        subject = switch_under_test(device).at_card_rate()
         excesses = {
             case.name: delays[device, case.name].excess_us(subject.slot_ns(case.low_bytes))
             for case in measures.cases
@@ -172,12 +168,11 @@ def compute_interferences(
         x=AxisLabel(name="time", unit="us"),
         table=TableResult(columns=columns, rows=rows),
     )
-    times = [(task, delay.beside_us) for task, delay in results.items()]
     return outcome, pa.table(
         {
-            "device": [task.device for task, of in times for _ in of],
-            "case": [task.place for task, of in times for _ in of],
-            "processing_us": np.concatenate([of for _, of in times]),
+            "device": [device for (device, _), delay in delays.items() for _ in delay.beside_us],
+            "case": [case for (_, case), delay in delays.items() for _ in delay.beside_us],
+            "processing_us": np.concatenate([delay.beside_us for delay in delays.values()]),
         }
     )
 

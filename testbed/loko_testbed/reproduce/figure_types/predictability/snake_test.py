@@ -7,18 +7,15 @@ from typing import Final
 import pyarrow as pa
 
 from loko.switch_model.device import load_device
+from loko_testbed.measure.predictability import throughput
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.subject import switch_under_test
 from loko_testbed.measure.predictability.throughput import FRAME_BYTES
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel, Panel, ScaledAxes
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability, SnakeTest, Throughputs
-from loko_testbed.reproduce.figure_types.predictability.tasks import (
-    SnakeTestTask,
-    compute_each,
-    lossless_rate,
-    received_rate,
-)
 from loko_testbed.reproduce.figure_types.predictability.times import key
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel, TableResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -33,23 +30,21 @@ def compute_snake_test(
     """Produce figure 7: received by sent rate."""
     packets = measures.quick_packets if options.quick else measures.packets
     rates = measures.rates.values(_QUICK_RATES if options.quick else 1)
-    tasks = [
-        SnakeTestTask(device=device, packets=packets, seed=options.seed, frame_bytes=length, rate_mbps=rate)
+    tasks = {
+        (device, length, rate): Measurement.of(
+            device, throughput.measure, length, rate, packets=packets, seed=options.seed
+        )
         for device in figure.devices
         for length in FRAME_BYTES
         for rate in rates
-    ]
-    passages = compute_each(received_rate, tasks, options, progress)
+    }
+    passages = compute_each(measure, tasks, options, progress)
     panels: list[Panel] = []
     findings: dict[str, float] = {}
     for device in figure.devices:
         curves, from_bytes = [], []
         for length in FRAME_BYTES:
-            of = [
-                passage
-                for task, passage in passages.items()
-                if (task.device, task.frame_bytes) == (device, length)
-            ]
+            of = [passages[device, length, rate] for rate in rates]
             curves.append(
                 ChartCurve(
                     label=f"{length} bytes",
@@ -78,9 +73,9 @@ def compute_snake_test(
         )
     rows = pa.table(
         {
-            "device": [task.device for task in passages],
-            "frame_bytes": [task.frame_bytes for task in passages],
-            "rate_mbps": [task.rate_mbps for task in passages],
+            "device": [device for device, _, _ in passages],
+            "frame_bytes": [length for _, length, _ in passages],
+            "rate_mbps": [rate for _, _, rate in passages],
             "received_mbps": [passage.received_mbps for passage in passages.values()],
             "sent": [passage.sent for passage in passages.values()],
             "lost": [passage.lost for passage in passages.values()],
@@ -100,39 +95,36 @@ def compute_table(
     """Produce table IV: the highest rates without loss."""
     packets = measures.quick_packets if options.quick else measures.packets
     sizes = (FRAME_BYTES[0], FRAME_BYTES[-1])
-    tasks = [
-        SnakeTestTask(device=device, packets=packets, seed=options.seed, frame_bytes=length)
+    tasks = {
+        (device, length): Measurement.of(device, throughput.find, length, packets=packets, seed=options.seed)
         for device in figure.devices
         for length in sizes
-    ]
-    throughputs = {
-        (task.device, task.frame_bytes): throughput
-        for task, throughput in compute_each(lossless_rate, tasks, options, progress).items()
     }
+    throughputs = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
     table: list[list[str | float]] = []
     for device in figure.devices:
         short, long = (throughputs[device, length] for length in sizes)
         ports = switch_under_test(device).ports
-        total = [throughput.mbps * ports / 1e3 for throughput in (short, long)]
+        total = [rate.mbps * ports / 1e3 for rate in (short, long)]
         name = key(device)
         findings[f"forwards_{name}_mpps"] = short.frames_per_s / 1e6
         findings[f"short_{name}_gbps"] = total[0]
         findings[f"long_{name}_gbps"] = total[1]
-        for size, throughput in zip(sizes, (short, long), strict=True):
-            findings[f"port_{name}_{size}_mpps"] = throughput.frames_per_s / ports / 1e6
+        for size, rate in zip(sizes, (short, long), strict=True):
+            findings[f"port_{name}_{size}_mpps"] = rate.frames_per_s / ports / 1e6
         findings[f"line_rate_lengths_{name}"] = float(short.is_line_rate + long.is_line_rate)
         words = [
-            "line rate" if throughput.is_line_rate else f"{gbps:.2f} Gbit/s"
-            for throughput, gbps in zip((short, long), total, strict=True)
+            "line rate" if rate.is_line_rate else f"{gbps:.2f} Gbit/s"
+            for rate, gbps in zip((short, long), total, strict=True)
         ]
         table.append([load_device(device).title, round(short.frames_per_s / 1e6, 2), *words])
     rows = pa.table(
         {
             "device": [device for device, _ in throughputs],
             "frame_bytes": [length for _, length in throughputs],
-            "mbps": [throughput.mbps for throughput in throughputs.values()],
-            "frames_per_s": [throughput.frames_per_s for throughput in throughputs.values()],
+            "mbps": [rate.mbps for rate in throughputs.values()],
+            "frames_per_s": [rate.frames_per_s for rate in throughputs.values()],
         }
     )
     outcome = Outcome(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from loko.switch_model.device import load_device
 from loko.units import NS_PER_US
+from loko_testbed.measure.predictability import processing_time, tag_stack
 from loko_testbed.measure.predictability.marks import thresholds
+from loko_testbed.measure.predictability.measurements import Measurement, measure
 from loko_testbed.measure.predictability.processing_time import ScenarioTimes, in_hardware, summary
 from loko_testbed.measure.predictability.table_iii import VALUES, TimingScenario, variations
 from loko_testbed.reproduce.analysis import box_of
@@ -30,14 +33,8 @@ from loko_testbed.reproduce.figure_types.predictability.document import (
     SoftwareTimes,
     TagStacks,
 )
-from loko_testbed.reproduce.figure_types.predictability.tasks import (
-    TagStackTask,
-    TimingTask,
-    compute_each,
-    processing_times,
-    tag_stack_times,
-)
 from loko_testbed.reproduce.outcome import Outcome
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel, TableResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -54,10 +51,24 @@ _NAMES: Final = {
 _SHORT: Final = {"increasing": "incr.", "decreasing": "decr.", "same": "same"}
 _MOST_BESIDE: Final = 40
 """Most characters in all names of places for which two panels fit side by side."""
+_ON_CHIP: Final = "chip"
+"""The case of figure 3 that a switch forwards in hardware."""
 _FAST_US: Final = 3.0
 """Switches whose times stay below this have their own scale, as in the paper."""
 
-TimesByCase = list[tuple[TimingTask, NDArray[np.int64] | None, ScenarioTimes]]
+
+class TimedCase(NamedTuple):
+    """What a figure shows at one place of a device."""
+
+    device: str
+    place: str
+    times_ns: NDArray[np.int64] | None
+    """None if the switch refuses the entries."""
+    times: ScenarioTimes
+
+
+_Tasks = Mapping[tuple[str, str], Measurement[NDArray[np.int64] | None]]
+"""Measurements by device and place."""
 
 
 def compute_times(
@@ -65,17 +76,11 @@ def compute_times(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figures 2a to 2f: processing times in hardware by one dimension."""
     packets = measures.quick_packets if options.quick else measures.packets
-    tasks = [
-        TimingTask(
-            device=device, packets=packets, seed=options.seed, place=place, group=device, scenario=scenario
-        )
-        for device in figure.devices
-        for place, scenario in _scenarios(measures.varies)
-    ]
-    timed = _measured(tasks, options, progress)
+    scenarios = _scenarios(measures.varies)
+    timed = _timed(_of_scenarios(figure, scenarios, packets, options.seed), packets, options, progress)
     limits = thresholds()
-    hardware = [case for case in timed if in_hardware(case[2], limits)]
-    places = list(dict.fromkeys(task.place for task in tasks))
+    hardware = [case for case in timed if in_hardware(case.times, limits)]
+    places = list(scenarios)
     x = ChartAxis(label=_NAMES[measures.varies])
     panels: list[Panel] = [_panel(hardware, places, x, device) for device in figure.devices]
     outcome = Outcome(
@@ -98,25 +103,18 @@ def compute_software(
     packets = measures.quick_packets if options.quick else measures.packets
     rate = measures.rate_mbps
     cases = {
-        "chip": TimingScenario(rate_mbps=rate),
+        _ON_CHIP: TimingScenario(rate_mbps=rate),
         "nw-src": TimingScenario(action="set-nw-src", rate_mbps=rate),
         "tp-src": TimingScenario(action="set-tp-src", rate_mbps=rate),
         "dl-dst": TimingScenario(match="dl-dst", rate_mbps=rate),
         "64 B": TimingScenario(frame_bytes=64, rate_mbps=rate),
     }
-    tasks = [
-        TimingTask(
-            device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=scenario
-        )
-        for device in figure.devices
-        for case, scenario in cases.items()
-    ]
-    timed = _measured(tasks, options, progress)
+    timed = _timed(_of_scenarios(figure, cases, packets, options.seed), packets, options, progress)
     limits = thresholds()
     shown = [
         case
         for case in timed
-        if case[2].came and (case[0].scenario == next(iter(cases.values()))) == in_hardware(case[2], limits)
+        if case.times.came and (case.place == _ON_CHIP) == in_hardware(case.times, limits)
     ]
     panels: list[Panel] = [
         BoxPanel(
@@ -129,23 +127,22 @@ def compute_software(
         )
         for device in figure.devices
     ]
-    hardware = [case for case in shown if in_hardware(case[2], limits)]
-    software = [case for case in shown if not in_hardware(case[2], limits)]
-    findings: dict[str, float] = {"lost_packets": float(sum(times.lost for _, _, times in shown))}
+    hardware = [case for case in shown if in_hardware(case.times, limits)]
+    software = [case for case in shown if not in_hardware(case.times, limits)]
+    findings: dict[str, float] = {"lost_packets": float(sum(case.times.lost for case in shown))}
     for device in figure.devices:
-        of = [times for task, _, times in software if task.device == device]
-        findings[f"software_cases_{key(device)}"] = float(len(of))
+        findings[f"software_cases_{key(device)}"] = float(sum(case.device == device for case in software))
     if hardware and software:
-        slowest = max(times.most_us for _, _, times in software)
-        findings["slower_orders"] = float(
-            np.log10(slowest / max(times.median_us for _, _, times in hardware))
+        slowest = max(case.times.most_us for case in software)
+        findings["slower_orders"] = float(np.log10(slowest / max(case.times.median_us for case in hardware)))
+        wide, narrow = (
+            [
+                float(np.percentile(case.times_ns, 75) - np.percentile(case.times_ns, 25))
+                for case in cases_of
+                if case.times_ns is not None
+            ]
+            for cases_of in (software, hardware)
         )
-        wide = [
-            float(np.percentile(ns, 75) - np.percentile(ns, 25)) for _, ns, _ in software if ns is not None
-        ]
-        narrow = [
-            float(np.percentile(ns, 75) - np.percentile(ns, 25)) for _, ns, _ in hardware if ns is not None
-        ]
         findings["wider_orders"] = float(np.log10(np.median(wide) / np.median(narrow)))
     outcome = Outcome(
         chart=Chart(panels=panels, columns=2, caption=f"{packets} packets a case, {rate:g} Mbit/s"),
@@ -160,30 +157,17 @@ def compute_stacks(
 ) -> tuple[Outcome, pa.Table]:
     """Produce figure 15: processing times by number of tags."""
     packets = measures.quick_packets if options.quick else measures.packets
-    tasks = [
-        TagStackTask(device=device, packets=packets, seed=options.seed, tags=tags)
+    tasks = {
+        (device, str(tags)): Measurement.of(
+            device, tag_stack.measure, tags, packets=packets, seed=options.seed
+        )
         for device in figure.devices
         for tags in measures.tags
-    ]
-    all_times = compute_each(tag_stack_times, tasks, options, progress)
+    }
     places = [str(tags) for tags in measures.tags]
-    timed: TimesByCase = [
-        (
-            TimingTask(
-                device=task.device,
-                packets=packets,
-                seed=options.seed,
-                place=str(task.tags),
-                group=task.device,
-                scenario=TimingScenario(),
-            ),
-            times_ns,
-            summary(times_ns, packets),
-        )
-        for task, times_ns in all_times.items()
-    ]
-    hardware = [case for case in timed if in_hardware(case[2], thresholds())]
-    works = [device for device in figure.devices if any(task.device == device for task, *_ in hardware)]
+    timed = _timed(tasks, packets, options, progress)
+    hardware = [case for case in timed if in_hardware(case.times, thresholds())]
+    works = [device for device in figure.devices if any(case.device == device for case in hardware)]
     x = ChartAxis(label="tags of a frame")
     findings = _findings(figure, timed, hardware)
     findings["works"] = float(len(works))
@@ -211,23 +195,36 @@ def _title(device: str) -> str:
     return load_device(device).title
 
 
-def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
+def _scenarios(varies: str) -> dict[str, TimingScenario]:
+    """Return the scenarios of a figure by the names of their places."""
     if varies != "order":
-        return list(variations(varies))  # type: ignore[arg-type]  # the others are dimensions
-    return [
-        (f"{_SHORT[priorities]}, {rule}", TimingScenario(priorities=priorities, matching_rule=rule))
+        return dict(variations(varies))  # type: ignore[arg-type]  # the others are dimensions
+    return {
+        f"{_SHORT[priorities]}, {rule}": TimingScenario(priorities=priorities, matching_rule=rule)
         for priorities, rule in product(VALUES["priorities"], VALUES["matching_rule"])
+    }
+
+
+def _of_scenarios(
+    figure: Predictability, scenarios: Mapping[str, TimingScenario], packets: int, seed: int
+) -> _Tasks:
+    return {
+        (device, place): Measurement.of(device, processing_time.measure, scenario, packets=packets, seed=seed)
+        for device in figure.devices
+        for place, scenario in scenarios.items()
+    }
+
+
+def _timed(tasks: _Tasks, packets: int, options: Options, progress: Progress) -> list[TimedCase]:
+    return [
+        TimedCase(device, place, times_ns, summary(times_ns, packets))
+        for (device, place), times_ns in compute_each(measure, tasks, options, progress).items()
     ]
 
 
-def _measured(tasks: list[TimingTask], options: Options, progress: Progress) -> TimesByCase:
-    results = compute_each(processing_times, tasks, options, progress)
-    return [(task, times_ns, summary(times_ns, task.packets)) for task, times_ns in results.items()]
-
-
-def _panel(timed: TimesByCase, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
+def _panel(timed: list[TimedCase], places: list[str], x: ChartAxis, device: str) -> BoxPanel:
     """Return the boxes of a switch; similar switches get the same axes."""
-    of = [times for task, _, times in timed if task.device == device]
+    of = [case.times for case in timed if case.device == device]
     most_us = max((times.most_us for times in of), default=1.0)
     low, high = (1.5, _FAST_US) if most_us < _FAST_US else (3.0, max(5.5, most_us))
     if of and min(times.least_us for times in of) < low:
@@ -243,22 +240,20 @@ def _panel(timed: TimesByCase, places: list[str], x: ChartAxis, device: str) -> 
     )
 
 
-def _box_at(timed: TimesByCase, place: str, group: str) -> BoxStatistics | None:
-    for task, times_ns, _ in timed:
-        if task.place == place and task.group == group and times_ns is not None:
-            return box_of(times_ns, low=0, high=100, per=NS_PER_US).model_copy(update={"mean": None})
+def _box_at(timed: list[TimedCase], place: str, device: str) -> BoxStatistics | None:
+    for case in timed:
+        if (case.place, case.device) == (place, device) and case.times_ns is not None:
+            return box_of(case.times_ns, low=0, high=100, per=NS_PER_US).model_copy(update={"mean": None})
     return None
 
 
-def _findings(figure: Predictability, timed: TimesByCase, hardware: TimesByCase) -> dict[str, float]:
-    findings: dict[str, float] = {"lost_packets": float(sum(times.lost for _, _, times in hardware))}
+def _findings(figure: Predictability, timed: list[TimedCase], hardware: list[TimedCase]) -> dict[str, float]:
+    findings: dict[str, float] = {"lost_packets": float(sum(case.times.lost for case in hardware))}
     influences = []
     for device in figure.devices:
-        of = {task.place: times for task, _, times in hardware if task.device == device}
+        of = {case.place: case.times for case in hardware if case.device == device}
         name = key(device)
-        findings[f"not_in_hardware_{name}"] = float(
-            sum(task.device == device for task, _, _ in timed) - len(of)
-        )
+        findings[f"not_in_hardware_{name}"] = float(sum(case.device == device for case in timed) - len(of))
         if not of:
             continue
         medians = [times.median_us for times in of.values()]
@@ -278,36 +273,37 @@ def _findings(figure: Predictability, timed: TimesByCase, hardware: TimesByCase)
     return findings
 
 
-def _outside(timed: TimesByCase, hardware: TimesByCase) -> TableResult | None:
+def _outside(timed: list[TimedCase], hardware: list[TimedCase]) -> TableResult | None:
     """Return a table of the scenarios that are not forwarded in hardware, with what became of them."""
-    there = {id(task) for task, _, _ in hardware}
+    inside = {(case.device, case.place) for case in hardware}
     rows: list[list[str | float]] = [
         [
-            _title(task.device),
-            task.place,
-            "refused" if times.refused else "no frame came" if not times.came else "software",
+            _title(case.device),
+            case.place,
+            "refused" if case.times.refused else "software" if case.times.came else "no frame came",
         ]
-        for task, _, times in timed
-        if id(task) not in there
+        for case in timed
+        if (case.device, case.place) not in inside
     ]
     return TableResult(columns=["switch", "value", "what becomes of it"], rows=rows) if rows else None
 
 
-def _rows(timed: TimesByCase) -> pa.Table:
+def _rows(timed: list[TimedCase]) -> pa.Table:
     """Return a table with a row for each received frame."""
-    there = [(task, times_ns) for task, times_ns, _ in timed if times_ns is not None]
-    counts = [len(times_ns) for _, times_ns in there]
+    taken = [(case, case.times_ns) for case in timed if case.times_ns is not None]
+    counts = [len(times_ns) for _, times_ns in taken]
 
     def column(values: list[str]) -> pa.Array:
         indices = np.repeat(np.arange(len(values), dtype=np.int32), counts)
         return pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string()))
 
     empty = np.array([], dtype=np.int64)
+    devices = column([case.device for case, _ in taken]).dictionary_decode().dictionary_encode()
     return pa.table(
         {
-            "device": column([task.device for task, _ in there]).dictionary_decode().dictionary_encode(),
-            "place": column([task.place for task, _ in there]).dictionary_decode().dictionary_encode(),
-            "case": column([task.group for task, _ in there]).dictionary_decode().dictionary_encode(),
-            "processing_ns": np.concatenate([empty, *(times_ns for _, times_ns in there)]).astype(np.int32),
+            "device": devices,
+            "place": column([case.place for case, _ in taken]).dictionary_decode().dictionary_encode(),
+            "case": devices,
+            "processing_ns": np.concatenate([empty, *(times_ns for _, times_ns in taken)]).astype(np.int32),
         }
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -11,15 +11,15 @@ from loko_testbed.measure.predictability.campaign import (
     DIMENSIONS,
     QUICK,
     CampaignSize,
-    measure,
     parts,
     verdicts,
 )
 from loko_testbed.measure.predictability.marks import WORDS, Mark, thresholds
+from loko_testbed.measure.predictability.measurements import measure
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability, Verdicts
 from loko_testbed.reproduce.outcome import Outcome
-from loko_testbed.reproduce.replay.tasks import compute_tasks
+from loko_testbed.reproduce.replay.tasks import compute_each
 from loko_testbed.reproduce.result import AxisLabel, TableResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import Progress
@@ -42,12 +42,18 @@ def compute_verdicts(
             packets=measures.packets, bursts=measures.bursts, snake_packets=measures.snake_packets
         )
     )
-    tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
-    results = compute_tasks(measure, tasks, options, progress, lambda task: f"{task.device} {task.name}")
-    numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
-    for task, result in zip(tasks, results, strict=True):
-        numbers[task.device][task.name] = result
-    judged = {device: verdicts(of, thresholds()) for device, of in numbers.items()}
+    tasks = {
+        (device, name): part
+        for device in figure.devices
+        for name, part in parts(device, size, options.seed).items()
+    }
+    results = compute_each(measure, tasks, options, progress)
+    judged = {
+        device: verdicts(
+            {name: result for (of, name), result in results.items() if of == device}, thresholds()
+        )
+        for device in figure.devices
+    }
     findings = {f"differ_{name.lower()}": 0.0 for name in DIMENSIONS}
     findings |= {"ideal_fit": 0.0, "ideal_judged": 0.0, "fit_in_all": 0.0}
     table: list[list[str | float]] = []

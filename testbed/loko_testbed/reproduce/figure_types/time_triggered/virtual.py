@@ -93,8 +93,8 @@ def half_of_spread_ns(
 ) -> NDArray[np.int64]:
     """Draw half of the hosts' delay beyond its minimum, by a gamma distribution.
 
-    The sum of two such draws is gamma-distributed, too, with the mean and deviation of `hosts`. The longest of
-    10,000 has a median of 10.3 us with the hosts of section 4, and of 100,000 one of 13.1 us with those of
+    The sum of two such draws is gamma-distributed, too, with the mean and deviation of `hosts`. The longest
+    of 10,000 has a median of 10.3 us with the hosts of section 4, and of 100,000 one of 13.1 us with those of
     table 2; the paper prints 10 and 13 us.
     """
     mean_us, variance_us2 = hosts.mean_us - hosts.least_us, hosts.deviation_us**2
