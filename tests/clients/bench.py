@@ -8,7 +8,6 @@ import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
@@ -74,9 +73,7 @@ class Bench:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

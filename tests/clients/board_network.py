@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from loko_testbed.live.one_board import UNHURRIED, BenchmarkTap, EmulatorProcess, Namespace, udp_frame
@@ -152,7 +151,5 @@ class BoardNetwork:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 from loko.control.framing import framed, whole_messages
@@ -117,9 +116,7 @@ class OfctlProxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wake.send(b"\0")
         self._thread.join()
         ends = [end.connection for end in (self._board, *self._commands) if end is not None]

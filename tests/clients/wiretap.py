@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
 from typing import Self
 
 import dpkt
@@ -142,7 +141,5 @@ class Wiretap:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._tap.close()

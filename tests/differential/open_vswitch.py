@@ -15,7 +15,6 @@ import time
 from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import dpkt
@@ -61,9 +60,7 @@ class OpenVSwitch:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the processes."""
         self._stack.close()
 

@@ -7,7 +7,6 @@ import select
 import socket
 import time
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 
 from os_ken.ofproto import ofproto_parser
@@ -221,9 +220,7 @@ class ControllerEndpoint:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

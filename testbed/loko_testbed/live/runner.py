@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from types import TracebackType
 from typing import ClassVar, Self
 
 from loko.control.entries import EVALUATION_ENTRIES
@@ -121,9 +120,7 @@ class LiveRunner:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End everything that was started."""
         self._end()
 

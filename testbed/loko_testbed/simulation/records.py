@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -46,9 +45,7 @@ class RecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writer.close()
 
     def add(self, records: RunRecords, *, run: int, point: float, most: int | None = None) -> None:

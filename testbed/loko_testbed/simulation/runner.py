@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -112,9 +111,7 @@ class Runner(Protocol):
     def __enter__(self) -> Self:
         """Set up what all runs share."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take everything down, even after an error."""
 
     def run(

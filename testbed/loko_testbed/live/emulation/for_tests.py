@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from threading import Event, Thread
-from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
 import switch_emulator
@@ -159,9 +158,7 @@ class RunningNetwork:
         self._begun.wait()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._living is not None:
             self._loop.call_soon_threadsafe(self._living.cancel)
         self._thread.join()
