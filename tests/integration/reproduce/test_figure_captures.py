@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from no_rendering import no_rendering
 from tshark import dissected, needs_tshark
 from typer.testing import CliRunner
 
@@ -18,7 +19,8 @@ ARRIVED = re.compile(r"flow (\S+), packet (\d+), guarantee \S+ ms, arrived after
 
 
 def evaluated(folder: Path, *options: str) -> None:
-    answer = CliRunner().invoke(app, ["evaluate", *SHORT, "--out", str(folder / "out"), *options])
+    with no_rendering():
+        answer = CliRunner().invoke(app, ["evaluate", *SHORT, "--out", str(folder / "out"), *options])
     assert answer.exit_code == 0, answer.output
 
 

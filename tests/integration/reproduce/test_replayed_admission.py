@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from dask_cluster import cluster
+from no_rendering import no_rendering
 
 from loko_testbed.reproduce.chart import BoxPanel
 from loko_testbed.reproduce.evaluate import evaluate
@@ -17,7 +18,7 @@ from loko_testbed.tasks.progress import ProgressBar
 
 
 def replay(name: str, out: Path, **options) -> bytes:
-    with ProgressBar() as progress:
+    with no_rendering(), ProgressBar() as progress:
         (result,) = evaluate(
             select([name], experiments()),
             Options(mode="virtual", seed=1, out=out, quick=True, **options),
@@ -47,7 +48,7 @@ def test_same_bytes_on_a_dask_cluster(tmp_path) -> None:
 
 def test_the_picture_shows_the_use_of_each_switch_and_ends_where_no_flow_is_accepted(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2)
-    with ProgressBar() as progress:
+    with no_rendering(), ProgressBar() as progress:
         (result,) = evaluate(select(["fig20a"], experiments()), options, progress)
     rows = pq.read_table(tmp_path / "fig20a.parquet").to_pylist()
     assert {len(row["rate_uses_percent"]) for row in rows} == {31}

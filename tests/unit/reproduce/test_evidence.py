@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from no_rendering import no_rendering
 
 from loko_testbed.reproduce.evaluate import evaluate
 from loko_testbed.reproduce.figure_types.experiments import experiments
@@ -28,7 +29,8 @@ def evaluated(name: str, out: Path, **options: int) -> FigureResult:
     figure = experiments()[f"studies/{name}"]
     assert isinstance(figure, StudyFigure)
     chosen = {"seed": SEED, "quick": True} | options
-    [result] = evaluate([figure], Options(mode="virtual", out=out, **chosen), NoProgress())
+    with no_rendering():
+        [result] = evaluate([figure], Options(mode="virtual", out=out, **chosen), NoProgress())
     return result
 
 

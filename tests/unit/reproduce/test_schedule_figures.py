@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from no_rendering import no_rendering
 from pydantic import ValidationError
 
 from loko.document import InputError
@@ -202,7 +203,8 @@ def options(out: Path, *, quick: bool = False) -> Options:
 
 
 def measured(document: RunTimes, chosen: Options) -> FigureResult:
-    (result,) = evaluate([document], chosen, NoProgress())
+    with no_rendering():
+        (result,) = evaluate([document], chosen, NoProgress())
     return result
 
 
@@ -306,7 +308,7 @@ def test_run_times_need_no_root_and_others_do(
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     words = ["loko", "evaluate", name, "--mode", "live", "--quick", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as end:
+    with no_rendering(), pytest.raises(SystemExit) as end:
         cli.main()
     captured = capsys.readouterr()
     assert end.value.code == status

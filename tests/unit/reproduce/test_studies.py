@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from no_rendering import no_rendering
 
 from loko.document import InputError
 from loko_testbed.reproduce import plots as pictures
@@ -58,7 +59,8 @@ def test_whole_paths_and_what_fits(tmp_path: Path) -> None:
     size = {"networks": 2, "runs": 20, "sets": 1}
     figure = STUDIES["studies/wholepaths"].model_copy(update={"quick": size})
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
-    (result,) = evaluate([figure], options, NoProgress())
+    with no_rendering():
+        (result,) = evaluate([figure], options, NoProgress())
     verdicts = [claim.holds for claim in result.claims]
     assert verdicts.count(True) > 0
     assert False not in verdicts
