@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.switch_model.flow import Flow
+from loko.units import BPS_PER_MBPS
 from loko_testbed.instruments.network_namespace import own_network
 from loko_testbed.instruments.programs import run, run_json
 from loko_testbed.live.capture import TcpdumpTap, stamps_ns
@@ -75,25 +76,16 @@ class SenderUnderTest:
 
 _FULL: Final = SenderSettings(offered_load=1.5)
 CASES: Final = (
-    SenderUnderTest(
-        name="45 Mbit/s", rate_bps=45_000_000, shaped=True, senders=_FULL, line_rate_bps=100_000_000
-    ),
-    SenderUnderTest(
-        name="45 Mbit/s, no shaper",
-        rate_bps=45_000_000,
-        shaped=False,
-        senders=_FULL,
-        line_rate_bps=100_000_000,
-    ),
-    SenderUnderTest(
-        name="450 Mbit/s", rate_bps=450_000_000, shaped=True, senders=_FULL, line_rate_bps=1_000_000_000
-    ),
-    SenderUnderTest(
-        name="450 Mbit/s, no shaper",
-        rate_bps=450_000_000,
-        shaped=False,
-        senders=_FULL,
-        line_rate_bps=1_000_000_000,
+    *(
+        SenderUnderTest(
+            name=f"{rate_mbps} Mbit/s{'' if shaped else ', no shaper'}",
+            rate_bps=rate_mbps * BPS_PER_MBPS,
+            shaped=shaped,
+            senders=_FULL,
+            line_rate_bps=line_rate_mbps * BPS_PER_MBPS,
+        )
+        for rate_mbps, line_rate_mbps in ((45, 100), (450, 1_000))
+        for shaped in (True, False)
     ),
     SenderUnderTest(
         name="5.4 Mbit/s, bursts of 400",
