@@ -44,8 +44,8 @@ from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_do
 from loko_testbed.tasks.progress import NoProgress
 from loko_testbed.tasks.store import TASKS
 
-FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
-"""One figure of each of these kinds: a sweep, a deployment, paths, versions."""
+FIGURES = ("fig17a", "fig15", "fivelive", "openflow13", "fig20a")
+"""One figure of each of these kinds: a sweep, a deployment, paths, versions, admission without points."""
 
 
 def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, bytes]:

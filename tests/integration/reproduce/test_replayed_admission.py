@@ -1,4 +1,4 @@
-"""Admission figures that are replayed: the same bytes on processes and on a cluster, and what they show."""
+"""Admission figures that are replayed: what they show."""
 
 from __future__ import annotations
 
@@ -6,44 +6,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from dask_cluster import cluster
 from no_rendering import no_rendering
 
 from loko_testbed.reproduce.chart import BoxPanel
 from loko_testbed.reproduce.evaluate import evaluate
 from loko_testbed.reproduce.figure_types.experiments import experiments, select
 from loko_testbed.simulation.options import Options
-from loko_testbed.tasks.executor import Executor
 from loko_testbed.tasks.progress import ProgressBar
-
-
-def replay(name: str, out: Path, **options) -> bytes:
-    with no_rendering(), ProgressBar() as progress:
-        (result,) = evaluate(
-            select([name], experiments()),
-            Options(mode="virtual", seed=1, out=out, quick=True, **options),
-            progress,
-        )
-    assert result.claims
-    return (out / f"{result.figure}.parquet").read_bytes()
-
-
-def test_same_bytes_however_many_processes(tmp_path) -> None:
-    for jobs in (1, 2):
-        (tmp_path / str(jobs)).mkdir()
-    alone = replay("fig20a", tmp_path / "1", jobs=1, runs=2)
-    assert replay("fig20a", tmp_path / "2", jobs=2, runs=2) == alone
-
-
-def test_same_bytes_on_a_dask_cluster(tmp_path) -> None:
-    for folder in ("here", "there"):
-        (tmp_path / folder).mkdir()
-    here = replay("fig20a", tmp_path / "here", jobs=1, runs=2)
-    with cluster(tmp_path, workers=1) as started:
-        there = replay(
-            "fig20a", tmp_path / "there", executor=Executor.DASK, scheduler=started.address, runs=2
-        )
-    assert there == here
 
 
 def test_the_picture_shows_the_use_of_each_switch_and_ends_where_no_flow_is_accepted(tmp_path: Path) -> None:
