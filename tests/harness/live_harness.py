@@ -18,6 +18,7 @@ from loko_testbed.live.state import state_folder
 from loko_testbed.reproduce.figure_types.experiments import load_experiment
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
+from loko_testbed.simulation.senders import SIMPLE
 
 needs_namespaces = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 
@@ -25,11 +26,11 @@ GONE_TIMEOUT_S = 60
 
 
 def admitted():
-    """Return the setting and the senders of figure 17a at m_r = m_b = 1: fifth-rate, N = 2."""
+    """Return the setting and simple senders of figure 17a at m_r = m_b = 1: fifth-rate, N = 2."""
     experiment = load_experiment(LABS / "two-switch" / "experiments" / "fig17a.yml")
     assert isinstance(experiment, Sweep)
     setting = prepare(experiment)
-    return setting, traffic(setting, 1)
+    return setting, traffic(setting, 1, SIMPLE)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def test_results_that_do_not_fit_on_the_disk_are_one_line_and_room_mends_it(tmp_
         mount -t tmpfs -o size=100k small "$1"
         evaluate() {
             "$2" -c 'from loko_testbed.cli.main import main; main()' evaluate fig17a --points admitted \\
-                --runs 1 --seconds 1 --out "$1"
+                --runs 1 --seconds 1 --sender simple --out "$1"
         }
         evaluate "$@" && exit 9
         echo "status $?"

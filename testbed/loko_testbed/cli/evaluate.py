@@ -49,6 +49,13 @@ class PointChoice(StrEnum):
     ADMITTED = "admitted"
 
 
+class SenderName(StrEnum):
+    """How hosts send, by name (`loko_testbed.simulation.senders.NAMED`)."""
+
+    IDENTIFIED = "identified"
+    SIMPLE = "simple"
+
+
 FiguresArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[FIGURE]...", help="Such as fig17a. Default: all but long ones."),
@@ -68,7 +75,7 @@ OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default
 PointsOption = Annotated[
     PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
 ]
-QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, few and short runs.")]
 JobsOption = Annotated[
     int | None,
     typer.Option(min=1, max=256, help="Points computed at a time (virtual). Default: one per processor."),
@@ -76,6 +83,12 @@ JobsOption = Annotated[
 CapacityOption = Annotated[
     float | None,
     typer.Option(min=0, help="True capacity divided by equation 6; the paper allows 0.94 to 1.06."),
+]
+SenderOption = Annotated[
+    SenderName | None,
+    typer.Option(
+        help="How hosts send (docs/senders.md). Default: as the figure says, the papers' identified."
+    ),
 ]
 BurstOption = Annotated[
     int | None, typer.Option(min=0, help="Frames in a generator's burst; 0: as many as the bucket holds.")
@@ -130,6 +143,7 @@ def evaluate(
     quick: QuickOption = False,
     jobs: JobsOption = None,
     capacity_factor: CapacityOption = None,
+    sender: SenderOption = None,
     burst_frames: BurstOption = None,
     offered_load: LoadOption = None,
     queue_frames: QueueOption = None,
@@ -167,6 +181,7 @@ def evaluate(
     )
     _check_framework(mode, framework, framework_python)
     senders = SenderChoice(
+        sender=None if sender is None else sender.value,
         burst_frames=burst_frames,
         offered_load=offered_load,
         queue_frames=queue_frames,

@@ -3,6 +3,10 @@
 mgen sends ``BURST [RANDOM s PERIODIC [rate size] FIXED s]``: bursts whose beginnings are exponentially
 separated, each of a fixed number of datagrams at the line's rate. It numbers the datagrams of a flow in their
 payload, at fixed offsets. mgen takes no seed: in live runs the bursts' instants differ from run to run.
+
+Frames that wait for the shaper fill the send buffer of mgen's socket, whose largest size is a setting of the
+whole machine. What finds no room there waits in mgen itself (``QUEUE``), so that a long burst is sent in full
+whatever the machine allows.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from loko_testbed.instruments.network_namespace import inside
 from loko_testbed.instruments.programs import require, tail, wait_for_words
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.simulation.runner import RunError, refuse_others
+from loko_testbed.simulation.senders import SOCKET_FRAMES
 from loko_testbed.simulation.traffic import Greedy, RandomBursts, Sender, Sends, TimeTriggered
 
 FLOW_OFFSET_BYTES = 4
@@ -105,7 +110,16 @@ def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> MgenPattern 
 def script(flow: Sender, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
     """Return the mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot."""
     ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
-    return f"0.0 ON {message_flow(flow.flow)} {ports} {pattern_of(flow, line_rate_bps).text()}\n"
+    pattern = f"{pattern_of(flow, line_rate_bps).text()}{_queue(flow)}"
+    return f"0.0 ON {message_flow(flow.flow)} {ports} {pattern}\n"
+
+
+def _queue(flow: Sender) -> str:
+    """Return mgen's option for the frames that its socket has no room for; empty if there are none."""
+    if not isinstance(flow.sends, RandomBursts):
+        return ""
+    frames = int(flow.sends.queue_bytes // flow.frame_bytes) - SOCKET_FRAMES
+    return f" QUEUE {frames}" if frames > 0 else ""
 
 
 class Generator:

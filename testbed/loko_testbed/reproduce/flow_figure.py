@@ -11,7 +11,7 @@ from loko.document import InputError, StrictModel
 from loko_testbed.reproduce.figure import CAPTURED, Figure, LabFigure
 from loko_testbed.reproduce.result import runs_of
 from loko_testbed.simulation.options import Options
-from loko_testbed.simulation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSettings, option_of
+from loko_testbed.simulation.senders import IDENTIFIED, NamedSender, SenderChoice, option_of
 
 
 class HostPair(StrictModel):
@@ -50,7 +50,7 @@ class SendingFigure(LabFigure):
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
     quick: QuickRuns
-    senders: SenderSettings = SenderSettings()
+    senders: NamedSender = IDENTIFIED
 
     def scale(self, options: Options) -> tuple[int, float]:
         """Return the number of runs and the seconds of each under these options."""
@@ -92,11 +92,6 @@ def refuse_unsupported_senders(figures: Sequence[Figure], choice: SenderChoice, 
                 f"{options}: {figure.name} does not send by this description; leave it out"
                 + (f" and name those that do: {others}" if others else "")
             )
-        room = choice.of(figure.senders).queue_frames
-        if real_time and room > DEFAULT_QUEUE_FRAMES:
-            raise InputError(
-                f"{option_of('queue_frames')}: in real time the send buffer of mgen's socket ends the room"
-                f" at about {DEFAULT_QUEUE_FRAMES} frames; choose at most that, or --mode virtual"
-            )
+        choice.of(figure.senders)
     if real_time and choice.shaper_latency_ns is not None:
         raise InputError(f"{option_of('shaper_latency_ns')}: for --mode virtual only; leave it out")

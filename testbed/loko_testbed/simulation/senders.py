@@ -2,37 +2,38 @@
 
 Section 6.1 of the Loko paper says that mgen sends bursts at line rate, separated by random gaps, and that
 tc's token bucket shapes them. It does not state the length of the bursts, their mean rate, or the queue size
-of the shaper. `SenderSettings` holds these numbers; a figure's document may state them, the command line may
-override them.
+of the shaper. `SenderSettings` holds these numbers. `IDENTIFIED` is what the paper's numbers point to
+(docs/senders.md); a figure's document may state others, the command line may override them.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from loko.document import InputError, StrictModel
 from loko.switch_model.flow import Flow
 from loko.units import BITS_NS_PER_BYTE_S
 from loko_testbed.simulation.traffic import Bucket, RandomBursts, Sender
 
-DEFAULT_QUEUE_FRAMES: Final = 160
+SOCKET_FRAMES: Final = 160
 """Number of frames that the default send buffer of a Linux UDP socket holds."""
 
 
 class SenderSettings(StrictModel):
-    """How every host of a figure sends. All four numbers are assumptions: no paper prints them."""
+    """How every host of a figure sends. No paper prints these numbers; the defaults are those of `SIMPLE`."""
 
     burst_frames: int = Field(default=0, ge=0, le=1_000_000)
     """Frames that the generator emits in one burst. 0: as many whole frames as the bucket holds."""
     offered_load: float = Field(default=1.0, gt=0, le=10, allow_inf_nan=False)
     """Mean rate of the generator divided by the rate of its shaper."""
-    queue_frames: int = Field(default=DEFAULT_QUEUE_FRAMES, ge=1, le=10_000_000)
+    queue_frames: int = Field(default=SOCKET_FRAMES, ge=1, le=10_000_000)
     """Frames that the queue before the shaper holds. Others count as never sent, not as lost."""
     shaper_latency_ns: int = Field(default=0, ge=0, le=10_000_000)
     """Lateness of the shaper's timer: the extra delay of a frame that had to wait for tokens.
@@ -75,10 +76,34 @@ class SenderSettings(StrictModel):
         return {name: float(value) for name, value in self.model_dump().items()}
 
 
+SIMPLE: Final = SenderSettings()
+"""A sender that is always busy: each burst fills the bucket, and the mean rate is the shaper's own."""
+
+IDENTIFIED: Final = SenderSettings(burst_frames=200, offered_load=0.75, queue_frames=1000)
+"""The sender that the paper's numbers point to (figure ``loko/senders``): the default of its figures."""
+
+NAMED: Final[Mapping[str, SenderSettings]] = MappingProxyType({"identified": IDENTIFIED, "simple": SIMPLE})
+"""Senders that documents and the command line may choose by name."""
+
+
+def _by_name(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value not in NAMED:
+        raise ValueError(f"there is no sender '{value}' (known: {', '.join(NAMED)})")
+    return NAMED[value]
+
+
+NamedSender = Annotated[SenderSettings, BeforeValidator(_by_name)]
+"""A sender in a document: one of `NAMED`, or its numbers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderChoice:
     """The command line's overrides of every figure's description. None: as the figure says."""
 
+    sender: str | None = None
+    """One of `NAMED`, in place of the figure's; the other overrides change its numbers."""
     burst_frames: int | None = None
     offered_load: float | None = None
     queue_frames: int | None = None
@@ -92,7 +117,9 @@ class SenderChoice:
     def of(self, senders: SenderSettings) -> SenderSettings:
         """Apply the overrides to a description. Raises `InputError` if the result is contradictory."""
         try:
-            return SenderSettings.model_validate({**senders.model_dump(), **self.chosen})
+            base = senders if self.sender is None else NAMED[self.sender]
+            numbers = {name: value for name, value in self.chosen.items() if name != "sender"}
+            return SenderSettings.model_validate({**base.model_dump(), **numbers})
         except ValidationError as error:
             first = error.errors()[0]
             names = [str(part) for part in first["loc"]] or list(self.chosen)
@@ -103,14 +130,22 @@ class SenderChoice:
 AS_DESCRIBED: Final = SenderChoice()
 
 
+_SOURCES: Final[Mapping[SenderSettings, str]] = MappingProxyType(
+    {
+        IDENTIFIED: "The papers print none of this: it is inferred from figure 3c and the numbers of packets"
+        " (docs/senders.md), which are therefore no predictions.",
+        SIMPLE: "The papers print none of this: it is assumed, and fitted to no figure.",
+    }
+)
+
+
 def sentence(described: Iterable[Mapping[str, float]]) -> str:
     """Return a sentence on how hosts sent, from values of `SenderSettings.described`; empty without any."""
-    each = [SenderSettings.model_validate({**settings, **_whole(settings)}) for settings in described]
+    each = Counter(SenderSettings.model_validate({**settings, **_whole(settings)}) for settings in described)
     if not each:
         return ""
-    if any(settings != each[0] for settings in each):
-        return "How hosts send is not the same in all of these figures; each says how."
-    settings = each[0]
+    ((settings, _),) = each.most_common(1)
+    hosts = "All hosts" if len(each) == 1 else "Hosts of most figures, of which each says how,"
     burst = (
         f"bursts of {settings.burst_frames} frames"
         if settings.burst_frames
@@ -119,13 +154,9 @@ def sentence(described: Iterable[Mapping[str, float]]) -> str:
     rate = "the rate" if settings.offered_load == 1 else f"{settings.offered_load:g} times the rate"
     late = f", the shaper {settings.shaper_latency_ns / 1000:g} us late" if settings.shaper_latency_ns else ""
     return (
-        f"All hosts send {burst}, at {rate} of their shaper, with room for"
+        f"{hosts} send {burst}, at {rate} of their shaper, with room for"
         f" {settings.queue_frames} frames before it{late}. "
-        + (
-            "The papers print none of this: it is assumed, and fitted to no figure."
-            if settings == SenderSettings()
-            else "The papers print none of this; it was chosen for this replay."
-        )
+        + _SOURCES.get(settings, "The papers print none of this; it was chosen for this replay.")
     )
 
 

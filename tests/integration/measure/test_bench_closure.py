@@ -32,6 +32,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.senders import SIMPLE
 from loko_testbed.simulation.virtual import VirtualRunner
 
 SEED = 5
@@ -155,7 +156,7 @@ def _replayed(chosen: SweepSetting, multiplier: float, profile: str) -> Replayed
     )
     with runner:
         for seed in range(4):
-            records = runner.run(traffic(chosen, multiplier), seconds=1.0, seed=seed)
+            records = runner.run(traffic(chosen, multiplier, SIMPLE), seconds=1.0, seed=seed)
             there = records.received_ns != LOST
             delays.append((records.received_ns - records.sent_ns)[there])
             packets += len(there)

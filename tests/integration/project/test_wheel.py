@@ -26,7 +26,7 @@ SHIPPED = "LOKO_SHIPPED_WHEEL" in os.environ
 BUILT = built() / "libswitch_emulator.so"
 SYSTEM_PYTHON = "/usr/bin/python3"
 OTHER_PYTHONS = ("3.12", "3.13", "3.14")
-SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05")
+SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05", "--sender", "simple")
 FIGURE = ("evaluate", "fig17a", *SMALL, "--out")
 FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
 f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306 bytes

@@ -176,7 +176,7 @@ def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole, 
 def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(loko, tmp_path) -> None:
     """A claim of figure 17b compares it with figure 17a, which is not there yet."""
     apart, together = tmp_path / "apart", tmp_path / "together"
-    scale = ("--runs", 1, "--seconds", 0.2, "--jobs", 1)
+    scale = ("--runs", 1, "--seconds", 0.2, "--sender", "simple", "--jobs", 1)
     for command in (
         ("fig17b", "--out", apart),
         ("fig17a", "--out", apart),

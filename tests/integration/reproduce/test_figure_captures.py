@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from loko_testbed.cli.main import app
 
-SHORT = ("fig17a", "--quick", "--seconds", "0.3", "--jobs", "1")
+SHORT = ("fig17a", "--quick", "--seconds", "0.3", "--sender", "simple", "--jobs", "1")
 ARRIVED = re.compile(r"flow (\S+), packet (\d+), guarantee \S+ ms, arrived after (\S+) ms(, LATE)?")
 
 

@@ -37,7 +37,7 @@ from loko_testbed.reproduce.result import (
     write_result,
 )
 from loko_testbed.simulation.runner import LOST
-from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.simulation.senders import IDENTIFIED, SIMPLE
 
 FIGURES = experiments()
 SWEEPS = [figure for figure in FIGURES.values() if isinstance(figure, Sweep)]
@@ -126,7 +126,7 @@ def test_packets_of_a_box_as_the_paper_counts_them() -> None:
     assert isinstance(full, Sweep)
     of_a1 = 2 / 3
     fifth = fifth.model_copy(update={"x": fifth.x.model_copy(update={"values": [1.0]})})
-    assert packets(fifth) * of_a1 / 1000 == pytest.approx(193.6, rel=0.001)
+    assert packets(fifth) * of_a1 / 1000 == pytest.approx(IDENTIFIED.offered_load * 193.6, rel=0.001)
     setting = prepare(full)
     rate = sum(flow.bucket.rate_bps for flow in traffic(setting, 1.0))
     assert rate * 300 / (306 * 8) / 1000 == pytest.approx(1452.1, rel=0.001)
@@ -136,7 +136,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     sweep = FIGURES["loko/fig17b"]
     assert isinstance(sweep, Sweep)
     setting = prepare(sweep)
-    first, _, third, _ = traffic(setting, 4)
+    first, _, third, _ = traffic(setting, 4, SIMPLE)
     assert first.label == "H1->H3"
     assert first.bucket.rate_bps == 789_907
     assert third.bucket.rate_bps == 394_953
@@ -144,7 +144,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     assert first.sends.burst_bytes == 9 * 306
     assert third.sends.burst_bytes == 4 * 306
     assert (first.observed, third.observed) == (True, False)
-    half = traffic(setting, 4, SenderSettings(offered_load=0.5))[0]
+    half = traffic(setting, 4, SIMPLE.model_copy(update={"offered_load": 0.5}))[0]
     assert (half.sends.offered_rate_bps, half.bucket.rate_bps) == (394_953, 789_907)
     assert [admitted.flow.burst_bytes for admitted in setting.admitted()] == [688, 688, 344, 344]
 

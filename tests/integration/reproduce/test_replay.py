@@ -40,9 +40,13 @@ from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import AxisLabel, read_results
 from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
 from loko_testbed.tasks.progress import NoProgress
 from loko_testbed.tasks.store import TASKS
+
+SIMPLE = SenderChoice(sender="simple")
+"""The sender that sends something even in a very short run."""
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13", "fig20a")
 """One figure of each of these kinds: a sweep, a deployment, paths, versions, admission without points."""
@@ -58,6 +62,7 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
         "runs": runs,
         "seconds": 0.05,
         "quick": True,
+        "senders": SIMPLE,
         **options,
     }
     with no_rendering():
@@ -358,6 +363,7 @@ def test_an_interrupted_figure_of_tasks_goes_on_at_the_next_task(tmp_path: Path)
 
 def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Path) -> None:
     options = {"mode": "virtual", "seed": 1, "out": tmp_path, "runs": 1, "seconds": 0.05, "quick": True}
+    options["senders"] = SIMPLE
     written = []
     for _ in range(2):
         with no_rendering():

@@ -16,6 +16,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments, experim
 from loko_testbed.reproduce.report import write_report
 from loko_testbed.reproduce.result import read_results
 from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.progress import NoProgress
 
 IDS = ("table2", "fig17a", "fig17b", "sec4")
@@ -42,7 +43,8 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def replay(figures: dict[str, Figure], names: list[str], out: Path):
     out.mkdir(exist_ok=True)
-    options = Options(mode="virtual", seed=1, out=out, runs=1, seconds=0.2, quick=True)
+    senders = SenderChoice(sender="simple")  # which sends something even in so short a run
+    options = Options(mode="virtual", seed=1, out=out, runs=1, seconds=0.2, quick=True, senders=senders)
     return evaluate(select(names, figures), options, NoProgress())
 
 

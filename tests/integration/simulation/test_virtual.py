@@ -17,6 +17,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.simulation.runner import LOST, RunError, RunRecords
+from loko_testbed.simulation.senders import SIMPLE
 from loko_testbed.simulation.virtual import VirtualRunner
 
 FIGURES = experiments()
@@ -34,7 +35,7 @@ def run(name: str, x: float, *, seed: int = 1, capacity_factor: float | None = N
         chosen.lab, chosen.admitted(), entries=chosen.sweep.entries, capacity_factor=capacity_factor
     )
     with runner:
-        return runner.run(traffic(chosen, x), seconds=0.5, seed=seed)
+        return runner.run(traffic(chosen, x, SIMPLE), seconds=0.5, seed=seed)
 
 
 def test_the_frame_has_the_flow_s_addresses_and_size() -> None:
@@ -116,7 +117,7 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         VirtualRunner(chosen.lab, chosen.admitted(), entries=17) as runner,
         pytest.raises(RunError, match="s1: the board refused its table of 17 entries"),
     ):
-        runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
+        runner.run(traffic(chosen, 1, SIMPLE), seconds=0.1, seed=1)
 
 
 def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
@@ -143,8 +144,8 @@ def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Pat
     chosen = setting("fig17a")
     runner = VirtualRunner(banana_lab(tmp_path), chosen.admitted(), entries=17)
     with runner:
-        records = runner.run(traffic(chosen, 1), seconds=0.5, seed=1)
-        again = runner.run(traffic(chosen, 1), seconds=0.5, seed=1)
+        records = runner.run(traffic(chosen, 1, SIMPLE), seconds=0.5, seed=1)
+        again = runner.run(traffic(chosen, 1, SIMPLE), seconds=0.5, seed=1)
     assert set(records.flow) == {0, 1}
     assert (records.received_ns != LOST).all()
     assert (records.received_ns == again.received_ns).all()
@@ -165,7 +166,7 @@ def test_boards_reach_their_controller_by_frames(tmp_path: Path) -> None:
     lab = load_lab(path)
     assert lab.controller is not None
     with VirtualRunner(lab, chosen.admitted(), entries=17) as runner:
-        records = runner.run(traffic(chosen, 1), seconds=4.0, seed=1)
+        records = runner.run(traffic(chosen, 1, SIMPLE), seconds=4.0, seed=1)
     assert (records.received_ns != LOST).all()
     assert (records.received_ns - records.sent_ns).max() < 4_130_000
     for board in records.boards.values():

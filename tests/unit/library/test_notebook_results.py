@@ -24,7 +24,7 @@ MANY = [FLOW._replace(id=f"<f{number}>", udp_source=5100 + number, rate_bps=2e6)
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> loko_testbed.ReplayedFigure:
     folder = tmp_path_factory.mktemp("results")
-    (figure,) = loko_testbed.evaluate("fig17a", quick=True, runs=1, seconds=0.1, out=folder)
+    (figure,) = loko_testbed.evaluate("fig17a", quick=True, runs=1, out=folder)
     return figure
 
 

@@ -26,6 +26,7 @@ from loko_testbed.live.generator import Generator, pattern_of, script
 from loko_testbed.live.shaping import TbfParameters
 from loko_testbed.live.transmission import Capture, records, refuse
 from loko_testbed.simulation.runner import LOST, RunError, Stall
+from loko_testbed.simulation.senders import SOCKET_FRAMES
 from loko_testbed.simulation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
@@ -125,6 +126,12 @@ def test_the_script_is_mgens():
         "0.0 ON 1 UDP SRC 5001 DST 10.0.0.3/6001 "
         "BURST [RANDOM 0.010000000 PERIODIC [38343.558 260] FIXED 0.000091280]\n"
     )
+
+
+def test_what_finds_no_room_in_the_socket_waits_in_mgen():
+    room = script(sending(queue_bytes=(SOCKET_FRAMES + 340) * 306), H3)
+    assert room.endswith(" FIXED 0.000039120] QUEUE 340\n")
+    assert "QUEUE" not in script(sending(queue_bytes=SOCKET_FRAMES * 306), H3)
 
 
 @given(st.integers(1, 200), st.integers(74, 1518))

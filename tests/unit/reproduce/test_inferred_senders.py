@@ -18,14 +18,23 @@ from loko_testbed.reproduce.figure_types.senders.bands import bands
 from loko_testbed.reproduce.figure_types.senders.compute import (
     FIGURE_TYPE,
     claims_table,
+    infer,
     loss_panels,
     reach_of,
 )
 from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
-from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell
+from loko_testbed.reproduce.figure_types.senders.grid import (
+    READINGS,
+    BoxCell,
+    GridCell,
+    run_box,
+    run_cell,
+)
 from loko_testbed.reproduce.figure_types.senders.likelihood import (
+    PrintedCount,
     PrintedShares,
     SenderTrial,
+    count_log_likelihood,
     deviances,
     log_likelihood,
 )
@@ -44,7 +53,7 @@ from loko_testbed.reproduce.result import (
     write_result,
 )
 from loko_testbed.simulation.options import Options
-from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.simulation.senders import IDENTIFIED, SIMPLE, SenderSettings
 from loko_testbed.tasks.progress import NoProgress
 
 FIGURE = experiments()["loko/senders"]
@@ -81,12 +90,71 @@ def test_the_region_has_the_true_sender_as_often_as_it_should() -> None:
 
 
 def test_few_and_short_runs_tell_less() -> None:
-    far = [runs_of(7.5, 50.0), runs_of(6.5, 49.9)]
-    sure = deviances(far, PRINTED)[0]
+    def of_the_far_one(runs: int = 400, *, seconds: float = 200, decimals: int = 1) -> float:
+        printed = PrintedShares(percent=(6.5, 49.9), seconds=seconds, decimals=decimals)
+        pair = [runs_of(7.5, 50.0, runs=runs), runs_of(6.5, 49.9, runs=runs)]
+        return float(deviances(np.array([log_likelihood(each, printed) for each in pair]))[0])
+
+    sure = of_the_far_one()
     assert sure > 10
-    assert deviances([runs_of(7.5, 50.0, runs=4), runs_of(6.5, 49.9, runs=4)], PRINTED)[0] < sure / 2
-    assert deviances(far, PrintedShares(percent=(6.5, 49.9), seconds=20, decimals=1))[0] < sure / 5
-    assert deviances(far, PrintedShares(percent=(6.5, 49.9), seconds=200, decimals=0))[0] < sure
+    assert of_the_far_one(4) < sure / 2
+    assert of_the_far_one(seconds=20) < sure / 5
+    assert of_the_far_one(decimals=0) < sure
+
+
+def test_the_likelihood_of_a_count_is_its_normal_density() -> None:
+    counts = np.tile([4_000, 6_000], 5_000)  # runs of 10 s with a deviation of 1,000
+    printed = PrintedCount(packets=150_000, seconds=300, rounded_to=10_000)
+    variance = 30 * 1_000**2 + 10_000**2 / 12
+    expected = -np.log(2 * np.pi * variance) / 2
+    assert count_log_likelihood(counts, 10, printed) == pytest.approx(expected, rel=0.001)
+    two = 2 * variance**0.5
+    far = replace(printed, packets=150_000 + two)
+    assert count_log_likelihood(counts, 10, far) == pytest.approx(expected - 2, rel=0.001)
+
+
+def test_a_count_has_three_readings() -> None:
+    box = BoxCell(
+        figure="loko/fig17a", x=11, senders=IDENTIFIED, runs=3, seconds=1, seed=1, capacity_factor=None
+    )
+    counts = np.array(run_box(box))
+    assert counts.shape == (3, len(READINGS))
+    sent, accepted, arrived = counts.T
+    assert (arrived < sent).all()
+    assert (sent < accepted).any()
+    busy = np.array(run_box(replace(box, senders=SIMPLE)))
+    assert busy[:, 0].sum() > sent.sum()
+    with pytest.raises(InputError, match="loko/fig3c: is no sweep; mend counts"):
+        run_box(replace(box, figure="loko/fig3c"))
+
+
+def test_the_counts_decide_between_senders_that_explain_the_shares_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    few, many, excluded = (
+        replace(runs_of(lost, 50.0, spread=3.0, runs=40), senders=SenderSettings(offered_load=load))
+        for lost, load in ((6.5, 0.5), (6.5, 0.8), (90.0, 1.0))
+    )
+
+    def boxes(_function: object, cells: list[BoxCell], *_: object, **__: object) -> list[list[list[int]]]:
+        assert {cell.senders.offered_load for cell in cells} == {0.5, 0.8}
+        return [
+            [[round(packets * share) + spread for share in (0.8, 1.0, 0.5)] for spread in (-200, 200)]
+            for cell in cells
+            for packets in [cell.senders.offered_load * (6250 if cell.x == 1 else 80_000)]
+        ]
+
+    monkeypatch.setattr("loko_testbed.reproduce.figure_types.senders.compute.compute_tasks", boxes)
+    options = Options(mode="virtual", seed=1, out=tmp_path)
+    inference = infer(FIGURE, options, NoProgress(), [few, many, excluded])
+    of_few, of_many, of_excluded = inference.of_senders
+    assert of_many == 0
+    assert of_few > 9.49
+    assert of_excluded > 1_000
+    assert READINGS[int(np.argmin(inference.of_readings))] == "accepted"
+    assert inference.packets[many.senders][0].tolist() == pytest.approx([120_000, 150_000, 75_000])
+    assert excluded.senders not in inference.packets
 
 
 def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
@@ -128,7 +196,7 @@ def test_a_sender_of_half_the_load_loses_less() -> None:
     busy, idle = (np.array(run_cell(trial(SenderSettings(offered_load=load)))) for load in (1.0, 0.4))
     assert busy[:, 1].sum() > 0
     assert idle[:, 1].sum() < busy[:, 1].sum() / 5
-    assert run_cell(trial(SenderSettings())) == busy.tolist()
+    assert run_cell(trial(SIMPLE)) == busy.tolist()
 
 
 def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path) -> None:
@@ -190,7 +258,8 @@ def test_a_quick_replay(tmp_path: Path) -> None:
     (result,) = FIGURE_TYPE.compute([FIGURE], options, NoProgress())
     assert result.chart is not None
     assert len(result.chart.panels) == 1
-    assert result.findings["default_deviance"] > 100
+    assert result.findings["simple_deviance"] > 100
+    assert min(result.findings[f"counting_{reading}_deviance"] for reading in READINGS) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["senders.parquet"]
 
 
@@ -213,7 +282,7 @@ def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
     )
 
 
-def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> None:
+def test_a_band_reaches_over_the_simple_and_all_inferred_senders() -> None:
     assert isinstance(FIGURE, SendersFigure)
     of_fig17a = FIGURE.model_copy(
         update={"numbers": [number for number in FIGURE.numbers if number.figure == "fig17a"]}
@@ -229,9 +298,9 @@ def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> 
     assert reach_of("fig3a", "silo_lost_percent", predictions) is None
     (panel,) = loss_panels(of_fig17a, predictions)
     assert isinstance(panel, LinePanel)
-    default, inferred, paper = panel.curves
-    assert (default.y, inferred.y) == ([0, 72], [0, 58])
-    assert (inferred.low, inferred.high) == ([0, 50], [0, 61])
+    simple, inferred, paper = panel.curves
+    assert (simple.y, inferred.y) == ([0, 72], [0, 58])
+    assert (inferred.low, inferred.high) == ([0, 50], [0, 72])
     assert (paper.x, paper.y) == ([11], [60])
     assert [(line.axis, line.value) for line in panel.references] == [("x", 5)]
     table = claims_table(predictions)
@@ -241,17 +310,20 @@ def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> 
     ]
 
 
-def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_covers() -> None:
+def test_a_band_over_x_reaches_over_all_predictions_and_says_what_it_covers() -> None:
     assert isinstance(FIGURE, SendersFigure)
     of_fig17a = FIGURE.model_copy(
         update={"predicted": [each for each in FIGURE.predicted if each.figure == "fig17a"]}
     )
     late = SenderSettings(shaper_latency_ns=15_000)
     inferred = [
-        predicted(58.0, 6, holds=True),
-        replace(predicted(50.0, 6, holds=True), capacity_factor=1.06),
-        replace(predicted(61.0, 5, holds=True), capacity_factor=0.94),
-        replace(predicted(49.0, 6, holds=True), senders=late),
+        replace(prediction, senders=prediction.senders.model_copy(update={"offered_load": 0.8}))
+        for prediction in (
+            predicted(58.0, 6, holds=True),
+            replace(predicted(50.0, 6, holds=True), capacity_factor=1.06),
+            replace(predicted(61.0, 5, holds=True), capacity_factor=0.94),
+            replace(predicted(49.0, 6, holds=True), senders=late),
+        )
     ]
     loss, median = bands(of_fig17a, inferred)
     assert (loss.figure, loss.finding, median.finding) == ("loko/fig17a", LOSS_PERCENT, MEDIAN_MS)
@@ -265,6 +337,9 @@ def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_co
     assert (narrow.least, narrow.most) == ([0, 50], [0, 58])
     assert "late" not in narrow.covers
     assert bands(of_fig17a, []) == []
+    loss, _ = bands(of_fig17a, [predicted(72.0, 5, holds=False), inferred[0]])
+    assert (loss.least, loss.most) == ([0, 58], [0, 72])
+    assert loss.covers.startswith("1 sender inferred from fig3c, the simple sender; ")
 
 
 def test_what_not_all_predictions_have_is_in_no_band() -> None:
@@ -293,7 +368,7 @@ def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
     assert {band.finding: (band.least, band.most) for band in reached} == {
         name: ([value], [value]) for name, value in shares.items()
     }
-    assert {band.covers for band in reached} == {"1 sender inferred from fig3c; 2 runs of 2 s each"}
+    assert {band.covers for band in reached} == {"the simple sender; 2 runs of 2 s each"}
     assert bands(FIGURE, [silent]) == []
 
 
@@ -359,7 +434,7 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(FIGURE, SendersFigure)
-    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True, runs=2, seconds=0.2)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True, runs=2, seconds=6)
     sweep = experiments()["loko/fig17b"]
     (before,) = evaluate([sweep], options, NoProgress())
     plain = (tmp_path / "fig17b.svg").read_bytes()

@@ -118,7 +118,7 @@ def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_
 
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
-    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.3)
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=5)
     (result,) = FIGURE_TYPE.compute([figure("fig15")], options, NoProgress())
     assert result.findings["loko_in_time_percent"] == 100
     assert result.findings["silo_in_time_percent"] < 5
@@ -134,7 +134,7 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
 
 
 def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
-    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.2, points="admitted")
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=5, points="admitted")
     (result,) = FIGURE_TYPE.compute([figure("fig15")], options, NoProgress())
     assert {name.partition("_")[0] for name in result.findings if name != GUARANTEE_MS} == {"loko"}
 
@@ -150,7 +150,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     written = []
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
         (tmp_path / place).mkdir()
-        options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
+        options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=1, jobs=jobs)
         list(FIGURE_TYPE.compute([figure("fig3c")], options, NoProgress()))
         written.append((tmp_path / place / "fig3c.parquet").read_bytes())
     assert written[0] == written[1]

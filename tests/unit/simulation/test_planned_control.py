@@ -16,6 +16,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep
 from loko_testbed.reproduce.figure_types.traffic.setting import prepare, traffic
 from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.senders import SIMPLE
 from loko_testbed.simulation.virtual import VirtualRunner
 
 FIGURES = experiments()
@@ -58,7 +59,7 @@ def largest_delay_ns(lab_path: Path | str, echoes_per_s: float) -> int:
     assert isinstance(sweep, Sweep)
     setting = prepare(sweep)
     with VirtualRunner(load_lab(lab_path), setting.admitted(), entries=17) as runner:
-        records = runner.run(traffic(setting, 0), seconds=0.5, seed=4, echoes_per_s=echoes_per_s)
+        records = runner.run(traffic(setting, 0, SIMPLE), seconds=0.5, seed=4, echoes_per_s=echoes_per_s)
     assert (records.received_ns != LOST).all()
     return int(np.max(records.received_ns - records.sent_ns))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import switch_emulator
+from pydantic import ValidationError
 
 from loko.document import InputError
 from loko.switch_model.scenario import OpenFlow
@@ -24,7 +25,17 @@ from loko_testbed.reproduce.figure_types.traffic.versions import admitted_sender
 from loko_testbed.reproduce.flow_figure import SendingFigure, refuse_unsupported_senders
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST
-from loko_testbed.simulation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
+from loko_testbed.simulation.senders import (
+    IDENTIFIED,
+    SIMPLE,
+    SOCKET_FRAMES,
+    SenderChoice,
+    SenderSettings,
+    Shaper,
+    bursts_ns,
+    sentence,
+    slot_ns,
+)
 from loko_testbed.simulation.traffic import RandomBursts, Sender
 from loko_testbed.simulation.virtual import VirtualRunner
 from loko_testbed.tasks.progress import NoProgress
@@ -60,14 +71,22 @@ def test_the_kinds_that_send_are_these() -> None:
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda figure: figure.figure)
 def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
-    assert figure.senders == SenderSettings()
-    for sender in sent(figure, None):
+    assert figure.senders == (SIMPLE if figure.ours else IDENTIFIED)
+    for sender in sent(figure, IDENTIFIED):
+        bucket = sender.bucket
+        assert sender.sends == RandomBursts(
+            bucket=replace(bucket, latency_ns=0),
+            offered_rate_bps=pytest.approx(IDENTIFIED.offered_load * bucket.rate_bps, abs=1),
+            burst_bytes=IDENTIFIED.burst_frames * sender.frame_bytes,
+            queue_bytes=IDENTIFIED.queue_frames * sender.frame_bytes,
+        )
+    for sender in sent(figure, SIMPLE):
         bucket = sender.bucket
         assert sender.sends == RandomBursts(
             bucket=replace(bucket, latency_ns=0),
             offered_rate_bps=pytest.approx(bucket.rate_bps, abs=1),
             burst_bytes=bucket.burst_bytes // sender.frame_bytes * sender.frame_bytes,
-            queue_bytes=160 * sender.frame_bytes,
+            queue_bytes=SOCKET_FRAMES * sender.frame_bytes,
         )
 
 
@@ -88,6 +107,22 @@ def test_a_choice_replaces_only_what_it_names() -> None:
     assert SenderChoice().of(LONG) == LONG
     assert SenderChoice(offered_load=0.5).of(LONG) == LONG.model_copy(update={"offered_load": 0.5})
     assert SenderChoice(burst_frames=0).of(LONG).burst_frames == 0
+    assert SenderChoice(sender="simple").of(LONG) == SIMPLE
+    assert SenderChoice(sender="identified", offered_load=0.5).of(LONG) == IDENTIFIED.model_copy(
+        update={"offered_load": 0.5}
+    )
+
+
+def test_a_document_names_its_sender_or_states_its_numbers() -> None:
+    values = FIGURES["loko/fig17a"].model_dump()
+    for senders, meant in (
+        ("simple", SIMPLE),
+        ("identified", IDENTIFIED),
+        (LONG.model_dump(), LONG),
+    ):
+        assert Sweep.model_validate({**values, "senders": senders}).senders == meant
+    with pytest.raises(ValidationError, match=r"there is no sender 'best' \(known: identified, simple\)"):
+        Sweep.model_validate({**values, "senders": "best"})
 
 
 @pytest.mark.parametrize(
@@ -110,11 +145,9 @@ def test_a_figure_that_cannot_follow_is_named() -> None:
     with pytest.raises(InputError, match=r"--offered-load: loko/fig6a does not .* that do: fig3c$"):
         refuse_unsupported_senders(chosen, SenderChoice(offered_load=0.9), real_time=False)
     long = SenderChoice(burst_frames=400, queue_frames=1000)
-    refuse_unsupported_senders(chosen[:1], long, real_time=False)
-    with pytest.raises(
-        InputError, match=r"--queue-frames: in real time the send buffer .* at about 160 frames"
-    ):
-        refuse_unsupported_senders(chosen[:1], long, real_time=True)
+    refuse_unsupported_senders(chosen[:1], long, real_time=True)
+    with pytest.raises(InputError, match=r"--queue-frames: a burst of \d+ frames finds room for 80 only"):
+        refuse_unsupported_senders(chosen[:1], SenderChoice(queue_frames=80), real_time=True)
     with pytest.raises(InputError, match=r"--shaper-latency-ns: for --mode virtual only"):
         refuse_unsupported_senders(chosen[:1], SenderChoice(shaper_latency_ns=5), real_time=True)
 
@@ -127,7 +160,8 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
         {},
         {"burst_frames": 20},
         {"offered_load": 0.9},
-        {"queue_frames": 80},
+        {"queue_frames": 2000},
+        {"sender": "simple"},
         {"shaper_latency_ns": 9},
     ):
         options = Options(mode="virtual", seed=1, out=tmp_path, senders=SenderChoice(**choice))
@@ -137,12 +171,12 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
 
 
 def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
-    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.5)
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=5)
     (full,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], options, NoProgress())
-    half = replace(options, senders=SenderChoice(offered_load=0.5))
+    half = replace(options, senders=SenderChoice(offered_load=0.4))
     (less,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], half, NoProgress())
-    assert full.provenance.assumptions["offered_load"] == 1
-    assert less.provenance.assumptions["offered_load"] == 0.5
+    assert full.provenance.assumptions["offered_load"] == IDENTIFIED.offered_load
+    assert less.provenance.assumptions["offered_load"] == 0.4
     assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]
 
 
@@ -241,13 +275,15 @@ def test_a_late_shaper_in_a_lab() -> None:
 
 
 def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
-    default = sentence([SenderSettings().described()] * 3)
-    assert default == (
+    assert sentence([IDENTIFIED.described()]).endswith("which are therefore no predictions.")
+    simple = sentence([SIMPLE.described()] * 3)
+    assert simple == (
         "All hosts send bursts that fill their bucket, at the rate of their shaper, with room for"
         " 160 frames before it. The papers print none of this: it is assumed, and fitted to no figure."
     )
     assert "bursts of 50 frames, at 0.8 times" in sentence([LONG.described()])
     assert sentence([LONG.described()]).endswith("it was chosen for this replay.")
     assert "0.007 us late" in sentence([LONG.described()])
-    assert "not the same" in sentence([SenderSettings().described(), LONG.described()])
+    mixed = sentence([LONG.described(), SIMPLE.described(), SIMPLE.described()])
+    assert mixed == simple.replace("All hosts", "Hosts of most figures, of which each says how,")
     assert not sentence([])

@@ -38,6 +38,7 @@ class PointRun:
             host=records.host,
             boards=records.boards,
             real_boards=records.real_boards,
+            flows=records.flows,
         )
 
 
@@ -50,11 +51,16 @@ class KeptRun:
     host: HostReport
     boards: Mapping[str, Mapping[str, int]]
     real_boards: dict[str, dict[str, str]]
+    flows: Mapping[int, Mapping[str, int]]
 
     def records(self) -> RunRecords:
         """Return the records."""
         return replace(
-            unpacked(self.packets), host=self.host, boards=self.boards, real_boards=self.real_boards
+            unpacked(self.packets),
+            host=self.host,
+            boards=self.boards,
+            real_boards=self.real_boards,
+            flows=self.flows,
         )
 
 
@@ -92,6 +98,9 @@ class PointAccumulator:
         self.boxes = {flow: DelayStats(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
         self.real_boards: dict[str, dict[str, str]] = {}
         """Self-description of each real board."""
+        self.accepted: int | None = 0
+        """Packets that found room before the shapers of the counted flows, whether they left within their run
+        or still waited at its end. None in real time, where nobody counts those that wait."""
         self._boards: list[Counters] = []
         self._hosts: list[HostResult] = []
 
@@ -99,6 +108,11 @@ class PointAccumulator:
         """Add one run."""
         for box in self.boxes.values():
             box.add(records)
+        counters = [records.flows.get(flow, {}) for flow in self.boxes]
+        if self.accepted is None or not all(counters):
+            self.accepted = None
+        else:
+            self.accepted += sum(each["sent"] + each["unsent"] for each in counters)
         self._boards.append(records.boards)
         self._hosts.append(host_of(records.host))
         self.real_boards |= records.real_boards

@@ -1,4 +1,4 @@
-"""Bands of the predicted figures over inferred senders, capacities and timers."""
+"""Bands of the predicted figures over the simple and the inferred senders, capacities and timers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from loko_testbed.reproduce.figure_types.senders.document import Predicted, Send
 from loko_testbed.reproduce.figure_types.senders.predictions import Prediction
 from loko_testbed.reproduce.figure_types.traffic.document import SHARES, Deployment
 from loko_testbed.reproduce.result import LOSS_PERCENT, MEDIAN_MS, Band, runs_of
+from loko_testbed.simulation.senders import SIMPLE
 
 
-def bands(figure: SendersFigure, inferred: Sequence[Prediction]) -> list[Band]:
-    """Return the bands of each predicted figure: loss and medians of sweeps, shares of deployments.
-
-    `inferred` has all predictions except that of the default sender.
-    """
+def bands(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Band]:
+    """Return the bands of each predicted figure: loss and medians of sweeps, shares of deployments."""
     bands: list[Band] = []
     for foretold in figure.predicted:
-        mine = [prediction for prediction in inferred if foretold.figure in prediction.findings]
+        mine = [prediction for prediction in predictions if foretold.figure in prediction.findings]
         if mine:
             bands += _of_a_figure(
                 foretold, f"{figure.paper}/{foretold.figure}", mine, figure.inferred_from.figure
@@ -63,12 +61,17 @@ def _over_x(
     )
 
 
-def describe_variation(inferred: Sequence[Prediction], source: str) -> str:
+def describe_variation(predictions: Sequence[Prediction], source: str) -> str:
     """Describe in words what these predictions vary."""
-    senders = {senders.senders.model_copy(update={"shaper_latency_ns": 0}) for senders in inferred}
-    factors = [1.0 if senders.capacity_factor is None else senders.capacity_factor for senders in inferred]
-    latest_ns = max(senders.senders.shaper_latency_ns for senders in inferred)
-    parts = [f"{len(senders)} {'sender' if len(senders) == 1 else 'senders'} inferred from {source}"]
+    senders = {each.senders.model_copy(update={"shaper_latency_ns": 0}) for each in predictions}
+    inferred = len(senders - {SIMPLE})
+    factors = [1.0 if each.capacity_factor is None else each.capacity_factor for each in predictions]
+    latest_ns = max(each.senders.shaper_latency_ns for each in predictions)
+    parts = []
+    if inferred:
+        parts.append(f"{inferred} {'sender' if inferred == 1 else 'senders'} inferred from {source}")
+    if SIMPLE in senders:
+        parts.append("the simple sender")
     if min(factors) < max(factors):
         parts.append(f"{min(factors):g} to {max(factors):g} of the capacity")
     if latest_ns:

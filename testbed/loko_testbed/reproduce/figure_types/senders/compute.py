@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,20 +16,34 @@ from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, HeatPanel
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types import FigureType
 from loko_testbed.reproduce.figure_types.senders.bands import bands
-from loko_testbed.reproduce.figure_types.senders.document import SenderGrid, SendersFigure
-from loko_testbed.reproduce.figure_types.senders.grid import GridCell, run_cell, source_of
-from loko_testbed.reproduce.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances
+from loko_testbed.reproduce.figure_types.senders.document import CountSource, SenderGrid, SendersFigure
+from loko_testbed.reproduce.figure_types.senders.grid import (
+    READINGS,
+    BoxCell,
+    GridCell,
+    run_box,
+    run_cell,
+    source_of,
+    sweep_of,
+)
+from loko_testbed.reproduce.figure_types.senders.likelihood import (
+    PrintedCount,
+    PrintedShares,
+    SenderTrial,
+    count_log_likelihood,
+    deviances,
+    log_likelihood,
+)
 from loko_testbed.reproduce.figure_types.senders.predictions import FOLDER, Prediction, predict
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
 from loko_testbed.reproduce.result import LOSS_PERCENT, AxisLabel, TableResult
 from loko_testbed.simulation.options import Options
-from loko_testbed.simulation.senders import SenderSettings
+from loko_testbed.simulation.senders import NAMED, SIMPLE, SenderSettings
 from loko_testbed.tasks.progress import Progress
 
-_DRAWN_DEVIANCE: Final = 30.0
-"""Deviance at which the colour scale ends."""
-_WRITTEN_DEVIANCE: Final = 99.0
+_EXCLUDED_DEVIANCE: Final = 30.0
+"""Deviance from which on a sender is not considered any more; the colour scale ends there."""
 _COLUMNS: Final = 3
 _ROOM_FOR_LEGEND: Final = 1.5
 """Upper end of an axis of losses, relative to the highest value."""
@@ -42,47 +57,18 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         raise InputError(
             f"--runs: {figure.figure} needs at least 2 runs of each sender; their spread is the error"
         )
-    source = f"{figure.paper}/{figure.inferred_from.figure}"
-    deployment, _ = source_of(source, figure.inferred_from.scheme)
-    trials = [
-        GridCell(
-            figure=source,
-            scheme=figure.inferred_from.scheme,
-            senders=senders,
-            runs=runs,
-            seconds=seconds,
-            seed=options.seed,
-            capacity_factor=options.capacity_factor,
-        )
-        for senders in (*grid.senders, SenderSettings())
+    tried = _tried(figure, options, progress, [*grid.senders, SIMPLE], runs=runs, seconds=seconds)
+    inference = infer(figure, options, progress, tried)
+    *cells, simple = tried
+    region = [
+        cell for cell, value in zip(cells, inference.of_senders, strict=False) if value <= figure.deviance
     ]
-    counts = compute_tasks(
-        run_cell,
-        trials,
-        options,
-        progress,
-        lambda trial: f"bursts of {trial.senders.burst_frames} frames",
-        unit="senders",
-    )
-    *cells, default = (
-        SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(each))
-        for trial, each in zip(trials, counts, strict=True)
-    )
-    printed = PrintedShares(
-        percent=tuple(
-            fact(figure.paper, name).number for name in (figure.inferred_from.lost, figure.inferred_from.late)
-        ),
-        seconds=deployment.runs * deployment.seconds,
-        decimals=figure.inferred_from.decimals,
-    )
-    deviations = deviances([*cells, default], printed)
-    region = [cell for cell, value in zip(cells, deviations[:-1], strict=True) if value <= figure.deviance]
-    best = cells[int(np.argmin(deviations[:-1]))]
+    best = cells[int(np.argmin(inference.of_senders[:-1]))]
     predictions = _predictions(figure, options, progress, best, region)
     outcome = Outcome(
         chart=Chart(
             panels=[
-                *_heat(grid, cells, deviations),
+                *_heat(grid, cells, inference.of_senders),
                 *_numbers_panel(figure, predictions),
                 *loss_panels(figure, predictions),
             ],
@@ -92,18 +78,169 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
             " in -2 log L, which the cells show; bars: what these predict",
         ),
         findings={
-            **_findings(figure, best, default, region, predictions),
-            "default_deviance": float(deviations[-1]),
+            **_findings(figure, best, simple, region, predictions),
+            **_inferred_findings(figure, best, tried, inference),
         },
         x=AxisLabel(name="frames in a burst", unit=""),
         profile="zodiac-fx",
         table=claims_table(predictions),
-        bands=bands(figure, predictions[1:]),
+        bands=bands(figure, predictions),
         runs=runs,
         seconds=seconds,
     )
     shutil.rmtree(options.out / FOLDER, ignore_errors=True)
-    return outcome, _rows([*cells, default], deviations)
+    return outcome, _rows(tried, inference.of_senders)
+
+
+def _tried(
+    figure: SendersFigure,
+    options: Options,
+    progress: Progress,
+    senders: Sequence[SenderSettings],
+    *,
+    runs: int,
+    seconds: float,
+) -> list[SenderTrial]:
+    """Replay the figure from whose shares senders are inferred with each of these senders."""
+    source = f"{figure.paper}/{figure.inferred_from.figure}"
+    trials = [
+        GridCell(
+            figure=source,
+            scheme=figure.inferred_from.scheme,
+            senders=each,
+            runs=runs,
+            seconds=seconds,
+            seed=options.seed,
+            capacity_factor=options.capacity_factor,
+        )
+        for each in senders
+    ]
+    counts = compute_tasks(
+        run_cell,
+        trials,
+        options,
+        progress,
+        lambda trial: f"bursts of {trial.senders.burst_frames} frames",
+        unit="senders",
+    )
+    return [
+        SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(each))
+        for trial, each in zip(trials, counts, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """How much worse than the best pair of a sender and a reading of the counts each explains the numbers."""
+
+    joint: NDArray[np.float64]
+    """Deviance of each sender (row) with each of the `READINGS` (column). Of senders that the shares alone
+    exclude, a lower bound."""
+    packets: Mapping[SenderSettings, Sequence[NDArray[np.float64]]]
+    """For each sender that the shares do not exclude, its packets of each printed count by `READINGS`, in as
+    long a measurement as the paper's."""
+
+    @property
+    def of_senders(self) -> NDArray[np.float64]:
+        """Deviance of each sender with the reading that suits it best."""
+        return np.asarray(self.joint.min(axis=1))
+
+    @property
+    def of_readings(self) -> NDArray[np.float64]:
+        """Deviance of each reading with the sender that suits it best."""
+        return np.asarray(self.joint.min(axis=0))
+
+
+def infer(
+    figure: SendersFigure, options: Options, progress: Progress, tried: Sequence[SenderTrial]
+) -> Inference:
+    """Return how well the senders explain the printed shares and counts together.
+
+    Senders that the shares alone exclude are not replayed for the counts.
+    """
+    deployment, _ = source_of(f"{figure.paper}/{figure.inferred_from.figure}", figure.inferred_from.scheme)
+    shares = PrintedShares(
+        percent=tuple(
+            fact(figure.paper, name).number for name in (figure.inferred_from.lost, figure.inferred_from.late)
+        ),
+        seconds=deployment.runs * deployment.seconds,
+        decimals=figure.inferred_from.decimals,
+    )
+    of_shares = np.array([log_likelihood(cell, shares) for cell in tried])
+    kept = [place for place, value in enumerate(deviances(of_shares)) if value <= _EXCLUDED_DEVIANCE]
+    boxes = [
+        BoxCell(
+            figure=f"{figure.paper}/{box.figure}",
+            x=box.x,
+            senders=tried[place].senders,
+            runs=min(source.runs, options.runs or source.runs),
+            seconds=tried[place].seconds,
+            seed=options.seed,
+            capacity_factor=options.capacity_factor,
+        )
+        for place in kept
+        for source in figure.counts
+        for box in source.largest_of
+    ]
+    counted = compute_tasks(
+        run_box, boxes, options, progress, lambda box: f"packets of {box.figure} at {box.x:g}", unit="boxes"
+    )
+    rows = map(np.array, counted)
+    of_counts = np.zeros((len(tried), len(READINGS)))
+    packets: dict[SenderSettings, list[NDArray[np.float64]]] = {}
+    for place in kept:
+        packets[tried[place].senders] = []
+        for source in figure.counts:
+            logs, means = _count(
+                figure, source, [next(rows) for _ in source.largest_of], tried[place].seconds
+            )
+            of_counts[place] += logs
+            packets[tried[place].senders].append(means)
+    excluded = [place for place in range(len(tried)) if place not in kept]
+    of_counts[excluded] = of_counts[kept].max(axis=0)
+    return Inference(joint=deviances(of_shares[:, np.newaxis] + of_counts), packets=packets)
+
+
+def _count(
+    figure: SendersFigure, source: CountSource, rows: Sequence[NDArray[np.int64]], seconds: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return for each of the `READINGS` the log likelihood of a printed count, and the packets of its box.
+
+    `rows` has the runs of each box that may be meant.
+    """
+    sweeps = [sweep_of(f"{figure.paper}/{box.figure}") for box in source.largest_of]
+    paper_s = [sweep.runs * sweep.seconds for sweep in sweeps]
+    means = np.array([row.mean(axis=0) * s / seconds for row, s in zip(rows, paper_s, strict=True)])
+    largest = means.argmax(axis=0)
+    printed = fact(figure.paper, source.fact).number
+    logs = [
+        count_log_likelihood(
+            rows[box][:, reading],
+            seconds,
+            PrintedCount(packets=printed, seconds=paper_s[box], rounded_to=source.rounded_to),
+        )
+        for reading, box in enumerate(largest)
+    ]
+    return np.array(logs), means.max(axis=0)
+
+
+def _inferred_findings(
+    figure: SendersFigure, best: SenderTrial, tried: Sequence[SenderTrial], inference: Inference
+) -> dict[str, float]:
+    """Return findings on the readings of the counts, and on the named senders."""
+    findings = {
+        f"counting_{reading}_deviance": float(value)
+        for reading, value in zip(READINGS, inference.of_readings, strict=True)
+    }
+    for source, counted in zip(figure.counts, inference.packets[best.senders], strict=True):
+        name = source.fact.rpartition("/")[2].rpartition("_")[2]
+        for reading, count in zip(READINGS, counted, strict=True):
+            findings[f"best_{name}_{reading}_packets"] = float(count)
+    for name, senders in NAMED.items():
+        for cell, value in zip(tried, inference.of_senders, strict=True):
+            if cell.senders == senders:
+                findings[f"{name}_deviance"] = float(value)
+    return findings
 
 
 def _predictions(
@@ -113,7 +250,7 @@ def _predictions(
     best: SenderTrial,
     region: Sequence[SenderTrial],
 ) -> list[Prediction]:
-    """Return predictions of the default sender, the best one, others of the region, and variants of the best.
+    """Return predictions of the simple sender, the best one, others of the region, and variants of the best.
 
     The variants have other capacities and later timers.
     """
@@ -121,7 +258,7 @@ def _predictions(
     if not figures:
         return []
     others = [cell.senders for cell in _spanning(region) if cell is not best]
-    wanted = [(senders, options.capacity_factor) for senders in (SenderSettings(), best.senders, *others)]
+    wanted = [(senders, options.capacity_factor) for senders in (SIMPLE, best.senders, *others)]
     wanted += [(best.senders, factor) for factor in figure.capacity_factors]
     wanted += [
         (best.senders.model_copy(update={"shaper_latency_ns": latency}), options.capacity_factor)
@@ -150,13 +287,13 @@ def _heat(grid: SenderGrid, cells: Sequence[SenderTrial], deviations: NDArray[np
     value_of = {
         (cell.senders.queue_frames, cell.senders.offered_load, cell.senders.burst_frames): float(value)
         for cell, value in zip(cells, deviations, strict=False)
-        if value <= _WRITTEN_DEVIANCE
+        if value <= _EXCLUDED_DEVIANCE
     }
     return [
         HeatPanel(
             x=ChartAxis(label="frames in a burst"),
             y=ChartAxis(label="load offered to the shaper"),
-            value=ChartAxis(label=f"deviance, room for {room} frames", low=0, high=_DRAWN_DEVIANCE),
+            value=ChartAxis(label=f"deviance, room for {room} frames", low=0, high=_EXCLUDED_DEVIANCE),
             x_values=[float(burst) for burst in grid.burst_frames],
             y_values=list(grid.offered_load),
             cells=[
@@ -169,7 +306,7 @@ def _heat(grid: SenderGrid, cells: Sequence[SenderTrial], deviations: NDArray[np
 
 
 def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Return a panel with the paper's percentages, the default sender's, and those of the inferred ones."""
+    """Return a panel with the paper's percentages, the simple sender's, and those of the inferred ones."""
     shown = [
         (fact(figure.paper, number.fact).number, reach_of(number.figure, number.finding, predictions))
         for number in figure.numbers
@@ -196,7 +333,7 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
             y=ChartAxis(label="lost [%]", low=0, high=100 * _ROOM_FOR_LEGEND),
             curves=[
                 ChartCurve(label="paper", x=x, y=apart([paper for paper, _ in rows])),
-                ChartCurve(label="default", x=x, y=apart([reach[0] for _, reach in rows])),
+                ChartCurve(label="simple", x=x, y=apart([reach[0] for _, reach in rows])),
                 ChartCurve(
                     label="inferred",
                     x=x,
@@ -210,13 +347,13 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
 
 
 def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Return a panel for each sweep: losses of the default and inferred senders, and the paper's values."""
+    """Return a panel for each sweep: losses of the simple and inferred senders, and the paper's values."""
     if not predictions:
         return []
-    default, *inferred = predictions
-    reaches = {band.figure: band for band in bands(figure, inferred) if band.finding == LOSS_PERCENT}
+    simple, *inferred = predictions
+    reaches = {band.figure: band for band in bands(figure, predictions) if band.finding == LOSS_PERCENT}
     panels: list[Panel] = []
-    for name, losses in default.loss_percent.items():
+    for name, losses in simple.loss_percent.items():
         x = list(losses)
         best = inferred[0].loss_percent[name]
         ends = {value: (loss, loss) for value, loss in best.items()}
@@ -229,7 +366,7 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
             if number.finding.startswith("loss_at_")
         }
         curves = [
-            ChartCurve(label="default", x=x, y=list(losses.values()), dashed=True),
+            ChartCurve(label="simple", x=x, y=list(losses.values()), dashed=True),
             ChartCurve(
                 label="inferred",
                 x=x,
@@ -244,7 +381,7 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
         panels.append(
             LinePanel(
                 title=name,
-                x=ChartAxis(label=default.x_label[name]),
+                x=ChartAxis(label=simple.x_label[name]),
                 y=ChartAxis(label="loss [%]", low=0, high=_ROOM_FOR_LEGEND * highest),
                 curves=curves,
                 references=[
@@ -262,11 +399,11 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
 
 
 Reach = tuple[float, float, float, float]
-"""Values of a finding: default sender, best sender, least and greatest of all inferred ones."""
+"""Values of a finding: simple sender, best sender, least and greatest of all inferred ones."""
 
 
 def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Reach | None:
-    """Return the reach of a finding; None if the default or the best sender lacks it."""
+    """Return the reach of a finding; None if the simple or the best sender lacks it."""
     values = [prediction.findings.get(figure, {}).get(finding) for prediction in predictions]
     inferred = [value for value in values[1:] if value is not None]
     if not inferred or values[0] is None or values[1] is None:
@@ -277,7 +414,7 @@ def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Re
 def _findings(
     figure: SendersFigure,
     best: SenderTrial,
-    default: SenderTrial,
+    simple: SenderTrial,
     region: Sequence[SenderTrial],
     predictions: Sequence[Prediction],
 ) -> dict[str, float]:
@@ -288,8 +425,8 @@ def _findings(
         "best_room_frames": float(best.senders.queue_frames),
         "best_lost_percent": float(lost),
         "best_late_percent": float(late),
-        "default_lost_percent": float(default.percent[0]),
-        "default_late_percent": float(default.percent[1]),
+        "simple_lost_percent": float(simple.percent[0]),
+        "simple_late_percent": float(simple.percent[1]),
         "region_senders": float(len(region)),
         "region_shortest_burst_frames": float(min(cell.senders.burst_frames for cell in region)),
         "region_longest_burst_frames": float(max(cell.senders.burst_frames for cell in region)),
@@ -300,9 +437,15 @@ def _findings(
         reach = reach_of(number.figure, number.finding, predictions)
         if reach is not None:
             stem, percent, _ = number.finding.partition("_percent")
-            for name, value in zip(("default", "best", "least", "most"), reach, strict=True):
+            for name, value in zip(("simple", "best", "least", "most"), reach, strict=True):
                 findings[f"{number.figure}_{stem}_{name}{percent}"] = value
-    for name, place in (("default", 0), ("best", 1)):
+        for prediction in predictions:
+            found = prediction.findings.get(number.figure, {}).get(number.finding)
+            if prediction.capacity_factor is not None and found is not None:
+                stem, percent, _ = number.finding.partition("_percent")
+                capacity = f"capacity_{1000 * prediction.capacity_factor:g}"
+                findings[f"{number.figure}_{stem}_{capacity}{percent}"] = found
+    for name, place in (("simple", 0), ("best", 1)):
         if len(predictions) > place:
             judged = [claim for claims in predictions[place].claims.values() for claim in claims]
             findings[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
@@ -311,12 +454,12 @@ def _findings(
 
 
 def claims_table(predictions: Sequence[Prediction]) -> TableResult | None:
-    """Return a table of all claims of the predicted figures with the default and the inferred senders."""
+    """Return a table of all claims of the predicted figures with the simple and the inferred senders."""
     if not predictions:
         return None
-    default, best, *others = predictions
+    simple, best, *others = predictions
     rows: list[list[str | float]] = []
-    for name, claims in default.claims.items():
+    for name, claims in simple.claims.items():
         inferred = [prediction.claims[name] for prediction in (best, *others) if name in prediction.claims]
         for place, claim in enumerate(claims):
             mine = best.claims[name][place]
@@ -338,8 +481,8 @@ def claims_table(predictions: Sequence[Prediction]) -> TableResult | None:
             "figure",
             "claim",
             "paper",
-            "default",
-            "default_holds",
+            "simple",
+            "simple_holds",
             "best",
             "best_holds",
             "inferred_hold",

@@ -14,7 +14,7 @@ from loko_testbed.simulation.senders import SenderSettings
 
 
 class InferenceSource(StrictModel):
-    """The single figure from which senders are inferred, with what the paper prints of it."""
+    """The figure from whose shares senders are inferred, with what the paper prints of it."""
 
     figure: str
     scheme: str
@@ -25,6 +25,25 @@ class InferenceSource(StrictModel):
     """Fact with the share of late packets in per cent."""
     decimals: int = Field(ge=0)
     """Decimals of both numbers as printed."""
+
+
+class BoxAt(StrictModel):
+    """A box of a sweep: its observed flows at one x."""
+
+    figure: str
+    x: float
+
+
+class CountSource(StrictModel):
+    """A number of packets that the paper prints of a box of its sweeps."""
+
+    fact: str
+    rounded_to: float = Field(gt=0)
+    """The unit of the last printed digit."""
+    largest_of: list[BoxAt] = Field(min_length=1)
+    """The boxes of which one may be meant: the one with most packets."""
+    runs: int = Field(ge=2)
+    """Runs of each sender, as long as those of the grid."""
 
 
 class SenderGrid(StrictModel):
@@ -86,12 +105,14 @@ class QuickInference(InferenceBudget):
 
 
 class SendersFigure(Figure):
-    """A likelihood over senders, and predictions of the likely ones beside those of the default sender."""
+    """A likelihood over senders, and predictions of the likely ones beside those of the simple sender."""
 
     supported_options = SIMULATED
     kind: Literal["senders"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     inferred_from: InferenceSource
+    counts: list[CountSource] = Field(min_length=1)
+    """Numbers of packets, which the senders must explain together with the shares."""
     grid: SenderGrid
     budget: InferenceBudget
     deviance: float = Field(gt=0)

@@ -1,4 +1,4 @@
-"""The likelihood of what the paper prints for one figure, given how hosts send."""
+"""The likelihood of what the paper prints, given how hosts send."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ class PrintedShares:
     def rounding_variance(self) -> float:
         """Variance due to rounding, which is uniform within half a unit of the last decimal."""
         return float(10.0 ** (-2 * self.decimals) / 12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedCount:
+    """A number of packets that the paper prints, with the length of its measurement."""
+
+    packets: float
+    seconds: float
+    """Total length of all runs."""
+    rounded_to: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +71,18 @@ def log_likelihood(tried: SenderTrial, printed: PrintedShares) -> float:
     return float(-(apart @ np.linalg.solve(spread, apart)) / 2 - log_determinant / 2)
 
 
-def deviances(tried: list[SenderTrial], printed: PrintedShares) -> NDArray[np.float64]:
-    """Return for each sender by how much its -2 log likelihood exceeds the smallest."""
-    values = np.array([-2 * log_likelihood(cell, printed) for cell in tried])
+def count_log_likelihood(counts: NDArray[np.int64], seconds: float, printed: PrintedCount) -> float:
+    """Return the logarithm of the density of a printed number of packets.
+
+    `counts` has the packets of each run of this length. The assumptions are those of `log_likelihood`.
+    """
+    runs = printed.seconds / seconds
+    variance = counts.var(ddof=1) * runs * (1 + runs / len(counts)) + printed.rounded_to**2 / 12
+    apart = printed.packets - counts.mean() * runs
+    return float(-(apart**2) / variance / 2 - np.log(2 * np.pi * variance) / 2)
+
+
+def deviances(log_likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much each -2 log likelihood exceeds the smallest."""
+    values = -2 * log_likelihoods
     return np.asarray(values - values.min())

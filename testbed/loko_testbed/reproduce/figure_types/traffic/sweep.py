@@ -76,7 +76,7 @@ class SweepReplay(TrafficReplay[Sweep]):
             chart=None,
             x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
             series=series,
-            findings=_findings(setting, series),
+            findings=_findings(setting, [each.accepted for each in self.accumulators]),
             guarantees=_guarantees(sweep, series),
             notes=self.note_if_shorter(fact(sweep.paper, "ev.runs").where, paper),
             **replayed,
@@ -90,7 +90,8 @@ class SweepReplay(TrafficReplay[Sweep]):
             if box.packets == 0:
                 raise RunError(
                     f"{point.label}: {self.figure.flows[flow].label} sent nothing in"
-                    f" {runs_of(self.runs, self.seconds)}; lengthen them with --seconds"
+                    f" {runs_of(self.runs, self.seconds)}; lengthen them with --seconds,"
+                    " or choose --sender simple"
                 )
             boxes.append(box)
         return boxes
@@ -102,13 +103,15 @@ class SweepReplay(TrafficReplay[Sweep]):
         return {"virtual": virtual_s(packets(figure)), "live": live, "hardware": live}
 
 
-def _findings(setting: SweepSetting, series: Sequence[Series]) -> dict[str, float]:
-    """Return findings beside the points. A box has all observed flows at one x, as in the paper."""
+def _findings(setting: SweepSetting, accepted: Sequence[int | None]) -> dict[str, float]:
+    """Return findings beside the points. A box has all observed flows at one x, as in the paper.
+
+    `accepted` has for each x the packets that found room before the shapers. The paper's numbers of packets
+    agree best with these (docs/senders.md).
+    """
     findings = {GUARANTEE_MS: setting.guarantee_ns / 1e6, LEAST_DELAY_MS: setting.floor_ns / 1e6}
-    boxes = [
-        sum(point.packets for point in box) for box in zip(*(line.points for line in series), strict=True)
-    ]
-    if len(boxes) == len(setting.sweep.planned):
+    boxes = [count for count in accepted if count is not None]
+    if len(boxes) == len(setting.sweep.planned) == len(accepted):
         findings["smallest_box_packets"], findings["largest_box_packets"] = (
             float(min(boxes)),
             float(max(boxes)),
