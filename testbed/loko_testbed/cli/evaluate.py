@@ -420,6 +420,8 @@ def _print_guarantee(guarantee: GuaranteeResult) -> None:
     told = f"guarantee {guarantee.verdict}"
     if guarantee.verdict == "broken":
         told = f"{'GUARANTEE VIOLATED' if guarantee.ours else told} by {guarantee.broken_by} packets"
+    elif guarantee.verdict == "not tested":
+        told = f"{told}, nothing was sent: lengthen the runs with --seconds"
     tell(f"  {guarantee.system}: {told}")
 
 

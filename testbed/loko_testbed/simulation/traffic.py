@@ -48,6 +48,11 @@ class RandomBursts:
     queue_bytes: float
     """Size of the queue before the bucket. Frames that do not fit count as never sent, not as lost."""
 
+    @property
+    def mean_gap_ns(self) -> float:
+        """Mean time between the beginnings of bursts, and from the beginning of a run to its first burst."""
+        return self.burst_bytes * 8e9 / self.offered_rate_bps
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:

@@ -325,7 +325,7 @@ def _late_ns(
     offered = bursts_ns(
         np.random.default_rng((seed, flow.flow)),
         burst_frames=int(sends.burst_bytes) // flow.frame_bytes,
-        mean_gap_ns=sends.burst_bytes * 8e9 / sends.offered_rate_bps,
+        mean_gap_ns=sends.mean_gap_ns,
         slot_ns=shaper.slot_ns,
         end_ns=end_ns,
     )

@@ -192,10 +192,39 @@ def test_loss_earlier_than_in_another_figure() -> None:
     assert verdict(check, series(point(1)), other=series(point(5, lost=1)))[1] is False
 
 
-def test_nothing_sent_is_no_success() -> None:
-    empty = point(1).model_copy(update={"packets": 0})
-    measured = [Series(label="H1->H3", flow=0, points=[empty])]
-    assert verdict({"kind": "no_loss", "at": [1]}, measured) == ("not measured", False)
+def silent(x: float) -> PointResult:
+    """A point at which a flow sent nothing."""
+    return point(x).model_copy(update={"packets": 0, "lost": 0, "late": 0})
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"kind": "no_loss", "at": [7]},
+        {"kind": "no_late"},
+        {"kind": "loss_at", "at": 7},
+        {"kind": "loss_near", "at": 7, "within_points": 1},
+        {"kind": "loss_beyond"},
+        {"kind": "loss_before_late"},
+        {"kind": "delay_rises", "at": [5, 7], "statistic": "p99", "slack": 0},
+    ],
+)
+def test_a_flow_that_sent_nothing_is_no_success_and_no_failure(check: dict) -> None:
+    flows = [
+        Series(label=label, flow=0, points=[point(5), last])
+        for label, last in (("a", silent(7)), ("b", point(7)))
+    ]
+    for measured in (flows, flows[:1]):
+        judged = result(check, measured, planned=[5, 7])
+        assert (judged.holds, judged.because) == (None, "nothing was sent at 7")
+
+
+def test_a_silent_flow_excuses_no_loss_of_another() -> None:
+    flows = [
+        Series(label=label, flow=0, points=[each])
+        for label, each in (("a", silent(1)), ("b", point(1, lost=3)))
+    ]
+    assert verdict({"kind": "no_loss", "at": [1]}, flows) == ("3 of 1000 (at 1)", False)
 
 
 def test_loss_at() -> None:

@@ -190,11 +190,11 @@ def _band(band: Band, finding: str, result: TrafficResult, axes: Mapping[str, Sp
 
 
 def _losses(series: Sequence[Series]) -> list[float | None]:
-    """Return the loss of all flows together at each x, in per cent."""
+    """Return the loss of all flows together at each x, in per cent; None where nothing was sent."""
     at_each_x = list(zip(*(line.points for line in series), strict=True))
     packets = [sum(point.packets for point in points) for points in at_each_x]
     lost = [sum(point.lost for point in points) for points in at_each_x]
-    return [100 * part / whole if whole else 0.0 for part, whole in zip(lost, packets, strict=True)]
+    return [100 * part / whole if whole else None for part, whole in zip(lost, packets, strict=True)]
 
 
 def _end_of_losses(highest: float) -> float:

@@ -107,18 +107,16 @@ def _has_capacity(figure: Figure) -> bool:
 
 
 def losses_of(result: TrafficResult) -> dict[float, float]:
-    """Return the loss of all flows of a sweep together, in per cent, at each x."""
+    """Return the loss of all flows of a sweep together, in per cent, at each x where packets were sent."""
     measured = PointsByX(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
 def over_x_of(result: TrafficResult) -> OverX:
     """Return the loss at each x where packets were sent, and the medians where packets arrived."""
-    losses, medians = {}, {}
-    losses_percent = losses_of(result)
+    losses = {x: (loss, loss) for x, loss in losses_of(result).items()}
+    medians = {}
     for x, points in PointsByX(result.series).by_x.items():
-        if any(point.packets for point in points):
-            losses[x] = (losses_percent[x], losses_percent[x])
         known = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
         if known:
             medians[x] = (min(known), max(known))

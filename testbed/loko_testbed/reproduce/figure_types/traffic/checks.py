@@ -25,29 +25,32 @@ Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
 
 class PointsByX:
-    """Groups the points of all series by x."""
+    """Groups the points of all series by x, without those at which a flow sent nothing."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.by_x: dict[float, list[PointResult]] = {}
+        self._silent: set[float] = set()
         for line in series:
             for point in line.points:
-                self.by_x.setdefault(point.x, []).append(point)
+                if point.packets:
+                    self.by_x.setdefault(point.x, []).append(point)
+                else:
+                    self._silent.add(point.x)
 
     def at(self, values: Sequence[float]) -> list[PointResult] | None:
-        """Return the points at these x; None if one of them was not measured."""
+        """Return the points at these x; None if a flow sent nothing at one of them."""
         if self.missing(values):
             return None
         return [point for x in values for point in self.by_x[x]]
 
     def missing(self, values: Iterable[float]) -> list[float]:
-        """Return those of these x that have no points."""
-        return [x for x in values if x not in self.by_x]
+        """Return those of these x at which a flow sent nothing, or that were not replayed."""
+        return [x for x in values if x in self._silent or x not in self.by_x]
 
     def loss(self, x: float) -> float:
         """Return the share of lost packets at x over all flows."""
         points = self.by_x[x]
-        packets = sum(point.packets for point in points)
-        return sum(point.lost for point in points) / packets if packets else 0.0
+        return sum(point.lost for point in points) / sum(point.packets for point in points)
 
     @property
     def largest_loss(self) -> float:
@@ -91,13 +94,13 @@ class NothingBad(Check):
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
-        there = [x for x in wanted if x in measured.by_x]
-        points = [point for x in there for point in measured.by_x[x]]
-        if not there:
+        missing = measured.missing(wanted)
+        points = [point for x in wanted for point in measured.by_x.get(x, ())]
+        if not points:
             return _not_at(wanted)
         here, holds = _count([_bad(self.kind, point) for point in points], points)
-        if holds and len(there) < len(wanted):
-            return _not_at([x for x in wanted if x not in there], here=here)
+        if holds and missing:
+            return _not_at(missing, here=here)
         if not holds and 0 < sum(point.lost + point.late for point in points) <= sum(
             point.explained for point in points
         ):
@@ -132,7 +135,7 @@ class LossAt(Check):
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
-        if self.at not in measured.by_x:
+        if measured.missing([self.at]):
             return _not_at([self.at])
         loss = measured.loss(self.at)
         return (f"{_percent(loss)} lost", True) if loss > 0 else ("no loss", False)
@@ -150,12 +153,12 @@ class LossFrom(_MarkedCheck):
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = [x for x in evidence.planned if x >= evidence.fact.number]
-        there = [x for x in wanted if x in measured.by_x]
-        clean = [x for x in there if measured.loss(x) == 0]
+        missing = measured.missing(wanted)
+        clean = [x for x in wanted if x not in missing and measured.loss(x) == 0]
         if clean:
             return f"no loss at {_list(clean)}", False
-        if len(there) < len(wanted):
-            return _not_at([x for x in wanted if x not in there])
+        if missing:
+            return _not_at(missing)
         losses = [measured.loss(x) for x in wanted]
         return f"{_percent(min(losses))} to {_percent(max(losses))} lost", True
 
@@ -209,7 +212,7 @@ class Starts(_MarkedCheck):
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`. A short replay, or one that omits a smaller x, may see the onset too late."""
         expected, measured = evidence.fact.number, PointsByX(evidence.series)
-        if expected not in measured.by_x:
+        if measured.missing([expected]):
             return _not_at([expected])
         begin = measured.first(lambda point: _bad(self.kind, point))
         here = "nowhere" if begin is None else f"{begin:g}"
@@ -287,7 +290,7 @@ class LossEarlier(FigureCheck):
             return _not_at(missing, here=here)
         if begin is None:
             return here, False
-        if theirs is None and max(other.by_x) <= begin:
+        if theirs is None and max(other.by_x, default=begin) <= begin:
             return NotTestable(why=f"{self.figure} has no point beyond {begin:g}", here=here)
         return here, theirs is None or begin < theirs
 
@@ -307,7 +310,7 @@ class LossNear(NumberCheck):
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`."""
         measured = PointsByX(evidence.series)
-        if self.at not in measured.by_x:
+        if measured.missing([self.at]):
             return _not_at([self.at])
         here = 100 * measured.loss(self.at)
         return f"{here:.1f} %", abs(here - evidence.fact.number) <= self.within_points
@@ -448,8 +451,6 @@ def _name(statistic: Statistic) -> str:
 
 
 def _count(counts: Sequence[int], points: Sequence[PointResult]) -> ClaimOutcome:
-    if not sum(point.packets for point in points):
-        return NOTHING_MEASURED
     bad = sum(counts)
     if not bad:
         return f"0 of {sum(point.packets for point in points)}", True

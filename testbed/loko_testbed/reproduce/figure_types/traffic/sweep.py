@@ -19,11 +19,11 @@ from loko_testbed.reproduce.result import (
     LEAST_DELAY_MS,
     AxisLabel,
     GuaranteeResult,
+    NoteResult,
     PointResult,
     Series,
-    runs_of,
 )
-from loko_testbed.simulation.runner import RunError
+from loko_testbed.simulation.traffic import RandomBursts
 
 
 class SweepReplay(TrafficReplay[Sweep]):
@@ -71,30 +71,43 @@ class SweepReplay(TrafficReplay[Sweep]):
         if factor is None:
             factor = deterministic(setting.allocation.service.profile).cpu.capacity_factor.value
         replayed["assumptions"] = {"capacity_factor": factor, **replayed["assumptions"]}
-        paper = f" a box, the paper {sweep.runs} of {sweep.seconds:g} s: it may miss what is rare."
         return TrafficOutcome(
             chart=None,
             x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
             series=series,
             findings=_findings(setting, [each.accepted for each in self.accumulators]),
             guarantees=_guarantees(sweep, series),
-            notes=self.note_if_shorter(fact(sweep.paper, "ev.runs").where, paper),
+            notes=self._notes(series),
             **replayed,
         )
 
     def _boxes(self, flow: int) -> list[PointResult]:
-        """Return a flow's boxes. Raises `RunError` if one sent nothing, which trivially keeps a guarantee."""
-        boxes = []
-        for point, accumulator in zip(self.points, self.accumulators, strict=True):
-            box = accumulator.boxes[flow].point(point.x, guaranteed=point.x in self.figure.guaranteed)
-            if box.packets == 0:
-                raise RunError(
-                    f"{point.label}: {self.figure.flows[flow].label} sent nothing in"
-                    f" {runs_of(self.runs, self.seconds)}; lengthen them with --seconds,"
-                    " or choose --sender simple"
-                )
-            boxes.append(box)
-        return boxes
+        return [
+            accumulator.boxes[flow].point(point.x, guaranteed=point.x in self.figure.guaranteed)
+            for point, accumulator in zip(self.points, self.accumulators, strict=True)
+        ]
+
+    def _notes(self, series: Sequence[Series]) -> list[NoteResult]:
+        """Return notes on how short the replay was, and on the flows that sent nothing in it."""
+        sweep = self.figure
+        where = fact(sweep.paper, "ev.runs").where
+        paper = f" a box, the paper {sweep.runs} of {sweep.seconds:g} s: it may miss what is rare."
+        notes = self.note_if_shorter(where, paper)
+        silent = {line.label: [box.x for box in line.points if not box.packets] for line in series}
+        told = [f"{label} at {', '.join(map('{:g}'.format, at))}" for label, at in silent.items() if at]
+        if told:
+            text = (
+                f"Nothing was sent by {'; '.join(told)}. A host waits up to {self._longest_gap_s:.2g} s for a"
+                " burst on average: lengthen the runs with --seconds, or choose --sender simple."
+            )
+            notes.append(NoteResult(where=where, text=text))
+        return notes
+
+    @property
+    def _longest_gap_s(self) -> float:
+        """The longest mean time between the bursts of a flow."""
+        each = [sender.sends for point in self.points for sender in point.senders]
+        return max(sends.mean_gap_ns for sends in each if isinstance(sends, RandomBursts)) / 1e9
 
     @staticmethod
     def estimate_s(figure: Sweep) -> dict[str, float]:
