@@ -28,6 +28,7 @@ from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
 from loko_testbed.reproduce.studies.study import Rows, Study
 from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.senders import SIMPLE
 from loko_testbed.simulation.virtual import VirtualRunner
 
 PROFILE: Final = "zodiac-fx"
@@ -210,7 +211,7 @@ def longest_burst(profile: str, frame_bytes: int) -> int:
 
 
 def _fig17a(profile: str, seed: int) -> tuple[float, float]:
-    """Return loss and largest delay in ms of fig. 17a's observed packets at m_r = 11."""
+    """Return loss and largest delay in ms of fig. 17a's packets at m_r = 11; hosts are always busy."""
     sweep = load_experiment(LABS / "two-switch" / "experiments" / "fig17a.yml")
     assert isinstance(sweep, Sweep)
     setting = prepare(sweep)
@@ -224,7 +225,7 @@ def _fig17a(profile: str, seed: int) -> tuple[float, float]:
     ) as runner:
         for run in range(_REPLAYS):
             of_run = _REPLAYS * (seed - 1) + run
-            records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=of_run)
+            records = runner.run(traffic(setting, _OVERLOADED, SIMPLE), seconds=_REPLAY_S, seed=of_run)
             arrived = records.received_ns != LOST
             packets += len(arrived)
             lost += int(np.count_nonzero(~arrived))
