@@ -170,7 +170,7 @@ def evaluate(
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
 
-    Example: loko evaluate fig17a --quick --pcap captures
+    Example: loko evaluate fig17a --quick --seconds 2 --pcap captures
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = select_by_boards(
