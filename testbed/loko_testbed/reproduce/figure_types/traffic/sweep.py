@@ -105,8 +105,8 @@ class SweepReplay(TrafficReplay[Sweep]):
 
     @property
     def _longest_gap_s(self) -> float:
-        """The longest mean time between the bursts of a flow."""
-        each = [sender.sends for point in self.points for sender in point.senders]
+        """The longest mean time between the bursts of an observed flow."""
+        each = [sender.sends for point in self.points for sender in point.senders if sender.observed]
         return max(sends.mean_gap_ns for sends in each if isinstance(sends, RandomBursts)) / 1e9
 
     @staticmethod
