@@ -95,7 +95,7 @@ def judge(
             shorter=shorter,
         )
         judgement = _judgement(claim, level, evidence)
-        by_seed = None
+        by_seed, tested = None, ""
         if isinstance(judgement, NotTestable):
             here, holds = judgement.here, None
             missing = claim.if_missing if here == NOT_MEASURED else ""
@@ -106,6 +106,7 @@ def judge(
                 holds = by_seed.holds
                 here = f"undecided: {by_seed}" if holds is None else f"{here}; {by_seed}"
             because = "" if holds else claim.if_not
+            tested = "" if holds else _tested(figure, claim, stated)
         results.append(
             ClaimResult(
                 claim=claim.claim,
@@ -114,6 +115,7 @@ def judge(
                 holds=holds,
                 where=stated.where,
                 because=because,
+                tested=tested,
                 kind=kind_of(figure, claim, stated),
                 kind_because=claim.kind_because,
                 level=level,
@@ -142,6 +144,18 @@ def _by_seed(
     if claim.seeds == 1 or len(outcomes) < claim.seeds:
         return None
     return verdict_of(sum(outcomes), len(outcomes))
+
+
+def _tested(figure: Figure, claim: Claim, stated: Fact) -> str:
+    """Return in words what speaks for the claim's reason, or against it; empty if nothing does."""
+    words = [
+        f"with {experiment.using} it {'holds' if experiment.turns else 'does not hold either'}"
+        for experiment in claim.tested_by
+    ]
+    if claim.contradicts:
+        places = f"{stated.where}, and {fact(figure.paper, claim.contradicts).where} ({claim.contradicts})"
+        words.insert(0, f"the {figure.reference} contradicts itself: {places}")
+    return "; ".join(words)
 
 
 def _judgement(claim: Claim, level: EvidenceLevel, evidence: Evidence) -> Judgement:
@@ -185,6 +199,8 @@ def check_reference(figure: Figure, claim: Claim) -> Fact:
     that compares with another figure has one seed only.
     """
     stated = fact(figure.paper, claim.fact)
+    if claim.contradicts:
+        _ = fact(figure.paper, claim.contradicts)
     if claim.check.needs_number:
         _ = stated.number
     if claim.seeds > 1 and claim.check.compared_with:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from loko.document import StrictModel
 from loko.plug_in import PlugInGroup
@@ -22,7 +22,7 @@ from loko_testbed.reproduce.result import (
     Series,
     TableResult,
 )
-from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.options import Choice, Options
 
 Mode = Literal["virtual", "live", "hardware"]
 FixedScheme = Literal["full-rate", "fifth-rate"]
@@ -133,6 +133,36 @@ class NumberCheck(Check):
         return True
 
 
+class Experiment(StrictModel):
+    """An alternative set-up that tests the reason why a claim fails: the claim is judged with it as well.
+
+    `loko_testbed.reproduce.reasons` replays it, in virtual time; tests hold its outcome.
+    """
+
+    using: str
+    """The set-up in words that follow "with"."""
+    replaces: dict[str, JsonValue] = Field(default={})
+    """Values of the figure's document by their path, such as ``hosts.mean_us`` or ``ports.0.slices``."""
+    profile: dict[str, int] = Field(default={})
+    """Numbers of the profile of the figure's switches by their path, such as ``cpu.timers.cost_ps``."""
+    options: dict[str, Choice] = Field(default={})
+    """Options of the command line by name; default: seed 1 at the paper's scale."""
+    finding: str = ""
+    """The figure's own finding for the set-up, if it has one; judged in place of the check's."""
+    turns: bool
+    """Whether the claim holds with it: the reason is confirmed if so, and refuted if not."""
+
+    @model_validator(mode="after")
+    def _differs(self) -> Self:
+        if not (self.replaces or self.profile or self.options or self.finding):
+            raise ValueError("it has to change something; give replaces, profile, options or finding")
+        return self
+
+
+NOT_KNOWN: Final = "not known"
+"""How the reason of a claim begins that fails for no reason that was found."""
+
+
 class Claim(StrictModel):
     """A statement of the paper about the figure, and how to check it. Subclasses define which checks."""
 
@@ -144,6 +174,10 @@ class Claim(StrictModel):
     check: Check
     if_not: str = ""
     """For the report: why the claim may fail here."""
+    tested_by: list[Experiment] = Field(default=[])
+    """Experiments that test `if_not`."""
+    contradicts: str = ""
+    """Reference of the fact, of the same paper, that the claim's own fact contradicts."""
     if_missing: str = ""
     """For the report: why what it needs may be missing here."""
     kind: ClaimKind | None = None

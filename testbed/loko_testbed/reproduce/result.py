@@ -154,6 +154,8 @@ class ClaimResult(_ResultModel):
     """Section or figure of the paper."""
     because: str = ""
     """Why it does not hold, as far as is known, or why it is not testable here."""
+    tested: str = ""
+    """How the reason was tested, or which places of the paper contradict each other; empty: untested."""
     kind: ClaimKind = "ours"
     kind_because: str = ""
     """Why it is of this kind, where that is not obvious."""
