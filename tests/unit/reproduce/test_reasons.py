@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from loko.document import InputError
-from loko_testbed.reproduce.claims import check_reference, judge
-from loko_testbed.reproduce.figure import Experiment
+from loko_testbed.reproduce.claims import check_reference, judge, kind_of
+from loko_testbed.reproduce.facts import fact
+from loko_testbed.reproduce.figure import NOT_KNOWN, Claim, Experiment, Figure
 from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.reasons import with_values
 
@@ -68,3 +69,27 @@ def test_values_that_a_document_does_not_have_are_refused(values: dict[str, obje
     with pytest.raises(InputError, match=said) as caught:
         with_values(TABLE2, values)
     assert "\n" not in str(caught.value)
+
+
+def test_no_claim_of_a_paper_has_an_untested_reason() -> None:
+    untested = [
+        f"{figure.name}: {claim.claim}"
+        for figure in FIGURES.values()
+        if "virtual" in figure.modes and not figure.ours
+        for claim in figure.claims
+        if claim.if_not and not is_tested(figure, claim)
+    ]
+    assert untested == []
+
+
+def is_tested(figure: Figure, claim: Claim) -> bool:
+    """Return whether a claim's reason is tested, or needs no test: it says so, or speaks of real time."""
+    real_time = claim.claim.startswith("live, ") or claim.if_not.startswith("in real time")
+    not_the_paper_s = kind_of(figure, claim, fact(figure.paper, claim.fact)) == "ours"
+    return bool(
+        claim.tested_by
+        or claim.contradicts
+        or claim.if_not.startswith(NOT_KNOWN)
+        or real_time
+        or not_the_paper_s
+    )

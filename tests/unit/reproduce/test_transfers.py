@@ -19,17 +19,22 @@ from loko_testbed.instruments.segment_tap import Segments
 from loko_testbed.live import datapaths
 from loko_testbed.measure.slices import htb_port, tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod
-from loko_testbed.measure.slices.port import TransferResult, transfer_of
+from loko_testbed.measure.slices.port import TransferResult, transfer, transfer_of
 from loko_testbed.measure.slices.release import PacketTimes
 from loko_testbed.measure.slices.tcp_port import CpuShares, join, reply_of
 from loko_testbed.reproduce.claims import judge
+from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.experiments import experiments
 from loko_testbed.reproduce.figure_types.transfers import beside_iperf3, real_time
 from loko_testbed.reproduce.figure_types.transfers.beside_iperf3 import live_of
 from loko_testbed.reproduce.figure_types.transfers.by_port import equation_1_ms
 from loko_testbed.reproduce.figure_types.transfers.compute import compute
 from loko_testbed.reproduce.figure_types.transfers.document import TransfersBesideIperf3, TransfersByPort
-from loko_testbed.reproduce.figure_types.transfers.transfers import measure_transfer, port_with
+from loko_testbed.reproduce.figure_types.transfers.transfers import (
+    measure_transfer,
+    port_with,
+    transfer_task,
+)
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import LOST, RunError
@@ -218,6 +223,26 @@ def test_segments_are_joined_by_packet_so_that_one_sent_again_is_another() -> No
     assert join(sent, nothing).received_ns.tolist() == [LOST] * 3
     with pytest.raises(RunError, match="saw no full segment"):
         join(nothing, received)
+
+
+def test_hosts_delay_every_frame_in_both_directions() -> None:
+    document = figure("fig5a", [500], 0.4)
+    took_ms = []
+    for delay_us in (0, 107):
+        delayed = document.model_copy(update={"host_delay_us": delay_us})
+        task = transfer_task(delayed.ports[0], 500, delayed, "reno", seconds=0.4, seed=1)
+        took_ms.append(measure_transfer(transfer(task), 1518, 400_000_000).latency_ms)
+    assert took_ms[1] - took_ms[0] == pytest.approx(2 * 0.107, abs=0.002)
+    assert took_ms[1] == pytest.approx(fact("slicing", "fig5/at-500").number, rel=0.05)
+    assert document.host_delay_us == 107
+
+
+def test_a_figure_may_have_another_bucket_than_the_port_s_file() -> None:
+    htb, trtcm = figure("fig6a", [500], 1).ports
+    other = {"bucket_bytes": 24_000}
+    assert port_with(trtcm, 500_000_000).queues[0].cbs_bytes == 240_000
+    assert port_with(trtcm.model_copy(update=other), 500_000_000).queues[0].cbs_bytes == 24_000
+    assert port_with(htb.model_copy(update=other), 500_000_000).queues[0].burst_bytes == 24_000
 
 
 def test_equation_1_gets_the_queues_rate_and_the_runs_utilisation() -> None:

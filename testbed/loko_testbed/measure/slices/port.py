@@ -92,6 +92,8 @@ class Transfer(NamedTuple):
     sends: Tcp
     duration_ns: int
     seed: int
+    host_delay_ns: int = 0
+    """Delay of every frame between a host's tap and its cable, in both directions."""
 
 
 class TransferResult(NamedTuple):
@@ -110,7 +112,7 @@ class TransferResult(NamedTuple):
 
 def transfer(task: Transfer) -> TransferResult:
     """Send a transfer in virtual time. Raises `RunError`."""
-    port, device, frame_bytes, sends, duration_ns, seed = task
+    port, device, frame_bytes, sends, duration_ns, seed, host_delay_ns = task
     lab = load_lab(LAB)
     flow = flow_of(0, SENDERS[0], RECEIVER, rate_bps=1, burst_bytes=frame_bytes, frame_bytes=frame_bytes)
     entry = flow_entry(lab, flow, _SLICED_PORT)
@@ -121,7 +123,7 @@ def transfer(task: Transfer) -> TransferResult:
         replace(entry, match=back, actions=(Output(_SENDERS_PORT),)),
     ]
     try:
-        network = _network(lab, port, device, seed)
+        network = _network(lab, port, device, seed, host_delay_ns=host_delay_ns)
         install(network, _SWITCH, [add_entry(entry, xid) for xid, entry in enumerate(entries, start=4)])
         add_sender(network, lab, Sender.of(0, flow, sends))
         result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
@@ -193,14 +195,17 @@ def transmit_live(
     return dict(zip(releases, reply.sent, strict=True)), reply.switch_cpu_s / reply.seconds
 
 
-def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Network:
+def _network(
+    lab: Lab, port: Port, device: str, seed: int, *, host_delay_ns: int = 0
+) -> switch_emulator.Network:
     network = switch_emulator.Network(seed=seed)
     config = {"schedulers": {_SLICED_PORT: scheduler_settings(port)}}
     network.add_board(_SWITCH, profile=str(profile_file(device)), config=config)
     for name in lab.hosts:
         network.add_host(name)
     for link in lab.links:
-        network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=port.link_rate_bps)
+        ends = (link.a.node, link.a.port, link.b.node, link.b.port)
+        network.connect(*ends, rate_bps=port.link_rate_bps, propagation_ns=host_delay_ns)
     return network
 
 

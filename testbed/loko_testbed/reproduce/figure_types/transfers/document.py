@@ -29,6 +29,8 @@ class SlicedPort(StrictModel):
     """Name of the switch's profile in virtual time."""
     link_rate_bps: Rate
     """The rate of the links on both sides, instead of the file's."""
+    bucket_bytes: int | None = Field(default=None, ge=1)
+    """The bucket of the first queue, if that is not the file's."""
 
 
 class QuickTransfers(StrictModel):
@@ -56,6 +58,8 @@ class TransfersFigure(FindingFigure):
     """A full segment, with FCS."""
     seconds: float = Field(gt=0, le=60)
     """Length of each transfer. Its first quarter is left out of all results."""
+    host_delay_us: float = Field(default=0, ge=0, le=10_000)
+    """In virtual time, the delay of every frame between a host's tap and its cable, in both directions."""
     quick: QuickTransfers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from loko.slicing.document import HtbPort, Port, load_slices
-from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S
+from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S, NS_PER_US
 from loko_testbed.measure.slices.port import Transfer, TransferResult
 from loko_testbed.reproduce.figure_types.transfers.document import (
     CongestionControl,
@@ -33,9 +33,11 @@ _HEADERS_BYTES: Final = 14 + 20 + 32 + 4
 def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
     """Return the port with links and first queue at these rates. Raises `RunError` if they do not fit."""
     port = load_slices(sliced.slices)
-    rate = "rate_bps" if isinstance(port, HtbPort) else "cir_bps"
+    rate, bucket = ("rate_bps", "burst_bytes") if isinstance(port, HtbPort) else ("cir_bps", "cbs_bytes")
     plain = port.model_dump()
     first = {**plain["queues"][0], rate: rate_bps, "flow": None}
+    if sliced.bucket_bytes is not None:
+        first[bucket] = sliced.bucket_bytes
     changed = {**plain, "link_rate_bps": sliced.link_rate_bps, "queues": [first]}
     try:
         return type(port).model_validate(changed)
@@ -55,7 +57,15 @@ def transfer_task(
     """Return the transfer in virtual time through the port's queue at this rate. Raises as `port_with`."""
     port = port_with(sliced, round(rate_mbps * BPS_PER_MBPS))
     sends = Tcp(congestion_control=control)
-    return Transfer(port, sliced.device, figure.frame_bytes, sends, round(seconds * NS_PER_S), seed)
+    return Transfer(
+        port=port,
+        device=sliced.device,
+        frame_bytes=figure.frame_bytes,
+        sends=sends,
+        duration_ns=round(seconds * NS_PER_S),
+        seed=seed,
+        host_delay_ns=round(figure.host_delay_us * NS_PER_US),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
