@@ -59,6 +59,16 @@ class FindingPlace(_ChartModel):
     """Words for the legend to follow the number, if it is not simply a value of the axis."""
 
 
+class _PanelWithAxes(_ChartModel):
+    """Common fields of panels with two axes."""
+
+    title: str = ""
+    x: ChartAxis
+    y: ChartAxis
+    findings: list[FindingPlace] = []
+    """Where the panel shows which findings."""
+
+
 class Span(_ChartModel):
     """A shaded range of the vertical axis over the whole width, for a value that is the same everywhere."""
 
@@ -98,14 +108,10 @@ class PlacedLine(_ChartModel):
     """Whether a line joins the values. False for categories, between which a line would mean nothing."""
 
 
-class BoxPanel(_ChartModel):
+class BoxPanel(_PanelWithAxes):
     """Boxes side by side at named places, optionally with lines on a second axis."""
 
     kind: Literal["boxes"] = "boxes"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     places: list[str]
     groups: list[BoxGroup] = Field(min_length=1)
     whiskers: str
@@ -143,14 +149,10 @@ class ScaledAxes(_ChartModel):
     """Label of the axis on the right."""
 
 
-class LinePanel(_ChartModel):
+class LinePanel(_PanelWithAxes):
     """Curves over a numeric axis, including cumulative distributions (`ChartCurve.steps`)."""
 
     kind: Literal["lines"] = "lines"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     curves: list[ChartCurve] = Field(min_length=1)
     references: list[Reference] = []
     scaled: ScaledAxes | None = None
@@ -164,28 +166,20 @@ class Cloud(_ChartModel):
     y: list[float]
 
 
-class ScatterPanel(_ChartModel):
+class ScatterPanel(_PanelWithAxes):
     """Clouds of points in the plane."""
 
     kind: Literal["scatter"] = "scatter"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     clouds: list[Cloud] = Field(min_length=1)
     diagonal: bool = False
     """Whether the line of equal numbers is drawn."""
     references: list[Reference] = []
 
 
-class HeatPanel(_ChartModel):
+class HeatPanel(_PanelWithAxes):
     """A grid of cells coloured by their values; cells that are None (not feasible) stay white."""
 
     kind: Literal["heatmap"] = "heatmap"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     value: ChartAxis
     """The axis of the colours."""
     x_values: list[float]
@@ -197,14 +191,10 @@ class HeatPanel(_ChartModel):
     """One row for each of `y_values`, with one cell for each of `x_values`."""
 
 
-class TimePanel(_ChartModel):
+class TimePanel(_PanelWithAxes):
     """Samples over time, each drawn as a dot: for more samples than lines could show."""
 
     kind: Literal["time"] = "time"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     clouds: list[Cloud] = Field(min_length=1)
     references: list[Reference] = []
 
@@ -235,14 +225,10 @@ class ShareAnnotation(_ChartModel):
     """The share as text, with its unit."""
 
 
-class HistogramPanel(_ChartModel):
+class HistogramPanel(_PanelWithAxes):
     """One or more histograms over the same bins."""
 
     kind: Literal["histogram"] = "histogram"
-    title: str = ""
-    x: ChartAxis
-    y: ChartAxis
-    findings: list[FindingPlace] = []
     edges: list[float] = Field(min_length=2)
     histograms: list[HistogramSeries] = Field(min_length=1)
     overflow: Overflow | None = None
