@@ -48,7 +48,7 @@ class _TypeOfDocument(BaseModel):
     shows: str | None = None
 
 
-class NotReplayed(BaseModel):
+class MissingFigure(BaseModel):
     """A figure that a folder has no result of, as far as its document says without the code of its type."""
 
     figure: str
@@ -163,9 +163,9 @@ def _unknown(name: str, known: Mapping[str, Figure]) -> str:
     return f"unknown; {hint}'loko figures' lists all {len(known)}"
 
 
-def not_replayed(replayed: Collection[str], labs: Path = LABS) -> list[NotReplayed]:
+def not_replayed(replayed: Collection[str], labs: Path = LABS) -> list[MissingFigure]:
     """Return the figures of the labs other than those with these full names. Raises `InputError`."""
-    known = (read(path, NotReplayed) for path in labs.glob(_PLACE))
+    known = (read(path, MissingFigure) for path in labs.glob(_PLACE))
     return [figure for figure in known if figure.name not in replayed]
 
 
