@@ -86,15 +86,15 @@ NAMED: Final[Mapping[str, SenderSettings]] = MappingProxyType({"identified": IDE
 """Senders that documents and the command line may choose by name."""
 
 
-def _by_name(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if value not in NAMED:
-        raise ValueError(f"there is no sender '{value}' (known: {', '.join(NAMED)})")
-    return NAMED[value]
+def _named(name: str) -> SenderSettings:
+    if name not in NAMED:
+        raise ValueError(f"there is no sender '{name}' (known: {', '.join(NAMED)})")
+    return NAMED[name]
 
 
-NamedSender = Annotated[SenderSettings, BeforeValidator(_by_name)]
+NamedSender = Annotated[
+    SenderSettings, BeforeValidator(lambda value: _named(value) if isinstance(value, str) else value)
+]
 """A sender in a document: one of `NAMED`, or its numbers."""
 
 
@@ -115,9 +115,15 @@ class SenderChoice:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def of(self, senders: SenderSettings) -> SenderSettings:
-        """Apply the overrides to a description. Raises `InputError` if the result is contradictory."""
+        """Apply the overrides to a description.
+
+        Raises `InputError` if there is no sender of that name, or the result is contradictory.
+        """
         try:
-            base = senders if self.sender is None else NAMED[self.sender]
+            base = senders if self.sender is None else _named(self.sender)
+        except ValueError as error:
+            raise InputError(f"{option_of('sender')}: {error}") from None
+        try:
             numbers = {name: value for name, value in self.chosen.items() if name != "sender"}
             return SenderSettings.model_validate({**base.model_dump(), **numbers})
         except ValidationError as error:

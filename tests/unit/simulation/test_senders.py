@@ -123,6 +123,10 @@ def test_a_document_names_its_sender_or_states_its_numbers() -> None:
         assert Sweep.model_validate({**values, "senders": senders}).senders == meant
     with pytest.raises(ValidationError, match=r"there is no sender 'best' \(known: identified, simple\)"):
         Sweep.model_validate({**values, "senders": "best"})
+    with pytest.raises(
+        InputError, match=r"^--sender: there is no sender 'best' \(known: identified, simple\)$"
+    ):
+        SenderChoice(sender="best").of(SIMPLE)
 
 
 @pytest.mark.parametrize(
