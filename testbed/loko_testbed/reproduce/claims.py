@@ -120,6 +120,7 @@ def judge(
                 kind_because=claim.kind_because,
                 level=level,
                 circular=is_circular(figure, claim),
+                deviation=claim.check.deviation(evidence),
                 tolerance=claim.check.tolerance(stated),
                 fact=claim.fact,
                 sentence=stated.sentence,

@@ -81,8 +81,8 @@ def order(paper: str) -> tuple[str, ...]:
     return tuple(_document(paper).get("order", ()))
 
 
-def title(paper: str) -> str:
-    """Return the title of a paper."""
+def paper_title(paper: str) -> str:
+    """Return the paper's title. Raises `InputError` if there is no such paper."""
     return str(_document(paper)["meta"]["title"])
 
 

@@ -119,6 +119,10 @@ class Check(StrictModel):
     def find(self, evidence: Evidence) -> Judgement:
         """Judge the claim by this evidence."""
 
+    def deviation(self, _evidence: Evidence) -> float | None:
+        """Return by which share of the paper's number the replay's differs; None without such numbers."""
+        return None
+
     def printed(self, _fact: Fact, _paper: str) -> Printed | None:
         """Return what a picture can mark for a claim with this fact and paper's wording; None if nothing."""
         return None

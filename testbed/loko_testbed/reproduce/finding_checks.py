@@ -99,6 +99,11 @@ class _OfOne(Check):
             return None
         return Printed(finding=self.finding, value=self.expected(fact), text=paper, fact=fact.reference)
 
+    def deviation(self, evidence: Evidence) -> float | None:
+        """See `Check.deviation`."""
+        here, expected = evidence.findings.get(self.finding), self.expected(evidence.fact)
+        return None if self.ordinal or here is None or not expected else abs(here / expected - 1)
+
     def holds(self, here: float, expected: float) -> bool:
         """Return whether the number found satisfies the check."""
         raise NotImplementedError

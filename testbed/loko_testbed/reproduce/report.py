@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +15,29 @@ from markupsafe import Markup
 from loko.document import InputError
 from loko.html_templates import html_templates
 from loko_testbed.reproduce import plots as pictures
+from loko_testbed.reproduce.facts import paper_title, papers
 from loko_testbed.reproduce.figure_types.experiments import not_replayed
 from loko_testbed.reproduce.folder import short_name
+from loko_testbed.reproduce.headlines import headlines
 from loko_testbed.reproduce.plots import rendering
-from loko_testbed.reproduce.report_sources import ResultSource, assumed, in_papers_order, sources
+from loko_testbed.reproduce.report_sources import (
+    ResultSource,
+    assumed,
+    in_papers_order,
+    open_points,
+    sources,
+    stated_sentences,
+)
 from loko_testbed.reproduce.result import FigureResult, read_results
-from loko_testbed.reproduce.verdicts import KINDS, counts, guarantees, sentences, stated_with
+from loko_testbed.reproduce.verdicts import (
+    KINDS,
+    LEVELS,
+    counts,
+    evidence_ladder,
+    guarantees,
+    sentences,
+    stated_with,
+)
 from loko_testbed.simulation.senders import SenderSettings, sentence
 from loko_testbed.tasks.files import write_atomically
 
@@ -55,11 +73,17 @@ def render(
     results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
     environment = html_templates("loko_testbed.reproduce")
     environment.filters.update(
-        symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
+        symbols=_symbols,
+        anchor=_anchor,
+        title=partial(_title, {result.name: result.title for result in results}),
+        percent=_percent,
+        packets=_packets,
+        paper_title=_paper_title,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     judged = list(guarantees(results))
     counted = sentences(results)
+    known = stated_sentences(results)
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
@@ -68,7 +92,13 @@ def render(
         senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
         counts=lambda result: counts(sentences([result])),
+        levels=LEVELS,
         counts_of_all=counts(counted),
+        ladder=evidence_ladder(counted),
+        of_all=evidence_ladder([replace(sentence, paper="") for sentence in counted]).get("", {}),
+        headlines=headlines(results, counted),
+        stated=known,
+        known={(statement.paper, statement.fact.reference) for statement in known},
         stated_with=partial(stated_with, counted),
         ours=[(result, claim) for result, claim in judged if claim.ours],
         theirs=[(result, claim) for result, claim in judged if not claim.ours],
@@ -80,6 +110,7 @@ def render(
             not_replayed({result.name for result in results}),
             key=lambda figure: in_papers_order(figure.paper, figure.figure),
         ),
+        open_points=open_points(results),
         coarse_errors=sum(result.coarse_errors for result in results),
     )
 
@@ -102,13 +133,25 @@ def _symbols(text: str) -> Markup:
     return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
 
 
-def _title(name: str) -> str:
-    """Return a figure's heading: "Figure 17a" for one of Loko's, "tssdn, Figure 4d" for another paper's."""
+def _title(titles: Mapping[str, str], name: str) -> str:
+    """Return a figure's name in full: "Figure 17a", "tssdn, Figure 4d", or its title if it has no number.
+
+    `titles` has the titles by the figures' full names.
+    """
     *paper, figure = short_name(name).split("/")
-    if match := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+    if match := re.fullmatch(r"(fig|table|sec)(\d+[a-z]?)", figure):
         names = {"fig": "Figure", "table": "Table", "sec": "Section"}
-        figure = f"{names[match[1]]} {match[2]}"
-    return ", ".join([*paper, figure])
+        return ", ".join([*paper, f"{names[match[1]]} {match[2]}"])
+    return (
+        titles[name].replace("not the paper's: ", "").replace("not a paper's: ", "")
+        if name in titles
+        else name
+    )
+
+
+def _paper_title(paper: str) -> str:
+    """Return a paper's title, or its name if it has no file of facts."""
+    return paper_title(paper) if paper in papers() else paper
 
 
 def _anchor(name: str) -> str:

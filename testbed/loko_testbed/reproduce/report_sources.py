@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loko_testbed.reproduce.facts import order, papers
+from loko_testbed.reproduce.facts import Fact, facts, order, papers
 from loko_testbed.reproduce.folder import LOKO, files_of
 from loko_testbed.reproduce.result import FigureResult, in_order
 from loko_testbed.reproduce.runs import FigureRun, read_runs
@@ -43,6 +43,27 @@ class Assumption:
     """``PAPER/FIGURE``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPoint:
+    """A point that a paper leaves open, and how this project deals with it."""
+
+    paper: str
+    where: str
+    text: str
+    figures: tuple[str, ...]
+    """``PAPER/FIGURE``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSentence:
+    """A paper's statement on which claims of the results rest."""
+
+    paper: str
+    fact: Fact
+    figures: tuple[str, ...]
+    """``PAPER/FIGURE``."""
+
+
 def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, ResultSource]:
     """Return each result's source by its full name. Raises `InputError` if `runs.jsonl` is damaged."""
     runs = read_runs(directory)
@@ -69,6 +90,32 @@ def assumed(results: Sequence[FigureResult]) -> list[Assumption]:
     return [
         Assumption(name=name, value=value, figures=tuple(figures))
         for (name, value), figures in sorted(labels.items())
+    ]
+
+
+def open_points(results: Sequence[FigureResult]) -> list[OpenPoint]:
+    """Return what the papers leave open: each point once, with the figures that depend on it."""
+    figures: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for note in result.notes:
+            figures.setdefault((result.paper, note.where, note.text), []).append(result.name)
+    return [
+        OpenPoint(paper=paper, where=where, text=text, figures=tuple(names))
+        for (paper, where, text), names in figures.items()
+    ]
+
+
+def stated_sentences(results: Sequence[FigureResult]) -> list[StatedSentence]:
+    """Return the statements behind the claims, each once, as far as this version knows them."""
+    figures: dict[tuple[str, str], dict[str, None]] = {}
+    for result in results:
+        for claim in result.claims:
+            figures.setdefault((result.paper, claim.fact), {})[result.name] = None
+    known = {paper: facts(paper) for paper in papers()}
+    return [
+        StatedSentence(paper=paper, fact=known[paper][reference], figures=tuple(names))
+        for (paper, reference), names in figures.items()
+        if reference in known.get(paper, {})
     ]
 
 

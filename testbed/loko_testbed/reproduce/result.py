@@ -166,6 +166,8 @@ class ClaimResult(_ResultModel):
     """When it holds, in words."""
     fact: str = ""
     """Reference of the fact behind the claim (`loko_testbed.reproduce.facts.Fact.reference`)."""
+    deviation: float | None = None
+    """Share of the paper's number by which the replay's differs; None where no two numbers are compared."""
     sentence: str = ""
     """Reference of the fact that stands for the sentence (`loko_testbed.reproduce.facts.Fact.sentence`)."""
     by_seed: SeedVerdict | None = None

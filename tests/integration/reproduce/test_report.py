@@ -7,11 +7,13 @@ import json
 import re
 import shlex
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from live_harness import needs_namespaces
+from markupsafe import escape
 from typer.testing import CliRunner
 
 from loko.document import InputError
@@ -197,14 +199,17 @@ def test_what_was_assumed_is_listed_with_the_figures_that_rest_on_it(folder: Pat
     for name, value in values.items():
         assert f"<td>{name.replace('_', ' ')}</td>" in part
         assert f"{value:g}</td>" in part
-    assert part.count('href="#fig17a"') == len(values)
-    assert 'href="#table2"' not in part
+    of_values, points = part.split("<h3>")
+    assert of_values.count('href="#fig17a"') == len(values)
+    assert 'href="#table2"' not in of_values
+    for name, result in results.items():
+        assert points.count(f'href="#{name}"') == len(result.notes)
 
 
 def test_the_navigation_has_every_figure_in_the_papers_order(folder: Path) -> None:
     page = render(read_results(folder))
     part = page[page.index("<nav") : page.index("</nav>")]
-    parts = ["overview", "does-not-hold", "assumed", "not-replayed"]
+    parts = ["evidence", "found", "does-not-hold", "assumed", "overview", "sentences", "not-replayed"]
     assert re.findall(r'href="#([\w-]+)"', part) == [*parts, "sec4", "table2", "fig17a"]
     for anchor in re.findall(r'href="#([\w-]+)"', part):
         assert f'id="{anchor}"' in page
@@ -238,3 +243,57 @@ def test_changes_that_are_in_no_commit_are_marked(folder: Path) -> None:
 def _part(page: str, anchor: str) -> str:
     begin = page.index(f'<section id="{anchor}">')
     return page[begin : page.index("</section>", begin)]
+
+
+def test_the_page_begins_with_the_matrix_then_at_most_five_findings(folder: Path) -> None:
+    page = render(read_results(folder))
+    places = [page.index(f'<section id="{anchor}">') for anchor in ("evidence", "found", "sec4", "fig17a")]
+    assert places == sorted(places)
+    matrix, found = _part(page, "evidence"), _part(page, "found")
+    assert [re.sub("<.*?>", "", cell) for cell in re.findall(r'<th scope="col">.*?</th>', matrix)] == [
+        "arithmetic",
+        "profile",
+        "invariant",
+        "ordinal",
+        "quantitative",
+    ]
+    assert 1 <= found.count("<strong>") <= 5
+
+
+def test_each_verdict_leads_to_sentence_data_and_command(folder: Path) -> None:
+    page = write_report(folder).read_text()
+    ids = set(re.findall(r'id="([^"]+)"', page))
+    verdicts = re.findall(r'<span class="links">(.*?)</span>', page, flags=re.DOTALL)
+    assert len(verdicts) == sum(len(result.claims) for result in read_results(folder))
+    for links in verdicts:
+        sentence, *files, command = re.findall(r'href="([^"]+)"', links)
+        assert unquote(sentence.removeprefix("#")) in ids
+        assert command.removeprefix("#") in ids
+        assert f"{command.removeprefix('#').removesuffix('-command')}.json" in files
+        assert all((folder / path).is_file() for path in files)
+
+
+def test_a_figure_without_a_number_has_its_title_as_its_name(folder: Path) -> None:
+    [result, *_] = read_results(folder)
+    attack = result.model_copy(update={"figure": "attack", "title": "Ours, not the paper's: what hurts"})
+    page = render([result, attack])
+    assert '<a href="#attack">Ours, what hurts</a>' in page
+    assert ">attack<" not in page
+
+
+def test_what_was_left_open_is_told_once_and_only_its_beginning_at_the_figure(folder: Path) -> None:
+    page = render(read_results(folder))
+    for result in read_results(folder):
+        for note in result.notes:
+            assert page.count(str(escape(note.text))) == (1 if len(note.text) > 70 else 2)
+
+
+def test_the_largest_miss_is_named(folder: Path) -> None:
+    [result, *_] = read_results(folder)
+    miss = ClaimResult(
+        claim="loss", paper="5", here="8", holds=False, where="1", kind="predicted", deviation=0.6
+    )
+    small = miss.model_copy(update={"claim": "delay", "deviation": 0.1, "fact": "f"})
+    found = unescape(_part(render([result.model_copy(update={"claims": [small, miss]})]), "found"))
+    assert "2 of 2 predictions fail" in found
+    assert "by 60 %: 'loss' is 8 here, 5 in the paper" in found

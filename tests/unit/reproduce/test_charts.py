@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_chart_holds_no_value_that_json_lacks() -> None:
 
 
 def test_the_report_shows_charts_with_their_numbers() -> None:
-    page = render([chart_result(Chart(panels=[BOXES]), findings={"p_fx_us": 50.25})])
+    page = unescape(render([chart_result(Chart(panels=[BOXES]), findings={"p_fx_us": 50.25})]))
     assert page.count('class="marks"') == 1
     assert "p_fx_us" in page
     assert "50.25" in page

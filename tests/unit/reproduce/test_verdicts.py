@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_guarantee_is_kept_broken_or_not_tested(sent: PointResult, verdict: st
 
 def test_no_green_word_for_a_system_that_fails() -> None:
     silo = guarantee("Silo", {"H1->H3": [point(lost=99)]}, ours=False)
-    page = render([result("fig3a", guarantees=[silo])])
+    page = unescape(render([result("fig3a", guarantees=[silo])]))
     assert "Silo: broken" in page
     assert "No guarantee of Loko's was put to the test." in page
     assert "kept" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
@@ -122,13 +123,13 @@ def test_each_system_of_a_figure_has_its_own_verdict() -> None:
     loko = guarantee("Loko", {"H1->H3": [point()]}, ours=True)
     both = result("fig15", guarantees=[silo, loko])
     assert not both.breaks_ours
-    page = render([both])
+    page = unescape(render([both]))
     assert "Silo: broken" in page
     assert "Loko: kept" in page
     assert "Every guarantee of Loko's that was put to the test was kept." in page
     late = result("fig15", guarantees=[silo, guarantee("Loko", {"H1->H3": [point(late=2)]}, ours=True)])
     assert late.breaks_ours
-    assert "2 packets break a guarantee that Loko's admission gives." in render([late])
+    assert "2 packets break a guarantee that Loko's admission gives." in unescape(render([late]))
 
 
 def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:

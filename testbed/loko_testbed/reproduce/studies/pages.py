@@ -19,7 +19,7 @@ from typing import Final
 from loko.document import LABS, InputError
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.fact_coverage import not_covered
-from loko_testbed.reproduce.facts import Fact, order, papers, title
+from loko_testbed.reproduce.facts import Fact, order, paper_title, papers
 from loko_testbed.reproduce.result import FigureResult, read_result
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.provenance import checkout
@@ -108,7 +108,7 @@ def _not_covered() -> str:
     for paper in papers():
         if rows := [(fact.where, _statement(fact), fact.not_covered) for fact in not_covered(paper)]:
             table = markdown_table(("where", "the paper says", "why it is not covered"), rows)
-            sections.append(f"## {title(paper)}\n\n{table}")
+            sections.append(f"## {paper_title(paper)}\n\n{table}")
     return "\n\n".join(sections)
 
 

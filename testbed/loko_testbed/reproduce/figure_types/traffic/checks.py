@@ -234,6 +234,11 @@ class Starts(_MarkedCheck):
         """See `Check.denied_by_one_case`. One bad packet at a smaller x denies the claim."""
         return True
 
+    def deviation(self, evidence: Evidence) -> float | None:
+        """See `Check.deviation`."""
+        begin = PointsByX(evidence.series).first(lambda point: _bad(self.kind, point))
+        return None if begin is None or not evidence.fact.number else abs(begin / evidence.fact.number - 1)
+
     @property
     def outcome(self) -> str:
         """``loss`` or ``late``."""
@@ -314,6 +319,13 @@ class LossNear(NumberCheck):
             return _not_at([self.at])
         here = 100 * measured.loss(self.at)
         return f"{here:.1f} %", abs(here - evidence.fact.number) <= self.within_points
+
+    def deviation(self, evidence: Evidence) -> float | None:
+        """See `Check.deviation`."""
+        measured = PointsByX(evidence.series)
+        if self.at not in measured.by_x or not evidence.fact.number:
+            return None
+        return abs(100 * measured.loss(self.at) / evidence.fact.number - 1)
 
 
 class LossBelow(FigureCheck):
