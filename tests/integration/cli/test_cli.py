@@ -94,6 +94,10 @@ def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
     printed = json.loads(done.stdout)
     assert [figure["figure"] for figure in printed["figures"]] == names
     assert printed["violations"] == 0
+    by_level = printed["ladder"]["loko"].values()
+    for kind, count in printed["counts"].items():
+        counts = [kinds[kind] for kinds in by_level if kind in kinds]
+        assert {name: sum(each[name] for each in counts) for name in count} == count
     expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | BESIDE
     assert {path.name for path in tmp_path.iterdir()} == expected
     for name in names[1:]:
@@ -113,6 +117,8 @@ def check_contract(result: dict, records: Path) -> None:
     assert all({"claim", "paper", "here", "holds"} <= set(claim) for claim in result["claims"])
     assert all(claim["kind"] in ("predicted", "calibrated", "ours") for claim in result["claims"])
     assert all(claim["tolerance"] for claim in result["claims"])
+    levels = ("arithmetic", "profile", "invariant", "ordinal", "quantitative")
+    assert all(claim["level"] in levels for claim in result["claims"])
     assert {"system", "flows", "packets", "lost", "late", "explained", "verdict"} <= set(
         result["guarantees"][0]
     )
@@ -214,6 +220,7 @@ def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path:
     ended = loko(*arguments)
     assert ended.status == 0
     assert "does not hold: loss starts at m_r (paper: 5; here: 3)" in ended.out
+    assert re.search(r"^loko +predictions +.* 0 of 1\b", ended.out, flags=re.MULTILINE), "by level"
     assert loko(*arguments, "--strict").status == 1
 
 
