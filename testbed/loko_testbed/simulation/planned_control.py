@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
+
+import numpy as np
 
 from loko.control import messages, messages13
 from loko.switch_model.control_traffic import ControlTraffic, MessageRate, MessageType
@@ -41,10 +44,16 @@ SENDABLE: Final = tuple(_REQUESTS[OpenFlow.V1_0])
 def echoes(per_s: float, seconds: float, phase: float) -> list[tuple[int, bytes]]:
     """Plan EchoRequests at equal intervals; the first comes after the fraction `phase` of an interval."""
     count = int(per_s * seconds)
-    return [
-        (round((number + phase) * 1e9 / per_s), messages.echo_request(_FIRST_XID + number))
-        for number in range(count)
-    ]
+    if not count:
+        return []
+    times_ns = np.rint((np.arange(count) + phase) * 1e9 / per_s).astype(np.int64)
+    return list(zip(times_ns.tolist(), _echo_requests(count), strict=True))
+
+
+@lru_cache(maxsize=8)
+def _echo_requests(count: int) -> tuple[bytes, ...]:
+    """Return so many EchoRequests; cached, because every switch in every run gets the same ones."""
+    return tuple(messages.echo_request(_FIRST_XID + number) for number in range(count))
 
 
 def all_that_may_be_sent(

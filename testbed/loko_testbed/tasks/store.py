@@ -181,7 +181,7 @@ class StoredTasks(Generic[Task, Result]):
     @cached_property
     def _common(self) -> str:
         """A short text that stands for `common`, which may be long."""
-        return _digest(json.dumps(plain(self.common)).encode())
+        return digest_of(self.common)
 
     def _file(self, task: Task, described: bytes) -> Path:
         campaign = self.campaign if isinstance(self.campaign, str) else self.campaign(task)
@@ -192,6 +192,11 @@ class _Kept(NamedTuple, Generic[Result]):
     """A kept result, which may be None."""
 
     result: Result
+
+
+def digest_of(inputs: object) -> str:
+    """Return a short text that stands for inputs, which may be long; equal ones have the same."""
+    return _digest(json.dumps(plain(inputs)).encode())
 
 
 def forget(folder: Path, campaign: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from loko_testbed.reproduce.analysis import DelayStats, host_of
 from loko_testbed.reproduce.folder import campaign_of
@@ -18,7 +18,7 @@ from loko_testbed.simulation.records import packed, unpacked
 from loko_testbed.simulation.runner import HostReport, Runner, RunRecords, refuse_others
 from loko_testbed.simulation.virtual import VirtualRunner
 from loko_testbed.tasks.progress import Progress
-from loko_testbed.tasks.store import StoredTasks, forget
+from loko_testbed.tasks.store import StoredTasks, digest_of, forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,8 @@ class PointRun:
     point: Point
     number: int
     capacity_factor: float | None
-    fingerprint: Mapping[str, Any]
+    fingerprint: Mapping[str, str | int]
+    """What its result depends on: a digest of the point's inputs, and the seed."""
 
     def by(self, runner: Runner) -> KeptRun:
         """Carry out the run with this runner. Raises `RunError`."""
@@ -129,14 +130,14 @@ class PointAccumulator:
 
 
 def _runs(point: Point, options: Options) -> list[PointRun]:
-    fingerprint = point.fingerprint(options)
+    fingerprint = digest_of(point.fingerprint(options))  # once, not for each run
     carried = point if options.real_time else point.with_backend(options.backend)
     return [
         PointRun(
             point=carried,
             number=number,
             capacity_factor=options.capacity_factor,
-            fingerprint={**fingerprint, "seed": seed},
+            fingerprint={"point": fingerprint, "seed": seed},
         )
         for number, seed in enumerate(point.seeds)
     ]
