@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -24,8 +25,10 @@ from loko_testbed.live.permission import obstacle
 from loko_testbed.reproduce.figure_types import figure_type_named, refuse_unsupported
 from loko_testbed.reproduce.figure_types.experiments import experiments, experiments_named, select
 from loko_testbed.reproduce.flow_figure import refuse_unsupported_senders
+from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.hardware import select_by_boards
 from loko_testbed.reproduce.result import ClaimResult, FigureResult, GuaranteeResult
+from loko_testbed.reproduce.runs import FigureRun, read_runs
 from loko_testbed.reproduce.verdicts import KINDS, LEVELS, EvidenceLadder, counts, evidence_ladder, sentences
 from loko_testbed.simulation.options import OS_KEN, Builder, CaptureChoice, Options
 from loko_testbed.simulation.senders import SenderChoice
@@ -228,7 +231,9 @@ def evaluate(
         else CaptureChoice(folder=pcap, runs=pcap_runs, limit_bytes=pcap_limit * 1_000_000),
     )
     with lock_folder(options.out), ProgressBar() as progress:
+        before, begun_s = read_runs(options.out), time.monotonic()
         results = replay(chosen, options, progress)
+        seconds = time.monotonic() - begun_s
     if as_csv:
         claims = (
             {"figure": result.figure, "paper": result.paper} | claim.model_dump(mode="json")
@@ -238,6 +243,9 @@ def evaluate(
         print_csv(["figure", "paper", *ClaimResult.model_fields], claims)
     else:
         _print_results(results, options.out, as_json)
+        if not as_json:
+            made = [run for name, run in read_runs(options.out).items() if before.get(name) != run]
+            _print_times(made, seconds)
     if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
         raise typer.Exit(1)
 
@@ -388,6 +396,19 @@ def _print_ladder(ladder: EvidenceLadder) -> None:
             if any(cells):
                 table.add_row(paper, name, *("" if cell is None else cell.of_tested for cell in cells))
     Console().print(table)
+
+
+def _print_times(made: Sequence[FigureRun], seconds: float) -> None:
+    """Print how long each figure took that was replayed now, the longest first."""
+    if not made:
+        return
+    tell("seconds by figure:")
+    for run in sorted(made, key=lambda run: -run.seconds - run.seeds_seconds):
+        seeds = f", and {run.seeds_seconds:.1f} at further seeds" if run.seeds_seconds else ""
+        tell(f"  {run.seconds:7.1f}  {short_name(run.figure)}{seeds}")
+    others = seconds - sum(run.seconds + run.seeds_seconds for run in made)
+    tell(f"  {max(0.0, others):7.1f}  pictures, report and all else")
+    tell(f"  {seconds:7.1f}  in all")
 
 
 def _print_result(result: FigureResult) -> None:

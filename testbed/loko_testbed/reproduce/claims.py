@@ -102,7 +102,7 @@ def judge(
             because = "; ".join(filter(None, (judgement.why, missing)))
         else:
             here, holds = judgement
-            if by_seed := _by_seed(claim, evidence, replications, holds=holds):
+            if by_seed := _by_seed(claim, evidence, figure, replications, holds=holds):
                 holds = by_seed.holds
                 here = f"undecided: {by_seed}" if holds is None else f"{here}; {by_seed}"
             because = "" if holds else claim.if_not
@@ -131,14 +131,17 @@ def judge(
 
 
 def _by_seed(
-    claim: Claim, evidence: Evidence, replications: Sequence[Replication], *, holds: bool
+    claim: Claim, evidence: Evidence, figure: Figure, replications: Sequence[Replication], *, holds: bool
 ) -> SeedVerdict | None:
     """Judge a claim by its share of seeds; None if it needs one seed only, or others were not replayed.
 
     `holds` is the verdict at the figure's seed, and `evidence` that of this seed.
     """
+    part = figure.for_replication() or figure
     others = [
-        claim.check.find(replace(evidence, series=each.series, findings=each.findings))
+        claim.check.find(
+            replace(evidence, series=each.series, findings=each.findings, table=None, planned=part.planned)
+        )
         for each in replications[: claim.seeds - 1]
     ]
     outcomes = [holds, *(each[1] for each in others if not isinstance(each, NotTestable))]

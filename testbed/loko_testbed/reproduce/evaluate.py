@@ -81,32 +81,46 @@ def _computed(
         for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
             with _noted(figures, options.out):
                 results = compute(figures, options, progress)
-            others = replicate(figures, options, progress)
             for figure, result in zip(figures, results, strict=True):
-                replications = others.get(figure.name, result.replications)
-                yield figure, result.model_copy(update={"replications": replications})
+                begun_s = time.monotonic()
+                others = replicate(figure, options, progress)
+                if others.computed:
+                    run = read_runs(options.out)[figure.name]
+                    seconds = round(time.monotonic() - begun_s, 1)
+                    write_runs(options.out, [run.model_copy(update={"seeds_seconds": seconds})])
+                yield figure, result.model_copy(update={"replications": others.results})
 
 
 @contextmanager
 def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
-    """Record start, duration and machine of those figures whose records change within the ``with`` block."""
+    """Record start, duration and machine of those figures whose records change within the ``with`` block.
+
+    Each figure's records are written when it is complete, so their time tells figures apart that were
+    replayed together.
+    """
     before = {figure.name: _state(figure, out) for figure in figures}
     known = read_runs(out)
-    began, begun_s = this_moment(), time.monotonic()
+    began, begun_ns = this_moment(), time.time_ns()
     yield
-    seconds = round(time.monotonic() - begun_s, 1)
+    states = {figure.name: _state(figure, out) for figure in figures}
     made = [
-        figure.name
-        for figure in figures
-        if figure.name not in known or not before[figure.name] or before[figure.name] != _state(figure, out)
+        name
+        for name, state in states.items()
+        if name not in known or not before[name] or before[name] != state
     ]
+    ends_ns = {name: state[1] if (state := states[name]) else begun_ns for name in made}
+    ends_ns = dict(sorted(ends_ns.items(), key=lambda end: end[1]))
+    seconds = {
+        name: round(max(0, end_ns - start_ns) / 1e9, 1)
+        for (name, end_ns), start_ns in zip(ends_ns.items(), [begun_ns, *ends_ns.values()], strict=False)
+    }
     write_runs(
         out,
         (
             FigureRun(
                 figure=name,
                 began=began,
-                seconds=seconds,
+                seconds=seconds[name],
                 together_with=[other for other in made if other != name],
                 machine=machine(),
                 commit=commit(),

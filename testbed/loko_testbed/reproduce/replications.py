@@ -6,7 +6,6 @@ by all seeds again without a replay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,7 @@ from loko_testbed.reproduce.result import Replication, TrafficResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import Executor
 from loko_testbed.tasks.progress import NoProgress, Progress
-from loko_testbed.tasks.store import StoredTasks
+from loko_testbed.tasks.store import StoredTasks, forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,29 +35,37 @@ class ReplicationTask:
         return [document, self.options.chosen(), plugged_in(self.part)]
 
 
-def replicate(
-    figures: Sequence[Figure], options: Options, progress: Progress
-) -> dict[str, list[Replication]]:
-    """Replay these figures at the seeds after `options.seed` that their claims need; return them by name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replications:
+    """A figure at further seeds."""
+
+    results: list[Replication]
+    computed: int
+    """Seeds that were replayed now; the others were kept."""
+
+
+def replicate(figure: Figure, options: Options, progress: Progress) -> Replications:
+    """Replay a figure at the seeds after `options.seed` that its claims need.
 
     Only in virtual time and at the paper's scale: elsewhere such claims are judged at one seed, or not at
     all. Raises `InputError` or `RunError`.
     """
-    tasks = [task for figure in figures for task in _tasks_of(figure, options)]
+    campaign = f"{campaign_of(figure.name)}.seeds"
+    tasks = _tasks_of(figure, options)
     if not tasks:
-        return {}
+        return Replications(results=[], computed=0)
     stored = StoredTasks(
         folder=options.out,
-        campaign=lambda task: f"{campaign_of(task.part.name)}.seeds",
+        campaign=campaign,
         function=replicated,
         inputs=ReplicationTask.inputs,
         workers=options.workers,
-        on_kept=lambda task: progress.advance(f"{task.part.name}: seed {task.options.seed}"),
+        on_kept=lambda task: progress.advance(f"{figure.name}: seed {task.options.seed}"),
     )
-    found: dict[str, list[Replication]] = {}
-    for task, replication in zip(tasks, stored.all(tasks, progress, "seeds"), strict=True):
-        found.setdefault(task.part.name, []).append(replication)
-    return found
+    missing = sum(not stored.is_kept(task) for task in tasks)
+    if missing == len(tasks):
+        forget(options.out, campaign)  # of another commit, or with other options
+    return Replications(results=stored.all(tasks, progress, "seeds"), computed=missing)
 
 
 def _tasks_of(figure: Figure, options: Options) -> list[ReplicationTask]:

@@ -28,7 +28,10 @@ class FigureRun(BaseModel):
     began: str
     """Start in UTC, as in ``2026-11-23T01:40:00Z``."""
     seconds: float
-    """Duration until the records were complete, without the time of earlier, interrupted replays."""
+    """Duration until the records were complete, without the time of earlier, interrupted replays. Of figures
+    that were replayed together, from the end of the one before, whose last runs may overlap with it."""
+    seeds_seconds: float = 0
+    """Duration of the replay at further seeds (`loko_testbed.reproduce.replications`)."""
     together_with: list[str] = []
     """Figures that were replayed during the same time."""
     machine: str

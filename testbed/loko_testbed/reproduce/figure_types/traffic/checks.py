@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -202,6 +202,10 @@ class LateAt(_MarkedCheck):
         return f"{late} late at {evidence.fact.number:g}; late {onset}", late > 0
 
 
+_STEPS_BELOW: Final = 2
+"""Values below an expected onset that are replayed at further seeds."""
+
+
 class Starts(_MarkedCheck):
     """The fact's value of x is the smallest at which packets are lost, or late."""
 
@@ -226,8 +230,8 @@ class Starts(_MarkedCheck):
         return here, begin == expected
 
     def needed(self, fact: Fact, planned: Sequence[float]) -> Sequence[float]:
-        """See `Check.needed`."""
-        return [x for x in planned if x <= fact.number]
+        """See `Check.needed`: the value and those just below it: chance moves an onset little."""
+        return [x for x in planned if x <= fact.number][-1 - _STEPS_BELOW :]
 
     @property
     def denied_by_one_case(self) -> bool:
