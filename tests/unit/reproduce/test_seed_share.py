@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from loko_testbed.reproduce.figure_types.predictability.tasks import FillTask
 
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
@@ -13,7 +14,6 @@ from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.figure_types.predictability import management
 from loko_testbed.reproduce.figure_types.predictability.document import Divergence, Predictability
 from loko_testbed.reproduce.figure_types.predictability.management import compute_divergence
-from loko_testbed.reproduce.figure_types.predictability.tasks import FillTask
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepClaim
 from loko_testbed.reproduce.result import (
     ClaimResult,
