@@ -22,6 +22,7 @@ from loko_testbed.reproduce.result import (
     ClaimResult,
     FigureResult,
     GuaranteeResult,
+    Replication,
     read_results,
     write_result,
 )
@@ -74,21 +75,35 @@ def publish_again(options: Options, progress: Progress) -> None:
 def _computed(
     chosen: Sequence[Figure], options: Options, progress: Progress
 ) -> Iterator[tuple[Figure, FigureResult]]:
-    """Compute the figures, type by type; yield each with its result, neither judged nor drawn yet."""
+    """Compute the figures, type by type; yield each with its result, neither judged nor drawn yet.
+
+    A figure with claims that need further seeds is yielded again, with its replications.
+    """
     for name in dict.fromkeys(figure.kind for figure in chosen):
         same_type = [figure for figure in chosen if figure.kind == name]
         compute = figure_type_named(name).compute
         for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
+            results: dict[str, FigureResult] = {}
             with _noted(figures, options.out):
-                results = compute(figures, options, progress)
-            for figure, result in zip(figures, results, strict=True):
-                begun_s = time.monotonic()
-                others = replicate(figure, options, progress)
-                if others.computed:
-                    run = read_runs(options.out)[figure.name]
-                    seconds = round(time.monotonic() - begun_s, 1)
-                    write_runs(options.out, [run.model_copy(update={"seeds_seconds": seconds})])
-                yield figure, result.model_copy(update={"replications": others.results})
+                for figure, result in zip(figures, compute(figures, options, progress), strict=True):
+                    results[figure.name] = result
+                    yield figure, result
+            for figure in figures:
+                replications = _replications(figure, options, progress)
+                if replications:
+                    result = results[figure.name]
+                    yield figure, result.model_copy(update={"replications": replications})
+
+
+def _replications(figure: Figure, options: Options, progress: Progress) -> list[Replication]:
+    """Replay a figure at the further seeds that its claims need, and record how long that took."""
+    begun_s = time.monotonic()
+    others = replicate(figure, options, progress)
+    if others.computed:
+        run = read_runs(options.out)[figure.name]
+        seconds = round(time.monotonic() - begun_s, 1)
+        write_runs(options.out, [run.model_copy(update={"seeds_seconds": seconds})])
+    return others.results
 
 
 @contextmanager

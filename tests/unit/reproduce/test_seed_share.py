@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import pytest
-from loko_testbed.reproduce.figure_types.predictability.tasks import FillTask
 
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
@@ -166,8 +165,8 @@ def test_only_the_devices_that_the_claims_name_are_measured_again() -> None:
 def test_neighbouring_seeds_share_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: list[int] = []
 
-    def refuse(_function: object, tasks: list[FillTask], *_: object) -> None:
-        seeds.extend(sorted({task.seed for task in tasks}))
+    def refuse(_function: object, tasks: dict[tuple[str, int, int], object], *_: object) -> None:
+        seeds.extend(sorted({seed for _, _, seed in tasks}))
         raise InputError("seen")
 
     monkeypatch.setattr(management, "compute_each", refuse)
