@@ -99,12 +99,13 @@ def test_what_the_paper_does_not_print_is_not_marked() -> None:
 
 def test_a_table_has_the_papers_number_below_ours() -> None:
     table = TableResult(
-        columns=["case", "time"], rows=[["one", 4.5], ["two", 5]], findings=[["", "p_us"], ["", ""]]
+        columns=["case", "time"], rows=[["one", 4.5], ["two", 100_000]], findings=[["", "p_us"], ["", ""]]
     )
     result = chart_result(Chart(panels=[LINES])).model_copy(
         update={"chart": None, "table": table, "printed": [ONE]}
     )
     ((_, _, rows),) = marks(pictures.specification(result, captioned=False))
+    assert ">100000<" in pictures.svg(result).decode()
     assert [(row["paper"], row["text"]) for row in rows] == [("paper about 4 us", "4.5")]
     (row,) = rows
     assert row["line"] < row["below"] < row["y2"]

@@ -388,7 +388,7 @@ def heat_panel(panel: HeatPanel, size: Spec, marks: Sequence[PrintedMark] = ()) 
         text = {"condition": large, **field("value", format=".2~r" if is_narrow else ".3~r")}
         layers.append(layer("text", {**xy, "text": text, "color": ink}, fontSize=_CELL_FONT))
     if marks:
-        layers.append(cell_frames(marks, x_names, y_names, xy))
+        layers += cell_frames(marks, x_names, y_names, xy)
     return group(layers, rows)
 
 

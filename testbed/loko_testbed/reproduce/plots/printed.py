@@ -96,14 +96,18 @@ def layers_of(marks: Sequence[PrintedMark], axes: Mapping[str, Spec], *, across:
 
 def cell_frames(
     marks: Sequence[PrintedMark], x_names: Sequence[str], y_names: Sequence[str], xy: Spec
-) -> Spec:
-    """Return frames around the cells of a heatmap that have a number in the paper."""
+) -> list[Spec]:
+    """Return frames around the cells of a heatmap that have a number in the paper, with a white rim."""
     rows = [
         {"x": x_names[int(mark.place.x or 0)], "y": y_names[int(mark.place.y or 0)], "text": mark.text}
         for mark in marks
     ]
     encoding = {"x": xy["x"], "y": xy["y"], "tooltip": tooltip({"text": "paper"}, {})}
-    return layer("rect", encoding, rows, filled=False, stroke=PAPER, strokeWidth=2.5, clip=False)
+    frame: Spec = {"filled": False, "clip": False}
+    return [
+        layer("rect", encoding, rows, stroke=colour, strokeWidth=width, **frame)
+        for colour, width in (("white", 5), (PAPER, 2.5))
+    ]
 
 
 def in_words(marks: Sequence[PrintedMark]) -> str:

@@ -15,12 +15,13 @@ _ROW: Final = 26
 _LINE: Final = 13
 """Height that a row with numbers of the paper has in addition, in pixels."""
 _FONT: Final = 10.5
+_LARGE: Final = 10_000
 _EDGE: Final = "#c0c6d0"
 
 
 def table_spec(result: FigureResult, table: TableResult, *, captioned: bool) -> Spec:
     """Return a table, with title and claims if `captioned`."""
-    cells = [[value if isinstance(value, str) else f"{value:.4g}" for value in row] for row in table.rows]
+    cells = [[value if isinstance(value, str) else _number(value) for value in row] for row in table.rows]
     heads = [re.sub(r"_(ms|mbps|kB)$", r" [\1]", name) for name in table.columns]
     heads = [name.replace("_", " ").replace("mbps", "Mbit/s") for name in heads]
     printed = annotations_of(result).printed
@@ -59,3 +60,8 @@ def table_spec(result: FigureResult, table: TableResult, *, captioned: bool) -> 
     layers.append(layer("text", below, of_paper, fontSize=0.9 * font, color=PAPER))
     view = {"width": WIDTH, "height": tops[-1], "layer": layers}
     return picture(result, [view], "", captioned=captioned)
+
+
+def _number(value: float) -> str:
+    """Format a number with four significant digits; a large one without an exponent."""
+    return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.0f}"
