@@ -15,10 +15,13 @@ from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepCla
 from loko_testbed.reproduce.result import TrafficResult, read_results
 from loko_testbed.reproduce.runs import read_runs
 from loko_testbed.simulation.options import Options
+from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.progress import NoProgress
 from loko_testbed.tasks.store import TASKS
 
 SEEDS = 6
+BUSY = SenderChoice(sender="simple")
+"""Others send nothing in some of such short runs."""
 
 
 def figure() -> Sweep:
@@ -39,7 +42,7 @@ def figure() -> Sweep:
 
 def replayed(out: Path, **options) -> TrafficResult:
     out.mkdir(exist_ok=True)
-    chosen = Options(**{"mode": "virtual", "seed": 1, "out": out, **options})
+    chosen = Options(**{"mode": "virtual", "seed": 1, "out": out, "senders": BUSY, **options})
     (result,) = evaluate([figure()], chosen, NoProgress())
     assert isinstance(result, TrafficResult)
     return result
@@ -64,7 +67,7 @@ def test_the_claim_turns_with_the_seed(once: tuple[Path, TrafficResult]) -> None
 def test_a_further_seed_is_the_figure_at_that_seed(once: tuple[Path, TrafficResult], tmp_path: Path) -> None:
     _, result = once
     assert [each.seed for each in result.replications] == list(range(2, 1 + SEEDS))
-    options = Options(mode="virtual", seed=2, out=tmp_path)
+    options = Options(mode="virtual", seed=2, out=tmp_path, senders=BUSY)
     once_more = figure().model_copy(update={"claims": [figure().claims[0].model_copy(update={"seeds": 1})]})
     (second,) = evaluate([once_more], options, NoProgress())
     assert isinstance(second, TrafficResult)
