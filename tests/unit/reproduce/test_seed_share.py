@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
-from loko_testbed.reproduce.figure_types.predictability import management
-from loko_testbed.reproduce.figure_types.predictability.document import Divergence, Predictability
-from loko_testbed.reproduce.figure_types.predictability.management import compute_divergence
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepClaim
 from loko_testbed.reproduce.result import (
     ClaimResult,
@@ -24,8 +20,6 @@ from loko_testbed.reproduce.result import (
 )
 from loko_testbed.reproduce.seed_share import share_interval, verdict_of
 from loko_testbed.reproduce.verdicts import counts
-from loko_testbed.simulation.options import Options
-from loko_testbed.tasks.progress import NoProgress
 
 _NO_DELAYS = DelayQuantiles(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), None))
 SEEDS = 20
@@ -38,13 +32,6 @@ def sweep(**changes: object) -> Sweep:
     values = {"claim": "c", "fact": "fig17b/loss-onset", "paper": "4", "check": {"kind": "loss_starts"}}
     claim = SweepClaim.model_validate({**values, "seeds": SEEDS, "if_not": "why", **changes})
     return figure.model_copy(update={"claims": [claim]})
-
-
-def divergence() -> Predictability:
-    """Return a figure one claim of which, on one of its two devices, is judged at several seeds."""
-    figure = experiments_named(["predictability/fig8"])["predictability/fig8"]
-    assert isinstance(figure, Predictability)
-    return figure
 
 
 def lost_from(start: float, values: list[float]) -> list[Series]:
@@ -153,31 +140,6 @@ def test_only_what_decides_the_claims_is_replayed_again() -> None:
     everything = sweep(check={"kind": "loss_beyond"}).for_replication()
     assert everything is not None
     assert everything.x.values == sweep().x.values
-
-
-def test_only_the_devices_that_the_claims_name_are_measured_again() -> None:
-    part = divergence().for_replication()
-    assert part is not None
-    assert part.devices == ["pica8-p3297"]
-    assert len(divergence().devices) == 2
-
-
-def test_neighbouring_seeds_share_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeds: list[int] = []
-
-    def refuse(_function: object, tasks: dict[tuple[str, int, int], object], *_: object) -> None:
-        seeds.extend(sorted({seed for _, _, seed in tasks}))
-        raise InputError("seen")
-
-    monkeypatch.setattr(management, "compute_each", refuse)
-    figure = divergence()
-    assert isinstance(figure.measures, Divergence)
-    for seed in range(1, 1 + SEEDS):
-        with pytest.raises(InputError, match="seen"):
-            compute_divergence(
-                figure, figure.measures, Options(mode="virtual", seed=seed, out=Path()), NoProgress()
-            )
-    assert len(seeds) == len(set(seeds)) == SEEDS * figure.measures.runs
 
 
 def test_a_claim_that_compares_with_another_figure_has_one_seed() -> None:

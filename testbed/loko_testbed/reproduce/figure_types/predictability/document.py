@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -214,12 +214,3 @@ class Predictability(FindingFigure):
     devices: list[str] = Field(min_length=1)
     """Names of device profiles."""
     measures: Shown
-
-    def for_replication(self) -> Self | None:
-        """See `Figure.for_replication`: the devices that the claims name."""
-        part = super().for_replication()
-        if part is None:
-            return None
-        named = " ".join(claim.check.model_dump_json() for claim in part.claims)
-        devices = [device for device in self.devices if device.replace("-", "_") in named]
-        return part.model_copy(update={"devices": devices or self.devices})

@@ -55,7 +55,7 @@ def compute_divergence(
         )
         for device in figure.devices
         for per_s in measures.rates_per_s
-        for seed in range(runs * options.seed, runs * (options.seed + 1))  # of each seed, other runs
+        for seed in range(options.seed, options.seed + runs)
     }
     results = compute_each(measure, tasks, options, progress)
     findings: dict[str, float] = {}
