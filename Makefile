@@ -11,7 +11,7 @@ ARGS ?=
     lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest switch-tester faucet-suite random \
     shuffled fuzz differential audit smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel test-wheel images containerlab bundle vagrant-box \
-    vagrant-smoke service-image deb dpdk other-kernel lock clean
+    vagrant-smoke service-image replay-image deb dpdk other-kernel lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -66,8 +66,8 @@ lint-yaml: setup ## yamllint, ansible-lint
 	@setup/unchanged.sh ansible-lint evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
 
 lint-shell: setup ## shellcheck
-	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
-	    tests/harness/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
+	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/*.sh setup/container/start-board .ci/run \
+	    playbooks/roles/*/files/*.sh tests/harness/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
 # The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
@@ -184,6 +184,9 @@ test-wheel: wheel ## Test the wheel as it is shipped: it computes the same bytes
 
 service-image: setup ## A container image of the service, built from the wheel and tried (needs docker or podman)
 	@setup/service/image.sh
+
+replay-image: ## A container image of the whole replay, from this commit (needs docker or podman)
+	@setup/container/image.sh
 
 deb: setup ## dist/loko-testbed_….deb for this release of Debian or Ubuntu: the service in /opt/loko, with a unit
 	@setup/service/deb.sh

@@ -5,16 +5,13 @@
 alone
 use_tools
 . "$root/setup/service/tree.sh"
+. "$root/setup/container/docker.sh"
 
-readonly image=loko-testbed/service docker="${DOCKER:-docker}" base="${BASE:-}"
-command -v "$docker" >/dev/null || fail "$docker is not installed: install docker.io or podman (DOCKER=podman), then repeat"
-"$docker" info >/dev/null 2>&1 || fail "$docker does not answer: start it, or use one that may (sudo, DOCKER_HOST), then repeat"
+readonly image=loko-testbed/service
+need_docker
 make_tree
 
-say "building the image $image"
-rm -f "$state/service-image.log"
-logged service-image "$docker" build --tag "$image" --file "$root/setup/service/Containerfile" \
-    ${base:+--build-arg "BASE=$base"} "$tree"
+build_image service "$root/setup/service/Containerfile" "$tree"
 
 say "trying it"
 running=$("$docker" run --detach --network none --env LOKO_TOKEN=a-token-for-a-trial "$image" serve two-switch --emulate)
@@ -30,4 +27,4 @@ if [ -z "${told:-}" ]; then
     fail "the image is built, but does not serve; above is what it said"
 fi
 say "it serves: $told"
-say "made: $image ($("$docker" image inspect --format '{{.Size}}' "$image" | awk '{ printf "%.0f MB", $1 / 1e6 }'))"
+tell_image service
