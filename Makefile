@@ -71,7 +71,7 @@ lint-shell: setup ## shellcheck
 
 # The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
-	@setup/unchanged.sh site README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs controller/loko testbed/loko_testbed -- $(MAKE) --no-print-directory site
+	@setup/unchanged.sh site README.md ARTIFACT.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs controller/loko testbed/loko_testbed -- $(MAKE) --no-print-directory site
 
 lint-commits: ## The form of commit messages: "area: subject", at most 72 characters
 	@setup/commit-messages.sh

@@ -21,6 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "navigat
 exclude_patterns = [".*", "controller", "dist", "labs", "results", "switch-emulator", "testbed", "tests"]
 include_patterns = [
     "README.md",
+    "ARTIFACT.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",

@@ -12,6 +12,7 @@ from loko_testbed.cli.main import COMMANDS
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 INDEX = DOCS / "README.md"
+ARTIFACT = ROOT / "ARTIFACT.md"
 PAGES = sorted(path for path in DOCS.glob("*.md") if path != INDEX)
 PROGRAMS = (
     *("controller/**/*.py", "testbed/**/*.py", "tests/**/*.py", "benchmarks/**/*.py", "playbooks/**/*.py"),
@@ -53,7 +54,9 @@ def test_the_index_lists_every_page_once_as_it_begins() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", INDEX, *PAGES], ids=lambda page: page.name
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARTIFACT, INDEX, *PAGES],
+    ids=lambda page: page.name,
 )
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     missing = []
@@ -74,7 +77,7 @@ def test_every_program_that_a_page_names_is_there(page: Path) -> None:
     assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} <= OTHERS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [ARTIFACT, *PAGES], ids=lambda page: page.name)
 def test_prose_has_no_long_lines(page: Path) -> None:
     """Not checked: tables, pictures and links, which cannot be wrapped, and generated text and output."""
     text = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", "", text_of(page), flags=re.S)

@@ -28,6 +28,7 @@ def test_the_navigation_leads_to_every_page(site):
     pages = [page for section in listed.values() for page in section]
     assert sorted(pages) == sorted(
         [
+            "../ARTIFACT",
             "../CONTRIBUTING",
             "../SECURITY",
             *(page.stem for page in DOCS.glob("*.md") if page.stem != "README"),

@@ -15,7 +15,7 @@ from loko_testbed.reproduce.figure_types.experiments import experiments, load_ex
 from loko_testbed.reproduce.figure_types.study.document import StudyFigure
 from loko_testbed.reproduce.result import read_result
 from loko_testbed.reproduce.studies.growth import GrowthTask
-from loko_testbed.reproduce.studies.pages import main, measurements, pages, pictured
+from loko_testbed.reproduce.studies.pages import main, measurements, page_file, pages, pictured
 from loko_testbed.reproduce.studies.study import study_named
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import NoProgress
@@ -29,7 +29,7 @@ STUDIES = {name: figure for name, figure in experiments().items() if isinstance(
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_its_template_makes_of_the_results(name: str) -> None:
     command = "python -m loko_testbed.reproduce.studies.pages"
-    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == PAGES[name], command
+    assert (ROOT / page_file(name)).read_text(encoding="utf-8") == PAGES[name], command
 
 
 @pytest.mark.parametrize("name", pictured(PAGES))

@@ -27,6 +27,7 @@ What an artifact committee asks for, and where it is:
 - *Available.* `source/` has all source with its licence, the locks of every package (`requirements.lock`,
   `switch-emulator/Cargo.lock`), the profiles of the switches with the origin of each number
   (`switch-emulator/profiles`), and the papers' claims (`labs`). `CITATION.cff` says how to cite it.
+  `source/ARTIFACT.md` lists the main claims, with a command for each.
 - *Functional.* On a fresh Debian 12: `cd source && make evaluate ARGS='-e mode=virtual -e figures=fig17a'`.
 - *Reproduced.* `results/report.html` shows each figure beside what the paper says, and the command that
   repeats it. `loko verify ARCHIVE` compares every file with `MANIFEST.json`, and the source with its commit;

@@ -1,8 +1,8 @@
 """``python -m loko_testbed.reproduce.studies.pages``: make the pages of the studies from their results.
 
 No number on these pages is typed by hand. A page is a template in `labs/studies/pages`; its values come from
-the results in `docs/measurements`, to which the command first copies those of a folder, if one is named, and
-from the facts of the papers.
+the results in `docs/measurements`, to which the command first copies those of a folder, if one is named, from
+the facts of the papers, and from the documents of the figures.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from loko.document import LABS, InputError
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.fact_coverage import not_covered
 from loko_testbed.reproduce.facts import Fact, order, paper_title, papers
+from loko_testbed.reproduce.main_claims import MainClaim, main_claims
 from loko_testbed.reproduce.result import FigureResult, read_result
 from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.provenance import checkout
@@ -46,7 +47,7 @@ def main(words: Sequence[str]) -> None:
         results = measurements(docs / "measurements")
         made = pages(results)
         for name, text in made.items():
-            write_atomically(docs / f"{name}.md", text.encode())
+            write_atomically(checkout() / page_file(name), text.encode())
         for name in pictured(made):
             drawn = pictures.svg(results[name], captioned=False)
             write_atomically(docs / "images" / f"{name}.svg", drawn)
@@ -61,10 +62,16 @@ def measurements(folder: Path) -> dict[str, FigureResult]:
     return {path.stem: read_result(path) for path in paths if path.is_file()}
 
 
+def page_file(name: str) -> Path:
+    """Return the path of a page in the checkout: in `docs`, or at the top if its name is in capitals."""
+    return Path(f"{name}.md" if name.isupper() else f"docs/{name}.md")
+
+
 def pages(results: Mapping[str, FigureResult]) -> dict[str, str]:
     """Return the text of each page by its name. Raises `InputError` if a result is missing."""
     values = {f"{name}_{key}": text for name, result in results.items() for key, text in _values(result)}
     values["not_covered"] = _not_covered()
+    values["main_claims"] = _main_claims()
     made = {}
     for path in sorted(_TEMPLATES.glob("*.md")):
         try:
@@ -110,6 +117,31 @@ def _not_covered() -> str:
             table = markdown_table(("where", "the paper says", "why it is not covered"), rows)
             sections.append(f"## {paper_title(paper)}\n\n{table}")
     return "\n\n".join(sections)
+
+
+def _main_claims() -> str:
+    """Return, paper by paper, a table of the claims that reviewers check."""
+    columns = ("figure", "claim", "the paper says", "where", "holds if", "command", "minutes")
+    sections = []
+    for paper, claims in main_claims().items():
+        kind = "" if claims[0].unmeasured.kind == "predicted" else ": calibrated, not predicted"
+        table = markdown_table(columns, map(_main_claim, claims))
+        sections.append(f"### {paper_title(paper)}{kind}\n\n{table}")
+    return "\n\n".join(sections)
+
+
+def _main_claim(main: MainClaim) -> Sequence[str]:
+    claim, unmeasured = main.claim, main.unmeasured
+    seeds = f"; judged at {claim.seeds} seeds" if claim.seeds > 1 else ""
+    return (
+        main.figures[0].title,
+        f"{claim.claim}{' †' if claim.if_not else ''}",
+        claim.paper,
+        unmeasured.where,
+        f"{unmeasured.tolerance}{seeds}",
+        f"`{main.command}`",
+        str(main.minutes),
+    )
 
 
 def _statement(fact: Fact) -> str:
