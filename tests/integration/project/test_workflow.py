@@ -85,6 +85,7 @@ def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then()
         "vagrant-smoke",
         "deb",
         "service-image",
+        "replay-image",
         "test-wheel",
     }
     for job in nightly:
