@@ -205,6 +205,28 @@ def test_no_cable_helps_where_every_port_is_taken() -> None:
     assert most_helpful_cable(lab, [flow], failures, found.cut_off) is None
 
 
+def test_no_cable_helps_where_it_may_fail_with_another(tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.path_graph(3), [1])
+    flows = flows_of(lab, 3)
+    for survive, helps in ((["cables=1"], True), (["cables=2"], False), (["cables=1", "cables=2"], False)):
+        failures = failures_of(lab, survive)
+        found = protect(lab, flows, maker(lab, flows), failures, protection=Protection.BACKUP)
+        assert (most_helpful_cable(lab, flows, failures, found.cut_off) is not None) is helps
+
+
+@pytest.mark.parametrize("cable", ["core-1:2-core-2:2", "core-2:2-core-1:2"])
+def test_groups_name_cables_from_either_end(cable: str, tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.path_graph(2), [1], {0: "core-1", 1: "core-2"})
+    (tmp_path / "groups.yml").write_text(f"- {{name: duct, cables: [{cable}]}}\n")
+    (failure,) = failures_of(lab, [str(tmp_path / "groups.yml")])
+    assert failure.dead_ends == {("core-1", 2), ("core-2", 2)}
+
+
+def test_more_cables_than_the_lab_has_are_all_of_them(tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.cycle_graph(3), [1])
+    assert len(failures_of(lab, ["cables=999999999"])) == 2**3 - 1
+
+
 def test_groups_fail_together(tmp_path: Path) -> None:
     lab = plant_of(tmp_path, nx.cycle_graph(4), [1])
     file = tmp_path / "groups.yml"
@@ -222,6 +244,13 @@ def test_groups_fail_together(tmp_path: Path) -> None:
         ("cables=0", "", "give cables=1, switches=1, or a file of groups"),
         ("cables=9", "", "cover fewer at a time"),
         ("nowhere.yml", "", "no such file"),
+        (f"cables={'9' * 5000}", "", "give cables=1, switches=1, or a file of groups"),
+        ("", "[]\n", "has no groups"),
+        (
+            "",
+            "- {name: duct, switches: [s1]}\n- {name: duct, switches: [s2]}\n",
+            "'duct' names two different failures",
+        ),
         ("", "- {name: duct}\n", "group 'duct' is empty"),
         ("", "- {name: duct, cables: [s1:9-s2:9]}\n", "has no cable 's1:9-s2:9'"),
         ("", "- {name: duct, switches: [s77]}\n", "has no switch 's77'"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,8 @@ class NetworkFailure:
     switches: frozenset[str]
     dead_ends: Ends
     """Both ends of every cable that no frame crosses any more, those of the failed switches included."""
+    is_joined_by_any_cable: bool = False
+    """Whether the plan also covers this failure together with any further cable."""
 
     def hits(self, source: str, path: Sequence[Hop]) -> bool:
         """Return whether a path from a host crosses something that fails."""
@@ -63,12 +66,21 @@ def failures_of(lab: Lab, texts: Sequence[str]) -> tuple[NetworkFailure, ...]:
     """Return the failures that options such as ``cables=1`` name, each once.
 
     ``cables=N`` and ``switches=N`` are all sets of up to N cables between switches, or switches. Anything
-    else is a file of shared-risk groups. Raises `InputError` for other texts, and for too many failures.
+    else is a file of shared-risk groups. Raises `InputError` for other texts, for too many failures, and for
+    different failures of one name.
     """
     failures: dict[Ends, NetworkFailure] = {}
+    named: dict[str, Ends] = {}
     for text in texts:
         for failure in _failures(lab, text):
-            failures.setdefault(failure.dead_ends, failure)
+            if named.setdefault(failure.name, failure.dead_ends) != failure.dead_ends:
+                raise InputError(
+                    f"--survive {text}: '{failure.name}' names two different failures; give each group a name"
+                    " of its own"
+                )
+            known = failures.setdefault(failure.dead_ends, failure)
+            if failure.is_joined_by_any_cable and not known.is_joined_by_any_cable:
+                failures[failure.dead_ends] = replace(known, is_joined_by_any_cable=True)
             if len(failures) > MOST_FAILURES:
                 raise InputError(
                     f"--survive {text}: more than {MOST_FAILURES:,} failures; cover fewer at a time, or name"
@@ -84,28 +96,37 @@ def _failures(lab: Lab, text: str) -> Iterator[NetworkFailure]:
     if not separator:
         yield from _groups(lab, Path(text))
         return
-    if kind not in _KINDS or not count.isdecimal() or int(count) < 1:
+    if kind not in _KINDS or not re.fullmatch(r"[1-9][0-9]{0,8}", count):
         raise InputError(f"--survive {text}: give cables=1, switches=1, or a file of groups")
     parts = _cables(lab) if kind == "cables" else [_of_switch(lab, name) for name in lab.switches]
-    total = sum(math.comb(len(parts), size) for size in range(1, int(count) + 1))
+    most = min(len(parts), int(count))
+    total = sum(math.comb(len(parts), size) for size in range(1, most + 1))
     if total > MOST_FAILURES:
         raise InputError(
             f"--survive {text}: {total:,} failures, more than {MOST_FAILURES:,}; cover fewer at a time, or"
             " name groups in a file"
         )
-    for size in range(1, int(count) + 1):
+    for size in range(1, most + 1):
         for together in itertools.combinations(parts, size):
-            yield _joined(" and ".join(part.name for part in together), together)
+            failure = _joined(" and ".join(part.name for part in together), together)
+            yield replace(failure, is_joined_by_any_cable=kind == "cables" and size < int(count))
 
 
 def _groups(lab: Lab, file: Path) -> Iterator[NetworkFailure]:
     if not file.is_file():
         raise InputError(f"--survive {file}: no such file; give cables=1, switches=1, or a file of groups")
-    cables = {failure.name.removeprefix("cable "): failure for failure in _cables(lab, with_hosts=True)}
-    for group in read(file, _GroupsFile).root:
+    cables = {
+        name: failure
+        for link, failure in zip(lab.links, _cables(lab, with_hosts=True), strict=True)
+        for name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}")
+    }
+    groups = read(file, _GroupsFile).root
+    if not groups:
+        raise InputError(f"{file}: has no groups; list at least one")
+    for group in groups:
         parts = []
         for name in group.cables:
-            found = cables.get(name) or cables.get("-".join(reversed(name.split("-"))))
+            found = cables.get(name)
             if found is None:
                 raise InputError(
                     f"{file}: group '{group.name}': lab '{lab.name}' has no cable '{name}'; name both ends,"

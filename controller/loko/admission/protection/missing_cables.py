@@ -53,8 +53,8 @@ def most_helpful_cable(
 
 
 def _joins(reached: Reachability, failure: NetworkFailure, flow: Flow, a: str, b: str) -> bool:
-    """Return whether a cable between two switches would lead around the failure."""
-    if {a, b} & failure.switches:
+    """Return whether a cable between two switches would lead around the failure, and cannot fail with it."""
+    if failure.is_joined_by_any_cable or {a, b} & failure.switches:
         return False
     first, last = reached.ends_of(flow)
     ways = ((a, b), (b, a))
