@@ -11,8 +11,8 @@ failures share what they reserve, since the plan covers one failure at a time.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -69,11 +69,15 @@ class ProtectedFlow:
         return max(admitted.guarantee_ns for admitted in (self.working, *others))
 
     def most_lost_frames(self, outage_ns: float) -> int:
-        """Return how many frames a failure may cost: those sent until the flow has moved; 0 if duplicated."""
+        """Return how many frames a failure may cost; 0 if duplicated.
+
+        These are frames on their way to what fails, and those sent from the failure until the flow has moved.
+        """
         if self.duplicate is not None or not self.backups:
             return 0
         flow = self.working.flow
-        sent_bytes = flow.burst_bytes + flow.rate_bps * outage_ns / BITS_NS_PER_BYTE_S
+        sent_ns = self.working.guarantee_ns + outage_ns
+        sent_bytes = flow.burst_bytes + flow.rate_bps * sent_ns / BITS_NS_PER_BYTE_S
         return math.floor(sent_bytes / flow.frame_bytes)
 
 
@@ -91,7 +95,7 @@ class Recovery:
     outage_ns: float
     """Time from the failure until all of them have moved."""
     most_lost_frames: int
-    """Frames that are lost in that time, at most, of all flows together."""
+    """Frames that are lost, at most, of all flows together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +138,14 @@ class ProtectedPlan:
             for flow_id, flow in self.flows.items()
             if failure.name in flow.backups
         }
-        changes = Counter(hop.switch for backup in moved.values() for hop in backup.path)
+        rounds: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        for flow_id, backup in moved.items():
+            for number, switches in enumerate(_rounds(self.flows[flow_id].working.path, backup.path)):
+                rounds[number].update(switches)
+        changes = sum(rounds.values(), Counter[str]())
         drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in moved), default=0.0)
-        changing_ns = max(changes.values(), default=0) * NS_PER_S / timing.changes_per_s
+        waits = sum(max(switches.values(), default=0) for switches in rounds.values())
+        changing_ns = waits * NS_PER_S / timing.changes_per_s
         outage_ns = max(timing.detection_ns, drained_ns) + changing_ns if moved else 0.0
         return Recovery(
             failure=failure,
@@ -178,6 +187,16 @@ class ProtectedPlan:
                 for recovery in self.recoveries(timing)
             ],
         }
+
+
+def _rounds(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator[list[str]]:
+    """Yield the switches whose tables change for a move; each step waits for the one before it.
+
+    First all those that only the new path crosses, then those that both cross, one by one from the last.
+    """
+    shared = {hop.switch for hop in former}
+    yield [hop.switch for hop in path if hop.switch not in shared]
+    yield from ([hop.switch] for hop in reversed(path) if hop.switch in shared)
 
 
 def _path_values(admitted: Admitted) -> dict[str, object]:
