@@ -190,7 +190,9 @@ def plan(
     detect_ms: Annotated[
         float,
         typer.Option(
-            min=0, help="With --survive: time from a failure until the controller begins to move flows."
+            min=0,
+            max=86_400_000,
+            help="With --survive: time from a failure until the controller begins to move flows.",
         ),
     ] = DETECTION_MS,
     sheet: Annotated[
@@ -232,6 +234,7 @@ def plan(
         padding=padding,
         openflow=openflow,
         forwarding=forwarding,
+        moves_flows=bool(survive),
         limit_s=time_limit if find_largest else None,
         target_ms=target_ms,
     )
@@ -282,11 +285,15 @@ def _answer_protected(
 ) -> None:
     """Plan for failures and print that. Exits with status 1 if a flow does not survive them."""
     protected = asked.protected(choices, request)
+    terms = asked.terms(choices[0])
+    conditions = conditions_of(choices[0]).stated(terms)
     if as_json:
-        print_json(protected.as_values())
+        told = {"reserved": terms.reserved, "conditions": [condition.as_values() for condition in conditions]}
+        print_json({**protected.as_values(), **told})
     elif not quiet:
         protected.show(Console())
-        tell(f"reserved of each switch: {reserved_of(asked.lab, choices[0], asked.traffic)}")
+        tell(f"reserved of each switch: {terms.reserved}")
+        tell(f"holds on condition: {', '.join(condition.id for condition in conditions)}")
     if protected.chosen.plan.refused:
         raise typer.Exit(1)
 
@@ -356,6 +363,8 @@ class _PlanRequest:
     padding: int | None
     openflow: OpenFlow
     forwarding: ForwardingMode
+    moves_flows: bool
+    """Whether the controller moves flows after a failure, and so changes tables."""
     target_ms: float | None
     limit_s: float | None
     """How long to search for the largest set; None: not at all."""
@@ -366,6 +375,8 @@ class _PlanRequest:
         if self.changes_per_s is not None:
             others = parse_control(self.control or ())
             return served_traffic(self.changes_per_s, others, compare_s=self.compare_s)
+        if self.moves_flows:
+            return served_traffic(CHANGES_PER_S, parse_control(self.control or ()), compare_s=0)
         silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
         return silent if self.control is None else parse_control(self.control)
 
@@ -404,7 +415,7 @@ class _PlanRequest:
         return _SchemePlan(
             plan=result,
             choice=choice,
-            terms=self._terms(choice),
+            terms=self.terms(choice),
             falls=_falls_of(admission, result),
             largest=found,
             changes=self._changes(choice, result),
@@ -419,7 +430,15 @@ class _PlanRequest:
             raise InputError("--survive: compares protections of one scheme; give --scheme once")
         if self.forwarding is ForwardingMode.VLAN_STACK:
             raise InputError("--survive: for an entry for each flow only; leave --forwarding out")
+        if self.echoes_per_s is not None:
+            raise InputError("--survive: reserves for the changes of tables, too; leave --echoes-per-s out")
+        if self.changes_per_s == 0:
+            raise InputError("--changes-per-s 0: no flow moves then; give --survive more, or leave it out")
         choice = choices[0]
+        if conditions_of(choice).baseline:
+            raise InputError(
+                f"--survive: {choice.scheme} is a baseline, which guarantees nothing; leave it out"
+            )
         if not choice.is_monotone:
             raise InputError(
                 f"--survive: {choice.option} is for flows that stay on their paths; leave it out"
@@ -438,7 +457,8 @@ class _PlanRequest:
             deadlines_ns=deadlines_of(self.requests),
         )
 
-    def _terms(self, choice: SchemeVariant) -> Terms:
+    def terms(self, choice: SchemeVariant) -> Terms:
+        """Return what the conditions of a scheme are stated for, but for the margin."""
         return Terms(
             lab=self.lab,
             reserved=reserved_of(self.lab, choice, self.traffic),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -48,6 +49,8 @@ _TITLES: Final[Mapping[Protection | None, str]] = {
 class ProtectionRequest:
     """The options of `loko plan` that `--survive` needs."""
 
+    survive: tuple[str, ...]
+    """The failures as the options name them."""
     failures: tuple[NetworkFailure, ...]
     protection: Protection
     duplicated: tuple[str, ...]
@@ -65,6 +68,7 @@ def protection_request(
     if not survive:
         raise InputError("--duplicate: say with --survive which failures the flow is to survive")
     return ProtectionRequest(
+        survive=tuple(survive),
         failures=failures_of(lab, survive),
         protection=protection,
         duplicated=tuple(duplicated or ()),
@@ -84,7 +88,9 @@ class ProtectedAnswer:
     helpful: HelpfulCable | None
     """The cable that would help most of the flows that are cut off."""
     with_cable: ProtectedPlan | None
-    """The chosen plan with that cable; None without one, or if there are too many flows to plan again."""
+    """The chosen plan with that cable, which may fail, too; None without one, or if planning again would take
+    too long: for too many flows or failures.
+    """
 
     @classmethod
     def find(
@@ -102,29 +108,37 @@ class ProtectedAnswer:
         Raises `InputError` as `protect` does.
         """
 
-        def planned(where: Lab, protection: Protection, duplicated: Sequence[str] = ()) -> ProtectedPlan:
+        def planned(
+            protection: Protection,
+            duplicated: Sequence[str] = (),
+            where: Lab = lab,
+            failures: Sequence[NetworkFailure] = request.failures,
+        ) -> ProtectedPlan:
             return protect(
                 where,
                 flows,
                 admissions_of(where),
-                request.failures,
+                failures,
                 protection=protection,
                 duplicated=duplicated,
                 deadlines_ns=deadlines_ns,
             )
 
-        chosen = planned(lab, request.protection, request.duplicated)
+        chosen = planned(request.protection, request.duplicated)
         helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
-        again = helpful is not None and len(flows) <= _PLANNED_AGAIN
+        with_cable: ProtectedPlan | None = None
+        if helpful is not None and len(flows) <= _PLANNED_AGAIN:
+            with suppress(InputError):  # with the cable there may be more failures than a plan covers
+                longer = helpful.added_to(lab)
+                failures = failures_of(longer, request.survive)
+                with_cable = planned(request.protection, request.duplicated, longer, failures)
         return cls(
             request=request,
             unprotected=unprotected,
             chosen=chosen,
-            other=planned(lab, next(kind for kind in Protection if kind is not request.protection)),
+            other=planned(next(kind for kind in Protection if kind is not request.protection)),
             helpful=helpful,
-            with_cable=planned(helpful.added_to(lab), request.protection, request.duplicated)
-            if again and helpful is not None
-            else None,
+            with_cable=with_cable,
         )
 
     def as_values(self) -> dict[str, Any]:
@@ -254,7 +268,7 @@ def _described(recovery: Recovery, timing: MoveTiming) -> str:
     moved, outage_ms = counted(len(recovery.moved), "flow"), in_ms(recovery.outage_ns, math.ceil)
     return (
         f"longest outage: {recovery.failure.name} moves {moved}, with {counted(changes, 'change')} at"
-        f" {switch}, {timing.changes_per_s:g} per second: {outage_ms} ms, in which up to"
+        f" {switch}, {timing.changes_per_s:g} per second: {outage_ms} ms, and up to"
         f" {counted(recovery.most_lost_frames, 'frame')} may be lost; no other frame is late"
     )
 

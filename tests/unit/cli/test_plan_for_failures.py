@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import networkx as nx
 import pytest
+from harness.plants import plant_of
 from typer.testing import CliRunner
 
+from loko.admission import Admission
+from loko.admission.planning import plan, scenario_of
+from loko.admission.protection import MoveTiming, Protection
+from loko.admission.schemes import admission_of, variant_of
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Lab
+from loko.units import NS_PER_S
 from loko_testbed.cli.main import app
+from loko_testbed.cli.protected_plan import ProtectedAnswer, protection_request
 
 FLOWS = """\
 - {id: drive, source: h1, destination: h2, udp_source: 5000, udp_destination: 6000,
@@ -64,6 +75,22 @@ def test_more_changes_per_second_shorten_the_outage(lab: list[str]) -> None:
     assert outages_ns[0] > outages_ns[1] >= 1e9
 
 
+def test_boards_have_time_for_the_changes_of_a_move(tmp_path: Path) -> None:
+    folder = str(tmp_path / "boards")
+    assert CliRunner().invoke(app, ["lab", "new", "ring", "--switches", "4", "--out", folder]).exit_code == 0
+    (tmp_path / "flows.yml").write_text(FLOWS.replace("700", "100"))
+    unprotected = ["plan", folder, str(tmp_path / "flows.yml"), "--json"]
+    survive = [*unprotected, "--survive", "cables=1"]
+    still, moved, served = (
+        json.loads(CliRunner().invoke(app, arguments).output)
+        for arguments in (unprotected, survive, [*survive, "--changes-per-s", "20"])
+    )
+    assert "change=40" in moved["reserved"]
+    assert {condition["id"] for condition in moved["conditions"]} >= {"control-as-reserved", "flows-conform"}
+    delays_ns = [told["switches"]["s1"]["delay_ns"] for told in (still, moved, served)]
+    assert delays_ns[0] < delays_ns[1] < delays_ns[2]
+
+
 @pytest.mark.parametrize("shape", ["line"])
 def test_flows_of_a_line_are_cut_off(lab: list[str]) -> None:
     done = CliRunner().invoke(app, [*lab, "--survive", "cables=1"])
@@ -71,6 +98,31 @@ def test_flows_of_a_line_are_cut_off(lab: list[str]) -> None:
     assert "cannot survive: drive, valve" in done.output
     assert "a cable from" in done.output
     assert "with it 2 of 2 survive" in done.output
+
+
+def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.path_graph(4), [1])
+    flow = Flow("f", "h1-1", "h4-1", 1000, 2000, 1e6, 612.0, 306)
+    scenario = scenario_of([flow], entries=100, lab=lab)
+
+    def admissions_of(lab: Lab) -> Callable[[], Admission]:
+        return lambda: admission_of(lab, variant_of(lab, "loko", None), scenario)
+
+    timing = MoveTiming(detection_ns=NS_PER_S, changes_per_s=20)
+    answer = ProtectedAnswer.find(
+        lab,
+        [flow],
+        admissions_of,
+        protection_request(lab, ["cables=1"], Protection.BACKUP, None, timing),
+        unprotected=plan(lab, [flow], admissions_of(lab)()),
+        deadlines_ns={},
+    )
+    assert answer.helpful is not None
+    assert answer.with_cable is not None
+    helpful = answer.helpful.link
+    (backup,) = answer.with_cable.flows["f"].backups.items()
+    assert backup[0] == f"cable {helpful.a}-{helpful.b}", "the flow takes the new cable while that is there"
+    assert [hop.switch for hop in backup[1].path] == ["s1", "s2", "s3", "s4"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +134,9 @@ def test_flows_of_a_line_are_cut_off(lab: list[str]) -> None:
         (["--survive", "cables=1", "--largest"], "give one of them"),
         (["--survive", "cables=1", "--csv"], "give one of them"),
         (["--survive", "cables=1", "--scheme", "loko", "--scheme", "silo"], "give --scheme once"),
+        (["--survive", "cables=1", "--scheme", "silo"], "a baseline, which guarantees nothing"),
+        (["--survive", "cables=1", "--changes-per-s", "0"], "no flow moves then"),
+        (["--survive", "cables=1", "--detect-ms", "inf"], "--detect-ms"),
     ],
 )
 def test_options_that_do_not_go_together(lab: list[str], options: list[str], told: str) -> None:
