@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from loko.admission import Admission, Admitted
+from loko.admission import Admission
 from loko.admission.planning import Plan
 from loko.admission.protection import (
     HelpfulCable,
@@ -220,10 +220,11 @@ class ProtectedAnswer:
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
         for flow_id, flow in self.chosen.flows.items():
+            working, *further = _paths(flow)
             row = [
                 flow_id,
-                _path(flow.working),
-                "; ".join(_further_paths(flow)),
+                working,
+                "; ".join(further),
                 in_ms(flow.working.guarantee_ns, math.ceil),
                 in_ms(flow.guarantee_ns, math.ceil),
             ]
@@ -273,13 +274,14 @@ def _described(recovery: Recovery, timing: MoveTiming) -> str:
     )
 
 
-def _path(admitted: Admitted) -> str:
-    return " ".join(hop.switch for hop in admitted.path)
-
-
-def _further_paths(flow: ProtectedFlow) -> list[str]:
+def _paths(flow: ProtectedFlow) -> list[str]:
+    """Return a flow's paths, the working one first; with ports if the switches do not tell them apart."""
     others = [*flow.backups.values(), *([] if flow.duplicate is None else [flow.duplicate])]
-    return list(dict.fromkeys(_path(admitted) for admitted in others))
+    paths = dict.fromkeys((flow.working.path, *(admitted.path for admitted in others)))
+    by_switches = {" ".join(hop.switch for hop in path): path for path in paths}
+    if len(by_switches) == len(paths):
+        return list(by_switches)
+    return [" ".join(f"{hop.switch}:{hop.output_port}" for hop in path) for path in paths]
 
 
 def _few(names: Sequence[str]) -> str:

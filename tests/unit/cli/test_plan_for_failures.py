@@ -92,6 +92,17 @@ def test_boards_have_time_for_the_changes_of_a_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["line"])
+def test_paths_by_parallel_cables_are_told_apart_by_ports(lab: list[str]) -> None:
+    file = Path(lab[1]) / "lab.yml"
+    file.write_text(file.read_text() + "- {a: 's1:4', b: 's2:4'}\n")
+    flows = Path(lab[2])
+    flows.write_text(FLOWS[: FLOWS.index("- {id: valve")])
+    done = CliRunner().invoke(app, [*lab, "--survive", "cables=1"])
+    assert "s1:2 s2:1" in done.output
+    assert "s1:4 s2:1" in done.output
+
+
+@pytest.mark.parametrize("shape", ["line"])
 def test_flows_of_a_line_are_cut_off(lab: list[str]) -> None:
     done = CliRunner().invoke(app, [*lab, "--survive", "cables=1"])
     assert done.exit_code == 1, done.output
