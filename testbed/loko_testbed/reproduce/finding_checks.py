@@ -40,7 +40,11 @@ _UNITS: Final = {
 
 def number_with_unit(name: str, value: float, digits: int = 4) -> str:
     """Format a finding with `digits` significant digits and the unit that its name ends with, if any."""
-    return with_unit(name, f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}")
+    return with_unit(name, _number(value, digits))
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
 
 
 def with_unit(name: str, number: str) -> str:
@@ -200,7 +204,7 @@ class BetweenCheck(Check):
 
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""
-        return f"from {self.low:g} to {number_with_unit(self.finding, self.high)}"
+        return f"from {_number(self.low)} to {number_with_unit(self.finding, self.high)}"
 
     def printed(self, fact: Fact, paper: str) -> Printed | None:
         """See `Check.printed`. A range is marked if the paper's words have both ends."""

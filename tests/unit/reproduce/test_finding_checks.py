@@ -86,6 +86,7 @@ def test_what_was_not_measured_is_not_testable(check: dict) -> None:
         ({"kind": "above", "finding": "b_us", "value": 2}, "above 2 us"),
         ({"kind": "rounds", "finding": "b_us", "decimals": 2}, "rounds to 100.00 us"),
         ({"kind": "between", "finding": "b_us", "low": 1, "high": 2}, "from 1 to 2 us"),
+        ({"kind": "between", "finding": "b", "low": 1.5e6, "high": 2.5e6}, "from 1500000 to 2500000"),
         ({"kind": "rising", "findings": ["a_us", "b_us"]}, "each above the one before"),
         ({"kind": "smallest", "findings": ["a_us", "b_us"]}, "the first below all others"),
         ({"kind": "largest", "findings": ["a_us", "b_us"]}, "the first above all others"),
