@@ -71,7 +71,7 @@ def _of_others(theirs: Sequence[GuaranteeResult]) -> Iterator[Headline]:
         yield Headline(
             text=f"{broken} of {len(tested)} deployments of the systems that Loko is compared with break"
             " what they promise.",
-            detail="The paper reports the same of Silo and QJump.",
+            detail="The paper reports the same of Silo and QJump." if broken else "",
         )
 
 
@@ -120,11 +120,12 @@ def _largest(deviation: float, result: FigureResult, claim: ClaimResult) -> str:
 def _calibrated(calibrated: Sequence[Sentence]) -> Iterator[Headline]:
     count = ClaimCount.of(calibrated)
     if count.tested:
-        circular = sum(any(claim.circular for _, claim in sentence.claims) for sentence in calibrated)
+        tested = (sentence for sentence in calibrated if sentence.holds is not None)
+        circular = sum(any(claim.circular for _, claim in sentence.claims) for sentence in tested)
         yield Headline(
             text=f"{count.hold} of {count.tested} statements on single devices hold; none is a reproduction.",
             detail="Profile and model may have been fitted to them, and"
-            f" {circular} are circular: what was put in comes out.",
+            f" {circular} {'is' if circular == 1 else 'are'} circular: what was put in comes out.",
         )
 
 

@@ -114,6 +114,9 @@ def test_no_green_word_for_a_system_that_fails() -> None:
     silo = guarantee("Silo", {"H1->H3": [point(lost=99)]}, ours=False)
     page = unescape(render([result("fig3a", guarantees=[silo])]))
     assert "Silo: broken" in page
+    assert "The paper reports the same" in page
+    kept = guarantee("Silo", {"H1->H3": [point()]}, ours=False)
+    assert "The paper reports the same" not in render([result("fig3a", guarantees=[kept])])
     assert "No guarantee of Loko's was put to the test." in page
     assert "kept" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
 
@@ -159,6 +162,14 @@ def test_claims_are_counted_by_kind() -> None:
     assert str(by_kind["predicted"]) == "1 of 2 hold, 1 not testable here"
     assert str(ClaimCount(hold=0, fail=0, untested=2)) == "2 not testable here"
     assert ClaimCount(hold=0, fail=0, untested=2).of_tested == "-"
+
+
+def test_circular_statements_are_counted_where_they_were_tested() -> None:
+    one, other, open_one = (
+        claim(holds, kind="calibrated").model_copy(update={"circular": True}) for holds in (True, True, None)
+    )
+    assert "and 1 is circular" in render([result("a", one, open_one)])
+    assert "and 2 are circular" in render([result("a", one, other, open_one)])
 
 
 def test_a_sentence_of_several_claims_and_figures_counts_once() -> None:
