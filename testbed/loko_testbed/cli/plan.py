@@ -141,7 +141,8 @@ def plan(
         typer.Option(
             min=0,
             help="Plan what 'loko serve' with the same option guarantees, whose own number is"
-            f" {CHANGES_PER_S:g}: reserve so many changes of each table. Default: tables stay as they are.",
+            f" {CHANGES_PER_S:g}: reserve so many changes of each table. Default: tables stay as they are;"
+            f" with --survive {CHANGES_PER_S:g}.",
         ),
     ] = None,
     compare_s: Annotated[
