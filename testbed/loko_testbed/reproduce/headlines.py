@@ -40,22 +40,22 @@ def _of_loko(ours: Sequence[GuaranteeResult]) -> Iterator[Headline]:
     kept = [guarantee for guarantee in ours if guarantee.verdict == "kept"]
     if broken:
         yield Headline(
-            text=f"{_count(sum(guarantee.broken_by for guarantee in broken))} packets break a guarantee that"
-            " Loko's admission gives.",
+            text=f"{in_threes(sum(guarantee.broken_by for guarantee in broken))} packets break a guarantee"
+            " that Loko's admission gives.",
             detail="Each was lost or late where the admission was respected; no stall explains it.",
             is_bad=True,
         )
     elif kept:
         explained = sum(guarantee.explained for guarantee in kept)
         but = (
-            f", except {_count(explained)} under way while the host kept the emulator from running"
+            f", except {in_threes(explained)} under way while the host kept the emulator from running"
             if explained
             else ""
         )
         yield Headline(
             text="Every guarantee of Loko's that was put to the test was kept.",
-            detail=f"Of {_count(sum(guarantee.packets for guarantee in kept))} packets within admission none"
-            f" was lost and none was late{but}. Where the hosts send more, nothing is promised.",
+            detail=f"Of {in_threes(sum(guarantee.packets for guarantee in kept))} packets within admission"
+            f" none was lost and none was late{but}. Where the hosts send more, nothing is promised.",
         )
     else:
         yield Headline(
@@ -129,5 +129,6 @@ def _calibrated(calibrated: Sequence[Sentence]) -> Iterator[Headline]:
         )
 
 
-def _count(number: int) -> str:
+def in_threes(number: int) -> str:
+    """Return a number with its digits in groups of three."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -18,7 +18,7 @@ from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.facts import paper_title, papers
 from loko_testbed.reproduce.figure_types.experiments import not_replayed
 from loko_testbed.reproduce.folder import short_name
-from loko_testbed.reproduce.headlines import headlines
+from loko_testbed.reproduce.headlines import headlines, in_threes
 from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.report_sources import (
     ResultSource,
@@ -77,7 +77,7 @@ def render(
         anchor=_anchor,
         title=partial(_title, {result.name: result.title for result in results}),
         percent=_percent,
-        packets=_packets,
+        packets=in_threes,
         paper_title=_paper_title,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
@@ -161,7 +161,3 @@ def _anchor(name: str) -> str:
 
 def _percent(share: float) -> str:
     return "0" if share == 0 else f"{100 * share:.3g} %"
-
-
-def _packets(count: int) -> str:
-    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
