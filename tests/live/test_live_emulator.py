@@ -392,7 +392,7 @@ START_ERRORS = {
     "no such core": (f"[process]\ncpu = 1000\n{BOARD}", ["no core 1000"]),
     "interface twice": (BOARD + '1 = "s1-eth1"\n2 = "s1-eth1"\n', ["s1-eth1", "port 1", "own interface"]),
     "address": (BOARD.replace("127.0.0.1:6633", "localhost"), ["localhost", "127.0.0.1:6633"]),
-    "profile": (BOARD.replace("[board.ports]", 'profile = "zodiac-gx"'), ["unknown profile", "zodiac-gx"]),
+    "profile": (BOARD.replace("[board.ports]", 'profile = "zodiac-hx"'), ["unknown profile", "zodiac-hx"]),
     "report folder": (
         '[process]\nreport = "/no/such/folder/r.json"\n' + BOARD,
         ["process.report", "/no/such/folder"],

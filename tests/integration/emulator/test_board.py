@@ -197,7 +197,7 @@ def test_the_seed_fixes_when_the_main_loop_looks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ({"profile": "zodiac-gx"}, "zodiac-gx"),
+        ({"profile": "zodiac-hx"}, "zodiac-hx"),
         ({"profile": "./missing.toml"}, "missing.toml"),
         ({"config": {"colour": "red"}}, "colour"),
         ({"config": {"fail_state": "open"}}, "fail_state|open"),

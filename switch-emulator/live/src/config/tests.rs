@@ -128,8 +128,8 @@ fn wrong_values_are_refused() {
         &["board s1", "controller", "here", "127.0.0.1:6633"],
     );
     refused(
-        &format!("{BOARD}profile = \"zodiac-gx\"\n"),
-        &["unknown profile", "zodiac-gx"],
+        &format!("{BOARD}profile = \"zodiac-hx\"\n"),
+        &["unknown profile", "zodiac-hx"],
     );
     refused(
         &format!("{BOARD}profile = \"/nowhere/x.toml\"\n"),
