@@ -102,7 +102,9 @@ def test_every_claim_and_note_refers_to_a_fact_of_the_paper(name: str) -> None:
 def test_the_default_replay_is_all_that_is_virtual_of_the_papers() -> None:
     chosen = {figure.name for figure in select([], FIGURES)}
     of_papers = {name for name, figure in FIGURES.items() if figure.paper != "studies"}
-    assert chosen == {name for name in of_papers if "virtual" in FIGURES[name].modes}
+    virtual = {name for name in of_papers if "virtual" in FIGURES[name].modes}
+    inferred = {"loko/senders"}  # our own, whose result is the senders of the papers' figures
+    assert chosen == virtual - inferred
     left_out = {figure.name: figure for figure in not_replayed(chosen)}
     assert left_out.keys() == {name for name in FIGURES if name not in chosen}
     for figure in left_out.values():

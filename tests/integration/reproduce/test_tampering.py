@@ -33,7 +33,7 @@ from loko_testbed.tasks.progress import NoProgress
 FIGURES = ("fig17b", "fig14a")
 """A figure of traffic, with packets, and one that is computed, with its outcome in its records."""
 SCALE = ("--runs", 1, "--seconds", 0.05, "--points", "admitted", "--sender", "simple", "--jobs", 1)
-NOT_COVERED = {"began", "seconds", "together_with", "machine"}
+NOT_COVERED = {"began", "seconds", "seeds_seconds", "together_with", "machine"}
 """Fields of `runs.jsonl` that nothing else tells."""
 
 
