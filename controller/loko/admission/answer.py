@@ -140,16 +140,15 @@ class Refusal(NamedTuple):
     def _key(self) -> tuple[object, ...]:
         return (*self[:7], self.paths)
 
+    def excess_values(self) -> dict[str, object]:
+        """Return which limit would be exceeded, and by how much, as plain values."""
+        return dict(zip(self._fields[1:7], self[1:7], strict=True))
+
     def as_values(self) -> dict[str, object]:
         """Return all but the flow as plain values, for JSON."""
         change = self.suggestion
         return {
-            "switch": self.switch,
-            "quantity": self.quantity,
-            "used": self.used,
-            "requested": self.requested,
-            "allowed": self.allowed,
-            "unit": self.unit,
+            **self.excess_values(),
             "paths": self.paths,
             "suggestion": self.advice if isinstance(self.advice, str) else str(change),
             "hint": self.hint,
@@ -157,13 +156,18 @@ class Refusal(NamedTuple):
             "wait_ms": change.wait_ms,
         }
 
-    def __str__(self) -> str:
+    @property
+    def excess(self) -> str:
+        """The limit that would be exceeded, and by how much, in words."""
         (used, requested, allowed), unit = readable(
             (_up(self.used), _up(self.requested), _down(self.allowed)), self.unit
         )
+        demand = f"{used} used + {requested} requested"
+        return f"{self.quantity} at {self.switch}: {demand} > {allowed} {unit} allowed"
+
+    def __str__(self) -> str:
         return (
-            f"{self.flow.id}: {self.quantity} at {self.switch}: {used} used + {requested} requested"
-            f" > {allowed} {unit} allowed"
+            f"{self.flow.id}: {self.excess}"
             + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
             + (f"; {self.hint}" if self.hint else "")
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -179,20 +180,23 @@ def scenario_of(
     match: MatchType = MatchType.FIVE_TUPLE,
     lab: Lab | None = None,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
+    anywhere_bytes: Sequence[int] = (),
 ) -> Scenario:
     """Return the scenario of Loko's own tables, for the frame sizes of the flows and of an expected mix.
 
     `match` is what their entries compare (`loko.control.entries.match_of`). With a lab, each switch is
     planned for the sizes that can reach it: of flows whose ids are in `paths` on these, of others on any path
-    without a loop. Without, it is planned for all. Raises `InputError` if there is no flow.
+    without a loop; those of `anywhere_bytes` reach every switch. Without a lab, each is planned for all.
+    Raises `InputError` if there is no flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
     expected = () if mix is None else mix.frame_bytes
-    sizes = tuple(sorted({*(flow.frame_bytes for flow in flows), *expected}))
+    sizes = tuple(sorted({*(flow.frame_bytes for flow in flows), *expected, *anywhere_bytes}))
     reaching: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     if lab is not None and len(sizes) > 1:
-        reaching = sizes_by_switch(lab, _crossings(lab, flows, paths, mix))
+        anywhere = [(size, frozenset(lab.switches)) for size in anywhere_bytes]
+        reaching = sizes_by_switch(lab, chain(_crossings(lab, flows, paths, mix), anywhere))
     return loko_scenario(
         entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match, sizes_at=reaching
     )

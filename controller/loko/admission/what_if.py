@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loko.admission.planning import Plan
 from loko.document import InputError
 from loko.switch_model.flow import refuse_duplicates
-from loko.topology.requests import Request
+from loko.topology.requests import Request, no_such_flow
 
 
 def changed(
@@ -22,10 +21,7 @@ def changed(
     ids = [request.flow.id for request in requests]
     for gone in without:
         if gone not in ids:
-            close = difflib.get_close_matches(gone, ids, n=1)
-            raise InputError(
-                f"--without {gone}: no flow has this id" + (f"; did you mean '{close[0]}'?" if close else "")
-            )
+            raise no_such_flow("--without", gone, ids)
     kept = [request for request in requests if request.flow.id not in without]
     changed_list = (*kept, *added)
     try:

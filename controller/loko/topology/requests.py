@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from loko.topology.lab import Lab
 
 STDIN: Final = "-"
+_DESCRIBED: Final = "described"
+"""The id of a flow that is described without one, and the name of its hosts."""
 _FEW: Final = 8
 """So many hosts of a lab are told where another one is not known."""
 _Taken = TypeVar("_Taken")
@@ -143,6 +145,38 @@ _BASE_UNITS: Final = frozenset(form for forms in _FORMS for form in forms[1:])
 def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
     """Return the deadlines in ns by flow id, for the flows that have one."""
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
+
+
+def no_such_flow(option: str, flow_id: str, known: Sequence[str]) -> InputError:
+    """Return the error for an option that names a flow by an id that no flow has."""
+    close = difflib.get_close_matches(flow_id, known, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    return InputError(f"{option} {flow_id}: no flow has this id{hint}")
+
+
+def described_request(name: str, text: str) -> Request:
+    """Read a request without hosts, ports and id, such as ``period: 20 ms, frame: 306 bytes``.
+
+    It has placeholders for these. `name` says in errors where the text stands. Raises `InputError`: a line
+    for each error.
+    """
+    values = parse(Path(name), text if text.lstrip().startswith("{") else "{" + text + "}").data
+    placeholders = {
+        "id": _DESCRIBED,
+        "source": _DESCRIBED,
+        "destination": _DESCRIBED,
+        "udp_source": 1,
+        "udp_destination": 1,
+    }
+    if stray := [key for key in values if key in placeholders]:
+        raise InputError(f"{name}: {stray[0]}: is for a flow of a list; leave it out")
+    try:
+        return RequestDocument.model_validate(values | placeholders).request
+    except ValidationError as error:
+        wrong = document_errors(error)
+    except ValueError as error:
+        wrong = [DocumentError((), "", str(error))]
+    raise InputError(*(located_message(name, None, fault.name, fault.message) for fault in wrong))
 
 
 def load_requests(
