@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,8 @@ from rich.console import Console
 from loko.admission import Admission, StatedCondition, Terms
 from loko.admission.baselines import Epsilon
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
+from loko.admission.headroom import Headroom
+from loko.admission.headroom import headroom as headroom_of
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
 from loko.admission.protection import MoveTiming, Protection
@@ -53,8 +55,15 @@ from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.switch_model.split import echo_traffic
 from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab, stays_loaded
-from loko.topology.requests import STDIN, Request, deadlines_of, load_requests
-from loko.units import NS_PER_MS
+from loko.topology.requests import (
+    STDIN,
+    Request,
+    deadlines_of,
+    described_request,
+    load_requests,
+    no_such_flow,
+)
+from loko.units import NS_PER_MS, NS_PER_S
 from loko_testbed.cli.choices import (
     AllocationOption,
     ColumnsOption,
@@ -71,6 +80,7 @@ from loko_testbed.cli.choices import (
 from loko_testbed.cli.for_programs import JsonOption, print_json
 from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
 from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
+from loko_testbed.cli.headroom_tables import print_headroom
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko_testbed.cli.protected_plan import (
     DETECTION_MS,
@@ -169,8 +179,19 @@ def plan(
     ] = False,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.1, max=86_400, help="Seconds after which --largest returns the best set so far."),
+        typer.Option(
+            min=0.1,
+            max=86_400,
+            help="Seconds after which --largest returns the best set so far, --headroom the pairs so far.",
+        ),
     ] = _TIME_LIMIT_S,
+    headroom: Annotated[
+        str | None,
+        typer.Option(
+            help="Also find how many more of a flow fit between each two hosts, and what limits them first:"
+            " the id of a flow of the list, or 'rate: 300 kbit/s, burst: 1 frame, frame: 306 bytes'."
+        ),
+    ] = None,
     survive: Annotated[
         list[str] | None,
         typer.Option(
@@ -222,6 +243,12 @@ def plan(
     if not before:
         raise InputError(f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one")
     added = [request for file in add or [] for request in load_requests(file, planned, columns=columns)]
+    others = {
+        "--survive": bool(survive),
+        "--largest": find_largest,
+        "--csv": csv,
+        "--sheet": sheet is not None,
+    }
     asked = _PlanRequest(
         lab=planned,
         before=before,
@@ -236,7 +263,9 @@ def plan(
         openflow=openflow,
         forwarding=forwarding,
         moves_flows=bool(survive),
-        limit_s=time_limit if find_largest else None,
+        finds_largest=find_largest,
+        template=None if headroom is None else _template(headroom, (*before, *added), others),
+        limit_s=time_limit,
         target_ms=target_ms,
     )
     schemes = [scheme_name(name) for name in dict.fromkeys(scheme or [default_scheme(asked.lab)])]
@@ -276,6 +305,21 @@ def plan(
         raise typer.Exit(1)
 
 
+def _template(text: str, requests: Sequence[Request], others: Mapping[str, bool]) -> Request:
+    """Return the flow that `--headroom` names or describes.
+
+    Raises `InputError`, also if one of the options is given that do not go with it.
+    """
+    for option, is_given in others.items():
+        refuse_together({"--headroom": True, option: is_given})
+    if any(mark in text for mark in ",{ "):
+        return described_request("--headroom", text)
+    known = {request.flow.id: request for request in requests}
+    if text not in known:
+        raise no_such_flow("--headroom", text, list(known))
+    return known[text]
+
+
 def _answer_protected(
     asked: _PlanRequest,
     choices: Sequence[SchemeVariant],
@@ -311,8 +355,10 @@ class _SchemePlan:
     """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
     largest: LargestSet | None
     """The largest set, if it was asked for."""
+    headroom: Headroom | None
+    """How many more flows fit, if that was asked for."""
     changes: Changes | None
-    """In a what-if, what differs from the plan of the flows as they are."""
+    """In a what-if, or if more flows are to fit, what differs from the plan of the flows as they are."""
     per_flow: Plan | None
     """The plan with an entry for each flow, if `plan` is for another forwarding."""
 
@@ -339,6 +385,8 @@ class _SchemePlan:
             values["versions"] = versions
         if self.largest is not None:
             values["largest"] = self.largest.as_values()
+        if self.headroom is not None:
+            values["headroom"] = self.headroom.as_values()
         if self.changes is not None:
             values["what_if"] = self.changes.as_values()
         if self.per_flow is not None:
@@ -367,8 +415,12 @@ class _PlanRequest:
     moves_flows: bool
     """Whether the controller moves flows after a failure, and so changes tables."""
     target_ms: float | None
-    limit_s: float | None
-    """How long to search for the largest set; None: not at all."""
+    finds_largest: bool
+    """Whether to search for the largest set."""
+    template: Request | None
+    """The flow of which to find how many more fit."""
+    limit_s: float
+    """How long either may take."""
 
     @property
     def traffic(self) -> ControlTraffic:
@@ -398,6 +450,8 @@ class _PlanRequest:
     def refuse_forwarding(self, choices: Sequence[SchemeVariant], sheet: Path | None) -> None:
         """Raise `InputError` for options that do not go with the forwarding."""
         if self.forwarding is ForwardingMode.VLAN_STACK:
+            if self.template is not None:
+                raise InputError("--headroom: for an entry for each flow only; leave --forwarding out")
             from loko.control.stack_admission import refuse_stacks  # noqa: PLC0415 - slow, so only here
 
             for choice in choices:
@@ -405,10 +459,10 @@ class _PlanRequest:
 
     def answer(self, choice: SchemeVariant) -> _SchemePlan:
         """Plan by one scheme. Raises `InputError`."""
-        if self.limit_s is not None and not choice.is_monotone:
+        if (self.finds_largest or self.template is not None) and not choice.is_monotone:
             raise InputError(
-                f"--largest: for {choice.option} nobody knows whether a subset of what fits"
-                " also fits; leave one of them out"
+                f"{'--largest' if self.finds_largest else '--headroom'}: for {choice.option} nobody knows"
+                " whether a subset of what fits also fits; leave one of them out"
             )
         target_ns = self._target_ns(choice, self.requests)
         admission = self._admission(choice, self.requests, target_ns)
@@ -419,6 +473,7 @@ class _PlanRequest:
             terms=self.terms(choice),
             falls=_falls_of(admission, result),
             largest=found,
+            headroom=self._headroom(admission),
             changes=self._changes(choice, result),
             per_flow=None
             if self.forwarding is ForwardingMode.PER_FLOW
@@ -505,28 +560,44 @@ class _PlanRequest:
         self, admission: Admission, requests: Sequence[Request], target_ns: float | None
     ) -> tuple[Plan, LargestSet | None]:
         """Return the plan and, if it was asked for, the largest set that it is of."""
-        if self.limit_s is None:
+        if not self.finds_largest:
             return self._planned(admission, requests, target_ns), None
         from loko.admission.largest import largest  # noqa: PLC0415 - slow, so only here
 
-        begin_ns = time.monotonic_ns()
         found = largest(
             self.lab,
             [request.flow for request in requests],
             admission,
             solve=solver_named(Solver.HIGHS),
-            clock=TimeBudget(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
+            clock=self._clock(),
             deadlines_ns=deadlines_of(requests),
         )
         return found.plan, found
 
-    def _changes(self, choice: SchemeVariant, result: Plan) -> Changes | None:
-        """Compare with the plan of the flows as they are; None if this is no what-if."""
-        if self.requests == self.before:
+    def _headroom(self, admission: Admission) -> Headroom | None:
+        """Return how many more flows fit beside those that are admitted, if that was asked for."""
+        if self.template is None:
             return None
-        target_ns = self._target_ns(choice, self.before)
-        before, _ = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
-        return changes(before, result)
+        return headroom_of(self.lab, admission, self.template, clock=self._clock())
+
+    def _clock(self) -> TimeBudget:
+        return TimeBudget(
+            now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + round(self.limit_s * NS_PER_S)
+        )
+
+    def _changes(self, choice: SchemeVariant, result: Plan) -> Changes | None:
+        """Compare with the plan of the flows as they are; None if this is no what-if.
+
+        Switches that are planned for the frames of a template, too, may take longer.
+        """
+        is_what_if = self.requests != self.before
+        if not is_what_if and self.template is None:
+            return None
+        today = replace(self, template=None)
+        target_ns = today._target_ns(choice, self.before)
+        before, _ = today._found(today._admission(choice, self.before, target_ns), self.before, target_ns)
+        found = changes(before, result)
+        return found if is_what_if or found.has_any else None
 
     def _target_ns(self, choice: SchemeVariant, requests: Sequence[Request]) -> float | None:
         """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
@@ -566,6 +637,7 @@ class _PlanRequest:
             mix=expected,
             openflow=self.openflow,
             match=match_of(self.lab),
+            anywhere_bytes=() if self.template is None else (self.template.flow.frame_bytes,),
             # A service charges every switch with all sizes that it expects.
             lab=None if self.changes_per_s is not None else self.lab,
         )
@@ -614,7 +686,12 @@ def _print(answers: Sequence[_SchemePlan], asked: _PlanRequest) -> None:
         said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
         if answer.largest is not None:
             tell(f"{said}{answer.largest}")
+        if answer.headroom is not None:
+            print_headroom(console, answer.headroom, answer.plan.scheme)
         if answer.changes is not None and len(answers) == 1:
+            if asked.template is not None:
+                frames = f"frames of {asked.template.flow.frame_bytes} bytes at every switch"
+                tell(f"beside the plan of today's flows alone, this one is for {frames}:")
             print_changes(answer.changes)
     if len(answers) > 1:
         for answer in answers:
@@ -622,7 +699,7 @@ def _print(answers: Sequence[_SchemePlan], asked: _PlanRequest) -> None:
         return
     if (
         len(asked.requests) <= _HINTED
-        and asked.limit_s is None
+        and not asked.finds_largest
         and asked.forwarding is ForwardingMode.PER_FLOW
     ):
         _print_hints(first, asked)
