@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import socket
@@ -62,6 +63,14 @@ def cpu_ns(entries):
     entry = sum(value(cpu["entry"], f"{name}_ps") for name in fields)
     frame = value(cpu, "base_ps") + value(cpu, "per_byte_ps") * FRAME_BYTES
     return (frame + entries * entry) / 1000
+
+
+def report_of(emulator):
+    """Have the running emulator write a report, and return it."""
+    emulator.report_path.unlink(missing_ok=True)
+    emulator.process.send_signal(signal.SIGUSR1)
+    wait_for(emulator.report_path.exists, "report")
+    return json.loads(emulator.report_path.read_text())
 
 
 def half_loop_ns():
@@ -223,7 +232,7 @@ class TestForwarding:
         sender.send(udp_frame(1))
 
         def forwarded():
-            return emulator.ask_for_report()["boards"]["s1"]["counters"]["forwarded"]
+            return report_of(emulator)["boards"]["s1"]["counters"]["forwarded"]
 
         wait_for(lambda: forwarded() == 1, "the frame to be forwarded")
         assert receiver.seen(outgoing=False, count=1, timeout_s=0.2) == []
@@ -247,7 +256,7 @@ class TestControlConnection:
         controller.vanish(reset=reset)
         told = "reset the connection" if reset else "closed the connection"
         wait_for(lambda: told in emulator.log(), "line about the controller's end")
-        assert emulator.ask_for_report()["boards"]["s1"]["connected"] is False
+        assert report_of(emulator)["boards"]["s1"]["connected"] is False
         wait_for(lambda: "Connection refused" in emulator.log(), "line about the refusal")
         with BenchmarkController(namespace, controller.port) as again:
             assert len(again.handshake()) == 32 + 3 * 48
@@ -320,7 +329,7 @@ class TestControlConnection:
 class TestProcess:
     def test_report_while_running_and_files_afterwards(self, emulator, controller, tmp_path):
         controller.handshake()
-        first = emulator.ask_for_report()
+        first = report_of(emulator)
         assert first["boards"]["s1"]["connected"] is True
         assert first["scheduling"] == "other"
         assert emulator.end()["loop_ns"]["count"] > first["loop_ns"]["count"]
@@ -341,7 +350,7 @@ class TestProcess:
         sender.send(bytes(60))  # gives the emulator work: an idle thread does not count as stalled
         time.sleep(0.05)
         emulator.process.send_signal(signal.SIGCONT)
-        wait_for(lambda: emulator.ask_for_report()["stalls"]["worst_ns"] > 40_000_000, "stall")
+        wait_for(lambda: report_of(emulator)["stalls"]["worst_ns"] > 40_000_000, "stall")
         stalls = emulator.end()["stalls"]
         assert stalls["worst_ns"] > 40_000_000
         start_ns, duration_ns = max(stalls["list"], key=lambda stall: stall[1])

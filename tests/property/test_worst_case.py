@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from conformance import excess_bytes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from loko.topology.lab_allocation import allocations_of
 from loko_testbed.reproduce.studies.attacks import star, succeeded
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.changes import ChangePlan, ignore_released, random_history
-from loko_testbed.simulation.worst_case.conformance import excess_bytes
 from loko_testbed.simulation.worst_case.delivery import (
     judge_delivery,
     random_burst_senders,

@@ -7,12 +7,11 @@ taken as it is: a flow that may send a frame every so often wants a slot at leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from loko.document import InputError
 from loko.switch_model.flow import Flow
-from loko.topology.requests import RequestDocument, load_documents
+from loko.topology.requests import RequestDocument
 
 
 class TimedFlow(NamedTuple):
@@ -47,11 +46,6 @@ class TimedFlow(NamedTuple):
         every_ns = self.every(base_period_ns)
         rate_bps = self.frame_bytes * 8e9 / every_ns
         return Flow(*self[:5], rate_bps, float(self.frame_bytes), self.frame_bytes)
-
-
-def load_timed_flows(path: str | Path) -> tuple[TimedFlow, ...]:
-    """Read a list as `loko.topology.requests` does. Raises `InputError`: a line for each error."""
-    return timed_flows_of(load_documents(path), str(path))
 
 
 def timed_flows_of(documents: Sequence[RequestDocument], name: str) -> tuple[TimedFlow, ...]:

@@ -71,17 +71,6 @@ class IntegerProgram:
         """Return the objective at these values."""
         return sum(gain * value for gain, value in zip(self.gains, values, strict=True))
 
-    def violated_row(self, values: Sequence[int]) -> str | None:
-        """Return the name of an equation that these values violate; None if they satisfy all."""
-        for row, equation in enumerate(self.equations):
-            total = sum(
-                self.factors[at] * values[self.variables[at]]
-                for at in range(self.starts[row], self.starts[row + 1])
-            )
-            if not self.lows[row] <= total <= self.highs[row]:
-                return equation
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class SolverResult:

@@ -325,13 +325,6 @@ class BenchmarkBoards:
         """Return what the process has written to standard error so far."""
         return self.log_path.read_text()
 
-    def ask_for_report(self) -> dict[str, Any]:
-        """Have the running process write a report, and return it."""
-        self.report_path.unlink(missing_ok=True)
-        self.process.send_signal(signal.SIGUSR1)
-        wait_for(self.report_path.exists, "report")
-        return self._report()
-
     def end(self) -> dict[str, Any]:
         """End the process cleanly; return its report."""
         self.process.send_signal(signal.SIGTERM)

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 import loko.schedule
 import loko_testbed.reproduce.schedule_check
 from loko.schedule.lab_schedule import SchedulingOptions, schedule
-from loko.schedule.timed_flow import load_timed_flows
+from loko.schedule.timed_flow import timed_flows_of
 from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
 from loko.topology.lab import lab_of, load_lab
+from loko.topology.requests import load_documents
 from loko_testbed.cli.main import app
 from loko_testbed.reproduce.schedule_check.arithmetic import refutations
 from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, WantedFlow
@@ -47,7 +48,9 @@ def files(tmp_path_factory):
     path = folder / "flows.json"
     path.write_text(json.dumps(FLOWS))
     options = SchedulingOptions(base_period_ns=10_000_000, slots=3, guard_ns=2_000)
-    result = schedule(LAB, load_timed_flows(path), options, solver_named(Solver.HIGHS), clock())
+    result = schedule(
+        LAB, timed_flows_of(load_documents(path), str(path)), options, solver_named(Solver.HIGHS), clock()
+    )
     (folder / "schedule.json").write_text(json.dumps(values_of(result, 0.0)))
     return folder
 

@@ -16,12 +16,13 @@ from loko import solvers
 from loko.document import LABS, InputError
 from loko.schedule.lab_schedule import SchedulingOptions, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
-from loko.schedule.timed_flow import TimedFlow, load_timed_flows
+from loko.schedule.timed_flow import TimedFlow, timed_flows_of
 from loko.schedule.timing import CycleTiming, Exclusive
 from loko.schedule.values import values_of
 from loko.solvers import Solver, highs, solver_named
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import load_lab
+from loko.topology.requests import load_documents
 from loko_testbed.cli.main import app
 
 LAB = load_lab("two-switch")
@@ -245,7 +246,7 @@ def test_a_schedule_is_printed_as_promised(tmp_path) -> None:
 
 def test_a_list_for_plan_is_taken_as_it_is(tmp_path) -> None:
     path = written(tmp_path, f"- {{{FLOW}, rate_bps: 100000, burst_bytes: 306}}\n")
-    (flow,) = load_timed_flows(path)
+    (flow,) = timed_flows_of(load_documents(path), str(path))
     assert flow.requested_ns == pytest.approx(306 * 8e9 / 100_000)
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from integer_programs import violated_row
 from scheduling import benchmark_topology, clock, problems, refuted
 
 import loko.schedule
@@ -85,7 +86,7 @@ def test_programs_have_the_optimum_of_their_definition(problem) -> None:
     ):
         answer = HIGHS(time_indexed.program, time_limit_s=60)
         assert answer.is_optimal
-        assert time_indexed.program.violated_row(answer.values) is None
+        assert violated_row(time_indexed.program, answer.values) is None
         assert len(time_indexed.assignments(answer.values)) == best_by_trying(problem, paths)
         assert time_indexed.flows(answer.bound) == len(time_indexed.assignments(answer.values))
 
@@ -176,7 +177,7 @@ def test_program_without_its_collision_rows_would_schedule_more() -> None:
 
     crowd = best(without.program)
     assert len(whole.assignments(best(whole.program))) < len(without.assignments(crowd)) == len(CROSSING)
-    assert whole.program.violated_row(crowd) == "c_sur_3"
+    assert violated_row(whole.program, crowd) == "c_sur_3"
 
 
 @FEW

@@ -10,7 +10,6 @@ from loko.switch_model.scenario import Scenario
 from loko_testbed.measure.bench.cables import UnpluggedError
 from loko_testbed.measure.bench.device import BenchDevice
 from loko_testbed.measure.bench.part import Design, Key, MeasurementPart, MeasurementSize, Procedure
-from loko_testbed.measure.bench.procedures import EVERY_PROCEDURE
 from loko_testbed.measure.bench.store import PartSamples, SampleStore, part_samples
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.tasks.progress import Progress
@@ -35,11 +34,6 @@ def simulated_parts(
     extent = MeasurementSize(samples=samples, design=design)
     makers = [procedure.simulated_parts for procedure in procedures]
     return [part for make in makers if make is not None for part in make(extent)]
-
-
-def every_key() -> set[Key]:
-    """Return the keys of all parts that a campaign can measure, whatever its design."""
-    return {part.key for design in Design for part in parts(EVERY_PROCEDURE, samples=1, design=design)}
 
 
 def counting(

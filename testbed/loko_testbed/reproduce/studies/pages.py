@@ -18,8 +18,7 @@ from typing import Final
 
 from loko.document import LABS, InputError
 from loko_testbed.reproduce import plots as pictures
-from loko_testbed.reproduce.fact_coverage import not_covered
-from loko_testbed.reproduce.facts import Fact, order, paper_title, papers
+from loko_testbed.reproduce.facts import Fact, facts, order, paper_title, papers
 from loko_testbed.reproduce.main_claims import MainClaim, main_claims
 from loko_testbed.reproduce.result import FigureResult, read_result
 from loko_testbed.tasks.files import write_atomically
@@ -113,7 +112,8 @@ def _not_covered() -> str:
     """Return, paper by paper, a table of the facts that are not covered, with the reasons."""
     sections = []
     for paper in papers():
-        if rows := [(fact.where, _statement(fact), fact.not_covered) for fact in not_covered(paper)]:
+        left_out = (fact for fact in facts(paper).values() if fact.not_covered)
+        if rows := [(fact.where, _statement(fact), fact.not_covered) for fact in left_out]:
             table = markdown_table(("where", "the paper says", "why it is not covered"), rows)
             sections.append(f"## {paper_title(paper)}\n\n{table}")
     return "\n\n".join(sections)

@@ -2,5 +2,5 @@
 
 `admitted_set` is what was admitted on a lab, `release` when its hosts send. `delivery` transmits that through
 the simulator and judges every packet, `search` looks for the worst pattern, `random_cases` draws sets
-from a seed. Everything that is sent keeps to the admitted token buckets; `conformance` checks it.
+from a seed. Everything that is sent keeps to the admitted token buckets.
 """

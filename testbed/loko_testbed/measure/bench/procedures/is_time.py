@@ -59,11 +59,6 @@ class PipelineComparison:
     """The CPU at the shortest measured processing time of the whole board (equations 5 and 7)."""
 
     @property
-    def argument_holds(self) -> bool:
-        """The paper's argument: passed twice, the switch still carries more than the link to the CPU."""
-        return self.switch_bps > PASSES * self.inner_link_bps
-
-    @property
     def is_bottleneck(self) -> bool:
         """Whether the integrated switch carries less than both others."""
         others = [self.inner_link_bps] if self.cpu_bps is None else [self.inner_link_bps, self.cpu_bps]

@@ -1,4 +1,4 @@
-"""Conformance of recorded releases to a token bucket, by the definition itself, in exact arithmetic.
+"""Conformance of recorded frames to a token bucket, by the definition itself, in exact arithmetic.
 
 Shares no code with the shaper that made them or the meter in the simulator (`zodiac_simulator::Meter`).
 """
