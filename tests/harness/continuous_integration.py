@@ -1,4 +1,4 @@
-"""What tests may rely on where continuous integration runs them."""
+"""Conditions that tests may rely on where continuous integration runs them."""
 
 from __future__ import annotations
 

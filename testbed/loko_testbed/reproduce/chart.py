@@ -239,10 +239,10 @@ class HistogramPanel(_PanelWithAxes):
 
 
 class TimelineBar(_ChartModel):
-    """What fills a row of a timeline for some time."""
+    """A bar of a timeline: its row is filled from `begin` to `end`."""
 
     label: str
-    """What it is; bars with the same label look alike."""
+    """Bars with the same label look alike."""
     begin: float
     end: float
 

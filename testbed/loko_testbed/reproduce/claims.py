@@ -47,20 +47,20 @@ def evaluate_claims(
             if isinstance(other, TrafficResult)
             and other.series
             and other.name != result.name
-            and _same_scale(other, result)
+            and _have_same_scale(other, result)
         },
         shorter=figure.shorter(options),
         replications=result.replications,
     )
 
 
-def _same_scale(near: FigureResult, other: FigureResult) -> bool:
+def _have_same_scale(near: FigureResult, other: FigureResult) -> bool:
     """Return whether two figures were replayed in the same mode and backend, as often and for as long."""
-    ways = [
+    one, another = (
         (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
         for result in (near, other)
-    ]
-    return ways[0] == ways[1]
+    )
+    return one == another
 
 
 def judge(

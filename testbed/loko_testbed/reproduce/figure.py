@@ -57,7 +57,7 @@ class NotTestable:
 
 Judgement = ClaimOutcome | NotTestable
 
-NOTHING_MEASURED: ClaimOutcome = ("not measured", False)
+NOTHING_MEASURED: Final[ClaimOutcome] = (NOT_MEASURED, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

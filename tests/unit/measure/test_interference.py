@@ -1,4 +1,4 @@
-"""What priority queueing adds beside traffic of low priority, from times alone and beside it."""
+"""Excess of priority queueing beside traffic of low priority, from times alone and beside it."""
 
 from __future__ import annotations
 

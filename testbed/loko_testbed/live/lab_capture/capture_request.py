@@ -1,4 +1,4 @@
-"""What of a live lab is captured, as its first process tells the program that captures."""
+"""The request to capture a live lab, by its first process to the program that captures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTURE_PROGRAM: Final = "loko_testbed.live.lab_capture.program"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureFolder:
-    """Where the captures of a lab go."""
+    """Folder of the captures of a lab, and their limit."""
 
     path: Path
     """Absolute."""

@@ -34,7 +34,7 @@ _PAUSE_S: Final = 0.02
 _KEPT_BYTES: Final = 66_000
 """More than the longest frame, also on a loopback interface."""
 _MOST_FRAMES: Final = 10_000
-"""That are read from a tap before any are written: a flood must not keep the program from writing."""
+"""Read from a tap before any are written: a flood must not keep the program from writing."""
 _LOOPBACK: Final = "lo"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -82,7 +82,7 @@ class LabFiles:
 
 
 class EmulatorLogs:
-    """What the boards have reported since the last look, in the logs of their emulators."""
+    """Reader of the events of boards that their emulators have logged since the last look."""
 
     def __init__(self, folder: Path) -> None:
         """The logs are ``boards.log`` in folders of this one; they may be made later."""

@@ -39,7 +39,7 @@ def host_angles(lab: Lab, places: Mapping[str, Point]) -> dict[str, float]:
             _angle(places[name], places[node]) for node in ends if node in lab.switches and node != name
         }
         first, gap = max(
-            _gaps(sorted(cables)), key=lambda room: (round(room[1], 6), _is_outwards(room, places[name]))
+            _gaps(sorted(cables)), key=lambda room: (round(room[1], 6), _outwardness(room, places[name]))
         )
         step = min(_FAN, gap / (len(hosts) + 1))
         middle = first + gap / 2
@@ -58,7 +58,7 @@ def _gaps(angles: list[float]) -> Iterator[tuple[float, float]]:
         yield begin, end - begin
 
 
-def _is_outwards(room: tuple[float, float], place: Point) -> float:
+def _outwardness(room: tuple[float, float], place: Point) -> float:
     """Return how much a room leads away from the middle of the drawing; upwards if it is there."""
     angle = room[0] + room[1] / 2
     return round(place[0] * math.cos(angle) + place[1] * math.sin(angle) - 0.001 * math.sin(angle), 6)

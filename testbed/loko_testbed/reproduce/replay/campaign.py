@@ -29,7 +29,7 @@ class PointRun:
     number: int
     capacity_factor: float | None
     fingerprint: Mapping[str, str | int]
-    """What its result depends on: a digest of the point's inputs, and the seed."""
+    """Token of all that its result depends on: a digest of the point's inputs, and the seed."""
 
     def by(self, runner: Runner) -> KeptRun:
         """Carry out the run with this runner. Raises `RunError`."""

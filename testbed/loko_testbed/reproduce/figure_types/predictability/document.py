@@ -55,7 +55,7 @@ class InterferenceCase(StrictModel):
 
 
 class Interferences(StrictModel):
-    """What priority queueing adds to equation 2 beside other sizes, numbers and rates of flows."""
+    """Excess of priority queueing over equation 2, beside other sizes, numbers and rates of flows."""
 
     shows: Literal["interferences"]
     bursts: Bursts

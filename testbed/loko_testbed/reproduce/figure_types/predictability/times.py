@@ -58,7 +58,7 @@ _FAST_US: Final = 3.0
 
 
 class TimedCase(NamedTuple):
-    """What a figure shows at one place of a device."""
+    """Processing times of a device in one scenario, at its place in a figure."""
 
     device: str
     place: str

@@ -23,8 +23,8 @@ from loko_testbed.simulation.runner import LOST
 from loko_testbed.simulation.senders import SenderSettings
 
 READINGS: Final = ("sent", "accepted", "arrived")
-"""What a count of packets may count: those that left their hosts within the run, those that found room before
-a shaper, whether they left or still waited at the run's end, or those that arrived."""
+"""Meanings of a count of packets: those that left their hosts within the run, those that found room before a
+shaper, whether they left or still waited at the run's end, or those that arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,7 +230,7 @@ class Starts(_MarkedCheck):
         return here, begin == expected
 
     def needed(self, fact: Fact, planned: Sequence[float]) -> Sequence[float]:
-        """See `Check.needed`: the value and those just below it: chance moves an onset little."""
+        """See `Check.needed`: the expected value and those just below it, as chance moves an onset little."""
         return [x for x in planned if x <= fact.number][-1 - _STEPS_BELOW :]
 
     @property
