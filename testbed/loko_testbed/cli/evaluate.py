@@ -29,7 +29,16 @@ from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.hardware import select_by_boards
 from loko_testbed.reproduce.result import ClaimResult, FigureResult, GuaranteeResult
 from loko_testbed.reproduce.runs import FigureRun, read_runs
-from loko_testbed.reproduce.verdicts import KINDS, LEVELS, EvidenceLadder, counts, evidence_ladder, sentences
+from loko_testbed.reproduce.verdicts import (
+    KINDS,
+    LEVELS,
+    EvidenceLadder,
+    counts,
+    evidence_ladder,
+    ladder_rows,
+    ladder_values,
+    sentences,
+)
 from loko_testbed.simulation.options import OS_KEN, Builder, CaptureChoice, Options
 from loko_testbed.simulation.senders import SenderChoice
 from loko_testbed.tasks.executor import Executor, Workers, prepare
@@ -366,13 +375,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
                 "out": str(directory),
                 "violations": violations,
                 "counts": {kind: asdict(count) for kind, count in counts(counted).items()},
-                "ladder": {
-                    paper: {
-                        level: {kind: asdict(count) for kind, count in kinds.items()}
-                        for level, kinds in levels.items()
-                    }
-                    for paper, levels in ladder.items()
-                },
+                "ladder": ladder_values(ladder),
                 "figures": figures,
             }
         )
@@ -390,11 +393,8 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
 def _print_ladder(ladder: EvidenceLadder) -> None:
     """Print how many sentences hold, of those tested, by paper, kind and level of evidence."""
     table = Table("paper", "hold", *LEVELS, box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for paper, levels in ladder.items():
-        for kind, name in KINDS.items():
-            cells = [levels.get(level, {}).get(kind) for level in LEVELS]
-            if any(cells):
-                table.add_row(paper, name, *("" if cell is None else cell.of_tested for cell in cells))
+    for row in ladder_rows(ladder, KINDS):
+        table.add_row(*row)
     Console().print(table)
 
 

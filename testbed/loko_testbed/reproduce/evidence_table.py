@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +18,12 @@ from loko.document import InputError
 from loko_testbed.reproduce.result import ClaimKind, EvidenceLevel, read_results
 from loko_testbed.reproduce.studies.pages import markdown_table
 from loko_testbed.reproduce.verdicts import (
-    KINDS,
     LEVELS,
     ClaimCount,
     EvidenceLadder,
     evidence_ladder,
+    ladder_rows,
+    ladder_values,
     sentences,
 )
 from loko_testbed.tasks.files import write_atomically
@@ -57,13 +57,7 @@ def main(words: Sequence[str]) -> None:
 
 def recorded(ladder: EvidenceLadder) -> bytes:
     """Return the content of `RECORD` for these counts."""
-    values = {
-        paper: {
-            level: {kind: asdict(count) for kind, count in kinds.items()} for level, kinds in levels.items()
-        }
-        for paper, levels in sorted(ladder.items())
-    }
-    return json.dumps(values, indent=1).encode() + b"\n"
+    return json.dumps(dict(sorted(ladder_values(ladder).items())), indent=1).encode() + b"\n"
 
 
 def read_record(root: Path) -> EvidenceLadder:
@@ -79,13 +73,7 @@ def read_record(root: Path) -> EvidenceLadder:
 
 def table(ladder: EvidenceLadder) -> str:
     """Return the table in Markdown: a row for each paper and kind, a column for each level of evidence."""
-    rows = []
-    for paper, levels in ladder.items():
-        for kind in _SHOWN:
-            cells = [levels.get(level, {}).get(kind) for level in LEVELS]
-            if any(cells):
-                rows.append([paper, KINDS[kind], *("" if cell is None else cell.of_tested for cell in cells)])
-    return markdown_table(("paper", "hold", *LEVELS), rows)
+    return markdown_table(("paper", "hold", *LEVELS), ladder_rows(ladder, _SHOWN))
 
 
 def with_table(readme: str, ladder: EvidenceLadder) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol, get_args
 
 from loko_testbed.reproduce.result import (
     ClaimKind,
@@ -155,6 +155,27 @@ def evidence_ladder(counted: Sequence[Sentence]) -> EvidenceLadder:
         paper: {level: count for level, count in levels.items() if count}
         for paper, levels in by_paper.items()
     }
+
+
+def ladder_values(ladder: EvidenceLadder) -> dict[str, Any]:
+    """Return the counts as plain values, for JSON."""
+    return {
+        paper: {
+            level: {kind: asdict(count) for kind, count in kinds.items()} for level, kinds in levels.items()
+        }
+        for paper, levels in ladder.items()
+    }
+
+
+def ladder_rows(ladder: EvidenceLadder, kinds: Iterable[ClaimKind]) -> list[list[str]]:
+    """Return the rows of a table with the columns paper, kind, and each of `LEVELS`."""
+    rows = []
+    for paper, levels in ladder.items():
+        for kind in kinds:
+            cells = [levels.get(level, {}).get(kind) for level in LEVELS]
+            if any(cells):
+                rows.append([paper, KINDS[kind], *("" if cell is None else cell.of_tested for cell in cells)])
+    return rows
 
 
 def guarantees(results: Sequence[FigureResult]) -> Iterator[tuple[FigureResult, GuaranteeResult]]:
