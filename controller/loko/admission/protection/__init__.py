@@ -1,4 +1,4 @@
-"""Networks that survive failures: backup paths, 1+1 duplication, and what a cable more would help."""
+"""Networks that survive failures: backup paths, 1+1 duplication, and the further cable that would help."""
 
 from loko.admission.protection.failures import NetworkFailure, failures_of
 from loko.admission.protection.missing_cables import HelpfulCable, most_helpful_cable

@@ -39,7 +39,7 @@ _NO_PATH: Final = "paths that avoid it"
 
 
 class Protection(StrEnum):
-    """How flows survive failures (terms of RFC 4427)."""
+    """The protection of flows against failures (terms of RFC 4427)."""
 
     BACKUP = "backup"
     """A reserved path for each failure. What is sent until the flow has moved there is lost."""
@@ -83,7 +83,7 @@ class ProtectedFlow:
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """How the flows recover from one failure."""
+    """The recovery of all flows from one failure."""
 
     failure: NetworkFailure
     moved: tuple[str, ...]
@@ -100,7 +100,7 @@ class Recovery:
 
 @dataclass(frozen=True, kw_only=True)
 class MoveTiming:
-    """How soon a controller moves flows after a failure."""
+    """Speed at which a controller moves flows after a failure."""
 
     detection_ns: float
     """Time until the controller acts. It waits longer where frames may still be under way behind the

@@ -20,7 +20,7 @@ from loko_testbed.reproduce.plots.marks import (
 from loko_testbed.reproduce.plots.theme import PAPER
 
 _AIR: Final = 1.1
-"""End of an axis by the number printed beyond it."""
+"""Ratio of an axis's end to the printed number that lies beyond its own limits."""
 _LINE: Final[Spec] = {"color": PAPER, "strokeDash": [1.5, 2], "strokeWidth": 1.4}
 _MOST_TEXTS: Final = 4
 """Most numbers that a legend's entry repeats."""
