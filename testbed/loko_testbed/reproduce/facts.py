@@ -46,6 +46,20 @@ class Fact:
             raise InputError(f"fact {self.reference}: has no numeric value; choose a check without a number")
         return float(self.value)
 
+    @property
+    def value_in_words(self) -> str:
+        """The value with its unit, such as "100 to 700 us"; empty if it has none."""
+        return "" if self.value is None else f"{_in_words(self.value)} {self.unit}".rstrip()
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{str(name).replace('_', ' ')} {_in_words(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        is_range = len(value) == 2 and all(isinstance(end, int | float) for end in value)
+        return (" to " if is_range else ", ").join(map(_in_words, value))
+    return str(value)
+
 
 def papers() -> tuple[str, ...]:
     """Return the names of all papers that have a file of facts, `labs/papers/PAPER.yml`."""

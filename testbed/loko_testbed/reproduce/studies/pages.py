@@ -146,8 +146,7 @@ def _main_claim(main: MainClaim) -> Sequence[str]:
 
 def _statement(fact: Fact) -> str:
     """Return what a fact says, with its value."""
-    value = " to ".join(map(str, fact.value)) if isinstance(fact.value, list) else fact.value
-    return fact.text if value is None else f"{fact.text}: {value} {fact.unit}".rstrip()
+    return f"{fact.text}: {fact.value_in_words}" if fact.value_in_words else fact.text
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
