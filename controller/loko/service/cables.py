@@ -30,10 +30,8 @@ class Cables:
         self._names: dict[tuple[str, int], str] = {}
         self._ends: dict[str, Ends] = {}
         for link in lab.links:
-            a, b = (link.a.node, link.a.port), (link.b.node, link.b.port)
-            name = f"{link.a}-{link.b}"
-            self._names[a] = self._names[b] = name
-            self._ends[name] = frozenset({a, b})
+            self._names.update(dict.fromkeys(link.ends, link.name))
+            self._ends[link.name] = link.ends
         self._down: dict[str, set[tuple[str, int]]] = {}
         """By dead cable: its ends where a switch reports no link."""
 

@@ -17,7 +17,7 @@ from loko.admission.routing import Ends
 from loko.document import InputError, StrictModel, read
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.flow import Flow
-from loko.topology.lab import Lab, Link
+from loko.topology.lab import Lab
 from loko.topology.network import Hop
 
 MOST_FAILURES: Final = 5_000
@@ -118,7 +118,7 @@ def _groups(lab: Lab, file: Path) -> Iterator[NetworkFailure]:
     cables = {
         name: failure
         for link, failure in zip(lab.links, _cables(lab, with_hosts=True), strict=True)
-        for name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}")
+        for name in (link.name, f"{link.b}-{link.a}")
     }
     groups = read(file, _GroupsFile).root
     if not groups:
@@ -143,7 +143,7 @@ def _groups(lab: Lab, file: Path) -> Iterator[NetworkFailure]:
 def _cables(lab: Lab, *, with_hosts: bool = False) -> list[NetworkFailure]:
     """Return each cable as a failure; by default only those between switches, as hosts have no other."""
     return [
-        NetworkFailure(name=f"cable {link.a}-{link.b}", switches=frozenset(), dead_ends=_ends(link))
+        NetworkFailure(name=f"cable {link.name}", switches=frozenset(), dead_ends=link.ends)
         for link in lab.links
         if with_hosts or (link.a.node in lab.switches and link.b.node in lab.switches)
     ]
@@ -151,12 +151,8 @@ def _cables(lab: Lab, *, with_hosts: bool = False) -> list[NetworkFailure]:
 
 def _of_switch(lab: Lab, name: str) -> NetworkFailure:
     links = [link for link in lab.links if name in {link.a.node, link.b.node}]
-    ends = frozenset[tuple[str, int]]().union(*(_ends(link) for link in links))
+    ends = frozenset[tuple[str, int]]().union(*(link.ends for link in links))
     return NetworkFailure(name=f"switch {name}", switches=frozenset({name}), dead_ends=ends)
-
-
-def _ends(link: Link) -> Ends:
-    return frozenset({(link.a.node, link.a.port), (link.b.node, link.b.port)})
 
 
 def _joined(name: str, parts: Sequence[NetworkFailure]) -> NetworkFailure:

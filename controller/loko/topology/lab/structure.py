@@ -72,6 +72,16 @@ class Link:
     one_way: bool = False
     """Whether flows use it from a to b only."""
 
+    @property
+    def name(self) -> str:
+        """Its name for people, such as ``s1:3-s2:3``."""
+        return f"{self.a}-{self.b}"
+
+    @property
+    def ends(self) -> frozenset[tuple[str, int]]:
+        """Both ends: nodes, each with a port."""
+        return frozenset({(self.a.node, self.a.port), (self.b.node, self.b.port)})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Switch:
