@@ -94,7 +94,7 @@ class Headroom:
 
     @property
     def limits(self) -> tuple[SharedLimit, ...]:
-        """What limits pairs first, that of the most pairs first."""
+        """The limits that pairs of hosts meet first, those of most pairs at the beginning."""
         groups: defaultdict[tuple[str, str], list[PairHeadroom]] = defaultdict(list)
         for row in self.rows:
             if row.limit is not None:

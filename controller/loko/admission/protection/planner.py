@@ -29,6 +29,7 @@ from loko.document import InputError
 from loko.switch_model.flow import Flow, refuse_duplicates
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
+from loko.topology.requests import no_such_flow
 from loko.units import BITS_NS_PER_BYTE_S, NS_PER_S
 
 MOST_WORKING_PATHS: Final = 4
@@ -224,8 +225,9 @@ def protect(
     or repeats another.
     """
     refuse_duplicates(flows)
-    if stray := set(duplicated) - {flow.id for flow in flows}:
-        raise InputError(f"--duplicate {min(stray)}: no flow has this id")
+    ids = [flow.id for flow in flows]
+    if stray := set(duplicated).difference(ids):
+        raise no_such_flow("--duplicate", min(stray), ids)
     planner = _Planner(lab, make_admission, failures, deadlines_ns)
     accepted: dict[str, ProtectedFlow] = {}
     refused: list[Refusal] = []
@@ -344,11 +346,11 @@ class _Planner:
             answer = requests.request(state.admission, flow, path)
             if isinstance(answer, Refusal):
                 return _after(answer, flow, state.failure)
-        hit = [state for state in self._states if state.failure.hits(flow.source, path)]
-        ends_with = tuple(
-            state.failure.name for state in self._states if state.reachability.takes_host_of(flow)
-        )
-        hit = [state for state in hit if state.failure.name not in ends_with]
+        ending = [state for state in self._states if state.reachability.takes_host_of(flow)]
+        hit = [
+            state for state in self._states if state not in ending and state.failure.hits(flow.source, path)
+        ]
+        ends_with = tuple(state.failure.name for state in ending)
         if protection is Protection.DUPLICATE:
             duplicate = self._duplicate(flow, hit, requests)
             if isinstance(duplicate, Refusal):
