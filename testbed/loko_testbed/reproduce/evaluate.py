@@ -52,7 +52,7 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
         folder = _Publication(options, progress)
         for figure, result in _computed(chosen, options, progress):
             folder.add(figure, result)
-        folder.finish()
+        folder.draw()
     return [folder.results[figure.name] for figure in chosen]
 
 
@@ -185,17 +185,13 @@ class _Publication:
             self.results[each.name] = each
             self._undrawn.add(each.name)
         if time.monotonic() >= self._due_s:
-            self._draw()
+            self.draw()
 
-    def finish(self) -> None:
-        """Draw what is left, and write the report with the times of figures that were computed together.
+    def draw(self) -> None:
+        """Draw what was added since the last time, and write the report with the runs recorded by now.
 
-        These times are known only when the last of the figures is complete.
+        Of figures that were computed together, runs are recorded when the last is complete.
         """
-        self._draw()
-
-    def _draw(self) -> None:
-        """Draw what was added since the last time, and write the report."""
         begun_s = time.monotonic()
         missing = [
             result
