@@ -153,7 +153,7 @@ def _by_seed(
 def _tested(figure: Figure, claim: Claim, stated: Fact) -> str:
     """Return in words what speaks for the claim's reason, or against it; empty if nothing does."""
     words = [
-        f"with {experiment.using} it {'holds' if experiment.turns else 'does not hold either'}"
+        f"with {experiment.using} it {'holds' if experiment.holds else 'does not hold either'}"
         for experiment in claim.tested_by
     ]
     if claim.contradicts:

@@ -153,7 +153,7 @@ class Experiment(StrictModel):
     """Options of the command line by name; default: seed 1 at the paper's scale."""
     finding: str = ""
     """The figure's own finding for the set-up, if it has one; judged in place of the check's."""
-    turns: bool
+    holds: bool
     """Whether the claim holds with it: the reason is confirmed if so, and refuted if not."""
 
     @model_validator(mode="after")

@@ -25,4 +25,4 @@ def test_an_experiment_turns_the_claim_or_not_as_its_document_says(
     figure: Figure, claim: Claim, experiment: Experiment, tmp_path: Path
 ) -> None:
     judged = judge_with(figure, claim, experiment, tmp_path, NoProgress())
-    assert judged.holds is experiment.turns, f"paper: {judged.paper}, here: {judged.here}"
+    assert judged.holds is experiment.holds, f"paper: {judged.paper}, here: {judged.here}"

@@ -26,10 +26,10 @@ def failing(**values: object) -> str:
 
 
 def test_a_failing_claim_says_what_its_experiments_found() -> None:
-    turned = {"using": "seed 2", "options": {"seed": 2}, "turns": True}
+    turned = {"using": "seed 2", "options": {"seed": 2}, "holds": True}
     assert failing() == ""
     assert failing(tested_by=[turned]) == "with seed 2 it holds"
-    assert failing(tested_by=[turned, {**turned, "turns": False}]) == (
+    assert failing(tested_by=[turned, {**turned, "holds": False}]) == (
         "with seed 2 it holds; with seed 2 it does not hold either"
     )
 
@@ -48,7 +48,7 @@ def test_a_claim_that_holds_needs_no_reason() -> None:
 
 def test_an_experiment_changes_something() -> None:
     with pytest.raises(ValidationError, match="has to change something"):
-        Experiment.model_validate({"using": "nothing", "turns": True})
+        Experiment.model_validate({"using": "nothing", "holds": True})
 
 
 def test_values_of_a_document_are_replaced_by_path() -> None:
