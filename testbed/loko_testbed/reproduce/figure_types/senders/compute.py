@@ -514,9 +514,9 @@ def _rows(cells: Sequence[SenderTrial], deviations: NDArray[np.float64]) -> pa.T
     )
 
 
-_S_PER_S: Final = 0.025
+_S_PER_S: Final = 0.01
 """CPU seconds per second of a sender of the grid; measured on an x86-64 VM."""
-_S_PER_PREDICTION: Final = 30.0
+_S_PER_PREDICTION: Final = 12.0
 _REGION: Final = 12
 """Approximate number of senders that predict."""
 
