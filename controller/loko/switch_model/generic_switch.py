@@ -31,6 +31,8 @@ class GenericTable(Section):
     """The flow table."""
 
     entries: Count
+    vlans: Count | None = None
+    """VLANs of a switch without OpenFlow, which forwards by VLAN and destination address."""
     rules: list[TableRule]
     """The first rule that fits an entry applies."""
     misses_tagged: bool
@@ -64,6 +66,16 @@ class ForwardingServer(Section):
     """Bytes of whole frames that it holds, with the one that it works on."""
     buffer_frames: Count | None = None
     """Size of the buffer in frames."""
+
+
+class SharedBuffer(Section):
+    """A memory that all queues share (dynamic threshold)."""
+
+    pool_bytes: Count
+    factor_percent: Count
+    """The most that a queue may hold, in percent of the free memory."""
+    reserved_bytes: Count | None = None
+    """Of the memory, what is reserved for each queue of every port."""
 
 
 class SoftwarePath(Section):
@@ -106,10 +118,14 @@ class GenericSwitch(Tolerant):
     server: ForwardingServer | None = None
     software: SoftwarePath | None = None
     priorities: Section | None = None
-    buffer: Section | None = None
-    """A memory that all queues share."""
+    buffer: SharedBuffer | None = None
     agent: OpenFlowAgent | None = None
     """Without an agent, entries are in the chip at once."""
+
+    @property
+    def queues(self) -> int:
+        """The number of queues of all ports, cabled or not; 0 without priorities."""
+        return 0 if self.priorities is None else self.ports.count.value * self.priorities.queues.value
 
     @property
     def is_simple(self) -> bool:

@@ -28,6 +28,7 @@ _LESS_IS_SLOWER: Final = frozenset(
         "buffer.unit_bytes",
         "buffer.pool_bytes",
         "buffer.factor_percent",
+        "buffer.reserved_bytes",
         "table.entries",
         "priorities.limit_frames",
         "server.rate_bps",
@@ -35,7 +36,7 @@ _LESS_IS_SLOWER: Final = frozenset(
         "server.buffer_frames",
     }
 )
-"""Numbers whose lower end is the slow one. Of `factor_percent` either may be: `port_device` takes both."""
+"""Numbers whose lower end is the slow one. `port_device` takes both ends of those of `buffer`."""
 _RATES: Final = frozenset({"server.rate_bps"})
 _TOLERANCE: Final = "tolerance."
 """Begins the names of what is allowed for: its upper end is the worse one for every bound."""

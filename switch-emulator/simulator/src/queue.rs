@@ -76,8 +76,9 @@ pub(crate) trait Discipline: fmt::Debug + Send {
     }
     /// Returns the drop counters.
     fn dropped(&self) -> DropCounters;
-    /// Returns the occupancy of a queue and of the port; disciplines that share no memory need not.
-    fn occupancy(&self, _queue: u32) -> Occupancy {
+    /// Returns the occupancy of a queue and of the port, each queue of which has `reserved_bytes` of its own;
+    /// disciplines that share no memory need not.
+    fn occupancy(&self, _queue: u32, _reserved_bytes: u64) -> Occupancy {
         Occupancy::default()
     }
     /// A frame found no room in a memory that this discipline shares with others.
@@ -89,8 +90,8 @@ pub(crate) trait Discipline: fmt::Debug + Send {
 pub(crate) struct Occupancy {
     /// In one queue.
     pub(crate) queue_bytes: u64,
-    /// In all queues of the port.
-    pub(crate) all_bytes: u64,
+    /// In all queues of the port, beyond what each has reserved.
+    pub(crate) shared_bytes: u64,
 }
 
 /// A FIFO queue with a limit in frames.

@@ -515,7 +515,8 @@ class PortAdmission:
     ) -> Refusal:
         used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
-        return self._refusal(flow, counted, name, "burst", numbers)
+        hint = self._devices[_switch(name)].room_hint(backlog_bytes)
+        return self._refusal(flow, counted, name, "burst", numbers)._replace(hint=hint)
 
     def _delay_refusal(
         self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, books: _PortState
@@ -612,8 +613,7 @@ class PortAdmission:
     def _room_bytes(self, name: str) -> float:
         if name in self._lab.hosts:
             return math.inf
-        switch, _, _ = name.rpartition(":")
-        return self._devices[switch].room_bytes
+        return self._devices[_switch(name)].room_bytes
 
     def _finite_target_ns(self, name: str) -> float:
         target_ns = self._targets[name]
@@ -627,6 +627,11 @@ def _host(name: str) -> str:
 
 def _server(switch: str, port: int) -> str:
     return f"{switch}:{port}"
+
+
+def _switch(server: str) -> str:
+    """Return the switch of a port's server."""
+    return server.rpartition(":")[0]
 
 
 def _on_wire(flow: Flow) -> TokenBucket:
@@ -660,9 +665,11 @@ def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float
     service = server.service
     least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
     if device.room_bytes < frame_bytes + BESIDE_BYTES:
+        hint = device.room_hint(frame_bytes + BESIDE_BYTES)
         raise InputError(
             f"{name}: {device.profile.name}: nothing can be promised: when other queues are full, a queue has"
             f" room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
+            + (f"; {hint}" if hint else "")
         )
     if target_ns is None:
         return device.room_ns

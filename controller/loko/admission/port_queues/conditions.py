@@ -53,6 +53,7 @@ _USED: Final = frozenset(
         "priorities.check_ns",
         "buffer.pool_bytes",
         "buffer.factor_percent",
+        "buffer.reserved_bytes",
         "tolerance.board_clock_ppm",
         "tolerance.sender_clock_ppm",
         "tolerance.cable_ns",

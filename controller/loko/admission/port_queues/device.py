@@ -15,8 +15,7 @@ from typing import Final
 from loko.document import InputError
 from loko.switch_model.calculus import PortServer, RateLatency
 from loko.switch_model.device import Device
-from loko.switch_model.generic_switch import GenericSwitch, Knot, Pipeline, TableRule
-from loko.switch_model.quantity import Section
+from loko.switch_model.generic_switch import GenericSwitch, Knot, Pipeline, SharedBuffer, TableRule
 
 BESIDE_BYTES: Final = 8 + 12
 """Of a frame on a wire: preamble and gap."""
@@ -89,6 +88,8 @@ class PortDevice:
     """The highest queue of a port."""
     room_bytes: float
     """Least room of that queue in bytes of frames with preamble and gap, however full others are."""
+    limit_bytes: float
+    """Room of that queue with as much of a shared memory as it wants, in the same bytes."""
 
     @property
     def room_ns(self) -> float:
@@ -96,6 +97,16 @@ class PortDevice:
         service = self.server.service
         blocked_bytes = self.room_bytes + self.server.blocking_bytes
         return self.server.before_ns + service.latency_ns + blocked_bytes * 8e9 / service.rate_bps
+
+    def room_hint(self, needed_bytes: float) -> str:
+        """Return how to give the queue this much room; empty if that is no matter of a shared memory."""
+        buffer, name, needed = self.profile.buffer, self.profile.name, math.ceil(needed_bytes)
+        if buffer is None or needed > self.limit_bytes:
+            return ""
+        queues = self.profile.queues
+        if needed > (each := buffer.pool_bytes.value // queues):
+            return f"{name} cannot reserve {needed:,} bytes for each of {queues} queues ({each:,} at most)"
+        return f"reserve {needed:,} bytes for each queue ([buffer] reserved_bytes of {name})"
 
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch."""
@@ -125,13 +136,16 @@ def port_device(
     shortest_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
     least_ns = shortest_ns * device.tolerance.shrink
     before_ns = (most_ns + spread_ns) * stretch
-    room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
+    limit_bytes = room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
     if device.buffer is not None:
         others = cabled_ports * min(device.priorities.queues.value, _QUEUES_IN_USE) - 1
         assert fastest.buffer is not None
+        most_reserved = fastest.buffer.reserved_bytes
+        reserved_bytes = 0 if most_reserved is None else device.queues * most_reserved.value
         for factor in (device.buffer.factor_percent, fastest.buffer.factor_percent):
             buffer = device.buffer.model_copy(update={"factor_percent": factor})
-            room_bytes = min(room_bytes, float(worst_room_bytes(buffer, others=others)))
+            worst_bytes = worst_room_bytes(buffer, others=others, reserved_bytes=reserved_bytes)
+            room_bytes = min(room_bytes, float(worst_bytes))
     return PortDevice(
         profile=device,
         fastest=fastest,
@@ -146,19 +160,23 @@ def port_device(
             frame_bytes=float(max(frame_bytes) + BESIDE_BYTES),
         ),
         room_bytes=room_bytes,
+        limit_bytes=limit_bytes,
     )
 
 
-def worst_room_bytes(buffer: Section, *, others: int) -> int:
+def worst_room_bytes(buffer: SharedBuffer, *, others: int, reserved_bytes: int = 0) -> int:
     """Return what a queue can certainly hold while `others` queues hold whatever they may.
 
     A queue may hold f times what is free. Queues that fill one after another take more than queues that fill
-    together: each takes f/(1 + f) of what the ones before have left (theorem 3 in docs/port-queues.md).
+    together: each takes f/(1 + f) of what the ones before have left (theorem 3 in docs/port-queues.md). The
+    queues share what is left of the memory without `reserved_bytes`, which all queues have together.
     """
     factor = buffer.factor_percent.value / 100
     largest = LARGEST_FRAME_BYTES
-    left_bytes = (buffer.pool_bytes.value + largest) / (1 + factor) ** others - largest
-    return max(0, math.floor(factor / (1 + factor) * left_bytes) - 1)
+    left_bytes = (buffer.pool_bytes.value - reserved_bytes + largest) / (1 + factor) ** others - largest
+    shared_bytes = max(0, math.floor(factor / (1 + factor) * left_bytes) - 1)
+    own_bytes = 0 if buffer.reserved_bytes is None else buffer.reserved_bytes.value
+    return max(own_bytes, own_bytes - largest + shared_bytes) if own_bytes else shared_bytes
 
 
 def _rule(device: GenericSwitch) -> TableRule | None:

@@ -156,7 +156,9 @@ impl GenericSwitch {
             software: profile
                 .software
                 .map(|software| Software::new(software, Stream::new(seed, stream::SOFTWARE))),
-            pool: profile.buffer.map(BufferPool::new),
+            pool: profile
+                .buffer
+                .map(|buffer| BufferPool::new(buffer, profile.queues())),
             wire: Timing::of_rate(link_rate_bps),
             forwarded: VecDeque::new(),
             ports: ports.collect::<Result<_, String>>()?,
@@ -196,13 +198,14 @@ impl GenericSwitch {
         let discipline = &mut self.ports[usize::from(frame.port) - 1].discipline;
         let waiting = QueuedFrame { data: frame.data };
         if let Some(pool) = &mut self.pool {
-            let before = discipline.occupancy(frame.queue);
+            let reserved = pool.reserved_bytes();
+            let before = discipline.occupancy(frame.queue, reserved);
             if !pool.admits(before, waiting.data.len() as u64) {
                 discipline.refuse();
                 return;
             }
             discipline.enqueue(now_ns, frame.queue, waiting);
-            pool.changed(before, discipline.occupancy(frame.queue));
+            pool.changed(before, discipline.occupancy(frame.queue, reserved));
         } else {
             discipline.enqueue(now_ns, frame.queue, waiting);
         }
@@ -216,13 +219,17 @@ impl GenericSwitch {
             self.asks.set(number, Some(port.free_ns));
             return;
         }
-        let before = self.pool.as_ref().map(|_| port.discipline.occupancy(0));
+        let reserved = self.pool.as_ref().map_or(0, BufferPool::reserved_bytes);
+        let before = self
+            .pool
+            .as_ref()
+            .map(|_| port.discipline.occupancy(0, reserved));
         let Some(frame) = port.discipline.dequeue(now_ns) else {
             self.asks.set(number, port.discipline.wake_ns());
             return;
         };
         if let (Some(pool), Some(before)) = (&mut self.pool, before) {
-            pool.changed(before, port.discipline.occupancy(0));
+            pool.changed(before, port.discipline.occupancy(0, reserved));
         }
         port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));
         let more = !port.discipline.is_idle();

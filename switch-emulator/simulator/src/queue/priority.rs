@@ -113,10 +113,11 @@ impl Discipline for StrictPriority {
         self.dropped
     }
 
-    fn occupancy(&self, queue: u32) -> Occupancy {
+    fn occupancy(&self, queue: u32, reserved_bytes: u64) -> Occupancy {
+        let shared = |one: &Queue| one.bytes.saturating_sub(reserved_bytes);
         Occupancy {
             queue_bytes: self.queues[self.place(queue)].bytes,
-            all_bytes: self.queues.iter().map(|one| one.bytes).sum(),
+            shared_bytes: self.queues.iter().map(shared).sum(),
         }
     }
 
@@ -188,7 +189,8 @@ mod tests {
         }
         queues.enqueue(0, 1, frame(2));
         assert_eq!(queues.dropped().full, 1);
-        assert_eq!(queues.occupancy(0).queue_bytes, 120);
-        assert_eq!(queues.occupancy(1).all_bytes, 180);
+        assert_eq!(queues.occupancy(0, 0).queue_bytes, 120);
+        assert_eq!(queues.occupancy(1, 0).shared_bytes, 180);
+        assert_eq!(queues.occupancy(1, 100).shared_bytes, 20);
     }
 }

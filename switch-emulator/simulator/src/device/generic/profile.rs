@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use zodiac_firmware::{check, number, section, ProfileError, Sourced, Tolerance};
+use zodiac_firmware::{check, number, section, some_number, ProfileError, Sourced, Tolerance};
 
 use super::buffer_pool::BufferProfile;
 use super::lookup::LookupProfile;
@@ -85,6 +85,9 @@ section! {
     pub struct GenericTable {
         /// Entries that it holds.
         entries: u64,
+        /// VLANs of a switch without OpenFlow, whose entries are MAC addresses: it forwards by VLAN and destination. If
+        /// absent, entries are those of OpenFlow. The simulator has an entry for each flow in either case.
+        vlans: Option<u64>,
         /// Table rules of a switch with a `pipeline`; the first rule that fits counts.
         #[serde(default)]
         rules: Vec<TableRule>,
@@ -214,6 +217,18 @@ impl GenericSwitchProfile {
                 "choose at most 1000000000000 pool_bytes, and 1 to 100000 factor_percent",
             ),
             (
+                profile.buffer.and_then(|buffer| Some((buffer.pool_bytes, buffer.reserved_bytes?))).is_none_or(
+                    |(pool, reserved)| reserved <= pool / profile.queues()
+                ),
+                "buffer.reserved_bytes",
+                "all queues of all ports together have more reserved than pool_bytes: choose less",
+            ),
+            (
+                profile.table.vlans.is_none_or(|vlans| (1..=4_094).contains(&vlans)),
+                "table.vlans",
+                "choose 1 to 4094",
+            ),
+            (
                 profile.software.is_some()
                     || profile.table.rules.iter().all(|rule| rule.path != Path::Software),
                 "table.rules",
@@ -264,6 +279,12 @@ impl GenericSwitchProfile {
     /// Returns the rate of the ports of a switch with these settings, in bit/s.
     pub(crate) fn link_rate_bps(&self, config: &SwitchConfig) -> u64 {
         config.link_rate_bps.unwrap_or(self.ports.link_rate_bps)
+    }
+
+    /// Returns the number of queues of all ports with strict priority; at least 1.
+    pub(super) fn queues(&self) -> u64 {
+        let each = self.priorities.map_or(1, |priorities| priorities.queues);
+        u64::from(self.ports.count).saturating_mul(each).max(1)
     }
 
     /// Returns the pipeline, or a fixed time in its place.

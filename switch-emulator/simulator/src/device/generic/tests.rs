@@ -241,6 +241,27 @@ fn queues_share_a_memory_if_there_is_one() {
 }
 
 #[test]
+fn reserved_bytes_are_not_shared() {
+    let ports = GenericSwitchProfile::from_toml(CHIP).unwrap().ports.count;
+    let text = format!(
+        "{CHIP}\n[buffer]\npool_bytes = {}\nfactor_percent = 100\nreserved_bytes = 4_542\n",
+        u64::from(ports) * 2 * 4_542
+    );
+    let entries = [add(&from_port(1), 1, &[3])];
+    let mut switch = chip(&text, &SwitchConfig::default(), &entries);
+    send(&mut switch, 0, 1, 20);
+    // Three frames are what is reserved, and that is the whole memory.
+    assert_eq!(departures(&mut switch).len(), 3);
+    let error = GenericSwitchProfile::from_toml(&text.replace("= 4_542", "= 4_543")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("profile, buffer.reserved_bytes: all queues"),
+        "{error}"
+    );
+}
+
+#[test]
 fn ports_can_have_a_lower_rate() {
     let config = SwitchConfig {
         link_rate_bps: Some(100_000_000),
