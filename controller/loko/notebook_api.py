@@ -5,12 +5,14 @@ They do what the commands of the same names do, with the same defaults, so they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from loko.admission import Admission, planning
+from loko.admission.class_targets import with_class_targets
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.planning import Plan
 from loko.admission.protection import NetworkFailure, ProtectedPlan, Protection, protect
@@ -32,7 +34,7 @@ from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import UNKNOWN, ActionType, MatchType, OpenFlow, Scenario, Unknown
 from loko.switch_model.service_curve import SwitchService, service_curve
 from loko.topology.lab import Lab, load_lab
-from loko.topology.requests import Request, deadlines_of, load_requests
+from loko.topology.requests import Request, classes_of, deadlines_of, load_requests
 
 _Value = TypeVar("_Value")
 
@@ -143,7 +145,9 @@ def _admissions(
     scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab), lab=lab)
     deadlines_ns = deadlines_of(requests)
 
-    def admission(target_ns: float | None) -> Admission:
+    def ready(
+        requests: Sequence[Request], class_targets_ns: Mapping[int, float], target_ns: float | None = None
+    ) -> Admission:
         return admission_of(
             lab,
             choice,
@@ -152,12 +156,14 @@ def _admissions(
             traffic=traffic,
             target_ns=target_ns,
             deadlines_ns=deadlines_ns,
+            classes=classes_of(requests),
+            class_targets_ns=class_targets_ns,
         )
 
     target_ns = None
     if follows_deadlines(lab, choice, requests):
-        target_ns = followed_target_ns(lab, requests, admission)
-    return lambda: admission(target_ns), target_ns
+        target_ns = followed_target_ns(lab, requests, lambda target_ns: ready(requests, {}, target_ns))
+    return lambda: with_class_targets(requests, partial(ready, target_ns=target_ns)), target_ns
 
 
 def _known(value: _Value | None) -> _Value | Unknown:

@@ -40,6 +40,8 @@ class Admitted(NamedTuple):
     """Bound on the delay at the switch."""
     whole_path_ns: float | None = None
     """Bound on the delay of the whole path, if it was bounded as a whole, below the sum of the switches'."""
+    traffic_class: int = 1
+    """Whose queue its frames wait in, where ports have one for each class; 1 is the highest."""
 
     @property
     def guarantee_ns(self) -> float:

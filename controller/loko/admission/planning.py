@@ -155,6 +155,7 @@ class Plan:
     def _admitted_values(self, admitted: Admitted) -> dict[str, object]:
         return {
             "flow": admitted.flow.id,
+            **({} if admitted.traffic_class == 1 else {"traffic_class": admitted.traffic_class}),
             "guarantee_ns": admitted.guarantee_ns,
             "deadline_ns": self.deadlines_ns.get(admitted.flow.id),
             "slack_ns": self.slack_ns(admitted),

@@ -252,6 +252,8 @@ def admission_of(
     padding: int | None = None,
     target_ns: float | None = None,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+    classes: Mapping[str, int] = MappingProxyType({}),
+    class_targets_ns: Mapping[int, float] = MappingProxyType({}),
 ) -> Admission:
     """Return an empty admission control for a lab.
 
@@ -260,7 +262,8 @@ def admission_of(
     is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
     alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
     packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
-    promises them.
+    promises them. `classes` are their traffic classes, where these are not the highest, for ports alone;
+    `class_targets_ns` the delay targets of lower classes.
 
     By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
     Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must
@@ -269,6 +272,12 @@ def admission_of(
     Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
+    if classes and choice != SchemeVariant(scheme=SchemeName.PORTS):
+        flow_id, traffic_class = next(iter(classes.items()))
+        raise InputError(
+            f"flow '{flow_id}': traffic_class {traffic_class}: {choice.option} knows one class only; leave it"
+            f" out, or plan with --scheme {SchemeName.PORTS}"
+        )
     if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
         raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme == SchemeName.LOKO:
@@ -312,7 +321,14 @@ def admission_of(
             return WholePathAdmission(
                 lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
             )
-        return PortAdmission(lab, scenario, target_ns=target_ns, padding=padding)
+        return PortAdmission(
+            lab,
+            scenario,
+            target_ns=target_ns,
+            padding=padding,
+            classes=classes,
+            class_targets_ns=class_targets_ns,
+        )
     if (plugged_in := plugged_in_scheme(choice.scheme)) is not None:
         admission = plugged_in.admission(lab, scenario, traffic=traffic, padding=padding)
         if admission.scheme != choice.scheme:

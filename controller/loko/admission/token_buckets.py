@@ -292,7 +292,8 @@ class _Route(NamedTuple):
                 if refusal is not None:
                     return refusal
             here_bytes += rate_bps * delay_ns / BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
-        return _new(Admitted, (flow, self.path, self._bursts_bytes(rate_bps, burst_bytes), delays_ns, None))
+        bursts_bytes = self._bursts_bytes(rate_bps, burst_bytes)
+        return _new(Admitted, (flow, self.path, bursts_bytes, delays_ns, None, 1))
 
     def _refuse_uncovered(self, frame_bytes: int) -> None:
         for switch in self.switches:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from loko.admission.port_queues.device import highest_queue, table_entries
+from loko.admission import Admitted
+from loko.admission.port_queues.device import HIGHEST_CLASS, queue_of, table_entries
 from loko.document import InputError
 from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow, refuse_duplicates
@@ -190,6 +191,7 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
             _queued(
                 lab,
                 visit.switch,
+                _class_of(routed),
                 flow_entry(
                     lab, routed.flow, visit.output_port, in_port=visit.input_port if visit.of > 1 else None
                 ),
@@ -210,13 +212,22 @@ def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
     ):
         return ()
     return tuple(
-        (hop.switch, _queued(lab, hop.switch, flow_entry(lab, flow, hop.output_port))) for hop in path
+        (
+            hop.switch,
+            _queued(lab, hop.switch, _class_of(routed), flow_entry(lab, flow, hop.output_port)),
+        )
+        for hop in path
     )
 
 
-def _queued(lab: Lab, switch: str, entry: FlowEntry) -> FlowEntry:
-    """Return the entry with the highest queue of its port, where a switch has such queues."""
-    queue = highest_queue(lab.switches[switch].profile)
+def _class_of(routed: Routed) -> int:
+    """Return the traffic class of a flow: only an admission puts flows in lower classes."""
+    return routed.traffic_class if isinstance(routed, Admitted) else HIGHEST_CLASS
+
+
+def _queued(lab: Lab, switch: str, traffic_class: int, entry: FlowEntry) -> FlowEntry:
+    """Return the entry with its class's queue of the port, where a switch has such queues."""
+    queue = queue_of(lab.switches[switch].profile, traffic_class)
     return entry if queue is None else replace(entry, actions=(Enqueue(entry.output_port, queue),))
 
 

@@ -39,6 +39,7 @@ _HEADINGS: Final = {
     "burst": r"(max\w*[. ]*)?burst([ _-]?size)?",
     "frame": r"((frame|packet)[ _-]?)?(size|length)|frame|packet",
     "deadline": r"(max\w*[. ]*)?(latency|delay)|deadline",
+    "traffic_class": r"(traffic[ _-]?)?class",
 }
 """Headings of people and other programs, as patterns, by column."""
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 _DESCRIBED: Final = "described"
 """The id of a flow that is described without one, and the name of its hosts."""
+_MOST_CLASSES: Final = 7
+"""Of the eight queues that IEEE 802.1Q gives a port, other traffic has one."""
 _FEW: Final = 8
 """So many hosts of a lab are told where another one is not known."""
 _Taken = TypeVar("_Taken")
@@ -49,6 +51,8 @@ class Request(NamedTuple):
     """Upper limit of the guarantee. None: any guarantee will do."""
     period_ns: int | None = None
     """The flow sends one frame per period, and no more. None: no period is stated."""
+    traffic_class: int = 1
+    """Whose queue its frames wait in, where ports have one for each class; 1 is the highest."""
 
 
 class RequestDocument(AddressedDocument):
@@ -65,6 +69,7 @@ class RequestDocument(AddressedDocument):
     deadline_ns: Quantity | None = None
     period: Time | None = None
     period_us: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    traffic_class: int = Field(default=1, ge=1, le=_MOST_CLASSES)
 
     @model_validator(mode="after")
     def _says_each_once(self) -> Self:
@@ -127,7 +132,8 @@ class RequestDocument(AddressedDocument):
             frame_bytes=size,
         )
         in_ms = None if self.deadline_ms is None else 1e6 * self.deadline_ms
-        return Request(flow, self.deadline or self.deadline_ns or in_ms, self.period_ns)
+        deadline_ns = self.deadline or self.deadline_ns or in_ms
+        return Request(flow, deadline_ns, self.period_ns, self.traffic_class)
 
 
 _FORMS: Final = (
@@ -145,6 +151,11 @@ _BASE_UNITS: Final = frozenset(form for forms in _FORMS for form in forms[1:])
 def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
     """Return the deadlines in ns by flow id, for the flows that have one."""
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
+
+
+def classes_of(requests: Sequence[Request]) -> dict[str, int]:
+    """Return the traffic classes by flow id, for the flows that are not in the highest."""
+    return {request.flow.id: request.traffic_class for request in requests if request.traffic_class > 1}
 
 
 def no_such_flow(option: str, flow_id: str, known: Sequence[str]) -> InputError:
@@ -196,12 +207,13 @@ def load_documents(path: str | Path, *, columns: str | None = None) -> tuple[Req
 
 
 def load_flows(path: str | Path, *, columns: str | None = None) -> tuple[Flow, ...]:
-    """Read a list as `load_requests` does, without deadlines. Raises `InputError` if there is one."""
+    """Read a list as `load_requests` does. Raises `InputError` if it has a deadline or a lower class."""
     requests = load_requests(path, columns=columns)
     for request in requests:
-        if request.deadline_ns is not None:
+        stated = {"deadline": request.deadline_ns is not None, "traffic class": request.traffic_class > 1}
+        for what in (name for name, is_so in stated.items() if is_so):
             raise InputError(
-                f"{path}: flow '{request.flow.id}' has a deadline, which is only asked for by 'loko plan';"
+                f"{path}: flow '{request.flow.id}' has a {what}, which is only asked for by 'loko plan';"
                 " leave it out"
             )
     return tuple(request.flow for request in requests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,6 +14,7 @@ from rich.console import Console
 
 from loko.admission import Admission, StatedCondition, Terms
 from loko.admission.baselines import Epsilon
+from loko.admission.class_targets import in_classes, with_class_targets
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
@@ -59,6 +60,7 @@ from loko.topology.lab import Lab, load_lab, stays_loaded
 from loko.topology.requests import (
     STDIN,
     Request,
+    classes_of,
     deadlines_of,
     described_request,
     load_requests,
@@ -115,6 +117,15 @@ def plan(
     allocation: AllocationOption = None,
     mix: MixOption = None,
     entries: EntriesOption = None,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=7,
+            help="Put the flows in so many traffic classes at most, by deadline, that most fit: for switches"
+            " with queues. Default: the class of each flow is its traffic_class, or 1.",
+        ),
+    ] = None,
     scheme: Annotated[
         list[str] | None,
         scheme_option(
@@ -251,6 +262,7 @@ def plan(
         template=None if headroom is None else _template(headroom, (*before, *added), others),
         limit_s=time_limit,
         target_ms=target_ms,
+        classes=classes,
     )
     schemes = [scheme_name(name) for name in dict.fromkeys(scheme or [default_scheme(asked.lab)])]
     for switch in asked.lab.switches.values():
@@ -297,11 +309,15 @@ def _template(text: str, requests: Sequence[Request], others: Mapping[str, bool]
     for option, is_given in others.items():
         refuse_together({"--headroom": True, option: is_given})
     if any(mark in text for mark in ",{ "):
-        return described_request("--headroom", text)
-    known = {request.flow.id: request for request in requests}
-    if text not in known:
-        raise no_such_flow("--headroom", text, list(known))
-    return known[text]
+        template = described_request("--headroom", text)
+    else:
+        known = {request.flow.id: request for request in requests}
+        if text not in known:
+            raise no_such_flow("--headroom", text, list(known))
+        template = known[text]
+    if template.traffic_class > 1:
+        raise InputError("--headroom: is for flows of the highest class; leave traffic_class out")
+    return template
 
 
 def _answer_protected(
@@ -399,6 +415,8 @@ class _PlanRequest:
     moves_flows: bool
     """Whether the controller moves flows after a failure, and so changes tables."""
     target_ms: float | None
+    classes: int | None
+    """The most traffic classes to put the flows in, if that is to be found."""
     finds_largest: bool
     """Whether to search for the largest set."""
     template: Request | None
@@ -443,6 +461,8 @@ class _PlanRequest:
 
     def answer(self, choice: SchemeVariant) -> _SchemePlan:
         """Plan by one scheme. Raises `InputError`."""
+        if self.classes is not None:
+            return self._in_classes(choice, self.classes).answer(choice)
         if (self.finds_largest or self.template is not None) and not choice.is_monotone:
             raise InputError(
                 f"{'--largest' if self.finds_largest else '--headroom'}: for {choice.option} nobody knows"
@@ -470,6 +490,8 @@ class _PlanRequest:
             raise InputError("--survive: compares protections of one scheme; give --scheme once")
         if self.forwarding is ForwardingMode.VLAN_STACK:
             raise InputError("--survive: for an entry for each flow only; leave --forwarding out")
+        if self.classes is not None or classes_of(self.requests):
+            raise InputError("--survive: plans one traffic class; leave traffic_class and --classes out")
         if self.echoes_per_s is not None:
             raise InputError("--survive: reserves for the changes of tables, too; leave --echoes-per-s out")
         if self.changes_per_s == 0:
@@ -523,6 +545,22 @@ class _PlanRequest:
         except InputError:
             return []
         return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
+
+    def _in_classes(self, choice: SchemeVariant, most: int) -> _PlanRequest:
+        """Return the request with the flows in at most so many classes. Raises `InputError`."""
+        classed = in_classes(
+            self.lab,
+            self.requests,
+            most,
+            partial(self._admission_within, choice),
+            is_given=self.target_ms is not None,
+        )
+        of_flow = {request.flow.id: request.traffic_class for request in classed}
+        before = [
+            request._replace(traffic_class=of_flow.get(request.flow.id, request.traffic_class))
+            for request in self.before
+        ]
+        return replace(self, requests=tuple(classed), before=tuple(before), classes=None)
 
     def _plan(self, choice: SchemeVariant, requests: Sequence[Request]) -> Plan:
         target_ns = self._target_ns(choice, requests)
@@ -596,6 +634,19 @@ class _PlanRequest:
     def _admission(
         self, choice: SchemeVariant, requests: Sequence[Request], target_ns: float | None
     ) -> Admission:
+        return with_class_targets(
+            requests,
+            partial(self._admission_within, choice, target_ns=target_ns),
+            is_given=self.target_ms is not None,
+        )
+
+    def _admission_within(
+        self,
+        choice: SchemeVariant,
+        requests: Sequence[Request],
+        class_targets_ns: Mapping[int, float],
+        target_ns: float | None = None,
+    ) -> Admission:
         if self.forwarding is ForwardingMode.VLAN_STACK:
             from loko.control.stack_admission import stack_admission  # noqa: PLC0415 - slow, so only here
 
@@ -628,6 +679,8 @@ class _PlanRequest:
             padding=self._padding,
             target_ns=target_ns,
             deadlines_ns=deadlines_of(requests),
+            classes=classes_of(requests),
+            class_targets_ns=class_targets_ns,
         )
 
     @property

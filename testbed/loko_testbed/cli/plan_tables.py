@@ -47,7 +47,8 @@ def print_refusals(result: Plan) -> None:
 
 def _accepted(result: Plan) -> Table:
     table = Table(title=f"{result.lab.name}: flows accepted by {result.scheme}", title_justify="left")
-    columns = ["flow", "path", "terms ms", "guarantee ms"]
+    has_classes = any(admitted.traffic_class > 1 for admitted in result.accepted)
+    columns = ["flow", *(["class"] if has_classes else []), "path", "terms ms", "guarantee ms"]
     if result.deadlines_ns:
         columns += ["deadline ms", "slack ms"]
     for column in columns:
@@ -58,6 +59,7 @@ def _accepted(result: Plan) -> Table:
     for admitted in result.accepted:
         row = [
             admitted.flow.id,
+            *([str(admitted.traffic_class)] if has_classes else []),
             " ".join(
                 [admitted.flow.source, *(hop.switch for hop in admitted.hops), admitted.flow.destination]
             ),

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from loko.admission import Terms
 from loko.admission.planning import scenario_of
 from loko.admission.port_queues.conditions import CONDITIONS as OF_PORTS
-from loko.admission.port_queues.device import highest_queue, port_device, table_entries
+from loko.admission.port_queues.device import port_device, queue_of, table_entries
 from loko.admission.schemes import (
     VARIANTS,
     SchemeName,
@@ -176,7 +176,7 @@ def promised(device: GenericSwitch) -> list[Any]:
     ports = [port_device(device, frame_bytes=size, cabled_ports=count) for size in sizes for count in (1, 3)]
     return [
         table_entries(device),
-        highest_queue(device),
+        queue_of(device),
         device.tolerance.cable_ns.value,
         *((port.server, port.room_bytes, port.least_ns(64), port.least_ns(1200)) for port in ports),
     ]

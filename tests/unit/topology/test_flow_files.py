@@ -53,7 +53,8 @@ def refusal(
 
 def contents(requests: tuple[Request, ...]) -> list[tuple[str, float, float, float | None]]:
     return [
-        (flow.id, round(flow.rate_bps, 3), flow.burst_bytes, deadline_ns) for flow, deadline_ns, _ in requests
+        (flow.id, round(flow.rate_bps, 3), flow.burst_bytes, deadline_ns)
+        for flow, deadline_ns, *_ in requests
     ]
 
 

@@ -1,7 +1,8 @@
 """Admission for switches with a queue for each priority and port: each port keeps a delay target.
 
-A flow fits if, with it, bounds exist for all ports of the network that are not above their targets, and no
-queue holds more than its worst room. Its guarantee is the sum of the targets on its path, so it holds
+Each class of flows has a queue at every port, which is a server of its own. A flow fits if, with it, bounds
+exist for all servers of the network that are not above their targets, and no queue holds more than its worst
+room. Its guarantee is the sum of the targets on its path, so it holds
 whatever is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
+from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple
 
 from loko.admission import (
@@ -30,6 +33,7 @@ from loko.admission import (
 from loko.admission.port_queues.conditions import CONDITIONS
 from loko.admission.port_queues.device import (
     BESIDE_BYTES,
+    HIGHEST_CLASS,
     PREAMBLE_BYTES,
     PortDevice,
     port_device,
@@ -55,6 +59,8 @@ from loko.topology.network import Hop
 
 _MOST_USED: Final = 0.999
 """The part of a port's rate that flows may take: so every busy period ends."""
+_CLASS: Final = " class "
+"""Stands between port and class in the names of servers of lower classes."""
 _MOST_CHANGES: Final = 200
 """Changes of the bounds that an advice to wait looks ahead."""
 
@@ -191,12 +197,19 @@ class PortAdmission:
         *,
         target_ns: float | Mapping[str, float] | None = None,
         padding: int | None = None,
+        classes: Mapping[str, int] = MappingProxyType({}),
+        class_targets_ns: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
-        """Start empty. `target_ns` is the target of each port, or has that of each switch's ports, by name.
+        """Start empty. `target_ns` is the target of each port, or has that of each server, by name.
 
-        Without, it is what the room in the buffer allows.
-        Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
+        `classes` has the traffic classes of the flows to come, by id, where it is not the highest one;
+        `class_targets_ns` has the targets of lower classes. Without a target, it is what the room in the
+        buffer allows. Raises `InputError` for a switch that can promise nothing, or not to so many classes,
+        or a target that no frame can keep.
         """
+        self._classes = classes
+        self._class_targets_ns = class_targets_ns
+        self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
         self._sizes = LazyMapping(self._sizes_at)
         self._register = AdmittedFlows(
             lab,
@@ -206,7 +219,10 @@ class PortAdmission:
         self._lab = lab
         self._scenario = scenario
         self._clock = AdmissionClock()
-        self._devices = {name: _device(lab, name, scenario.at(name).frame_bytes) for name in lab.switches}
+        self._devices = {
+            name: _device(lab, name, scenario.at(name).frame_bytes, self._every_class[-1])
+            for name in lab.switches
+        }
         self._most_entries = {
             name: _most_entries(device, name, scenario, padding or 0)
             for name, device in self._devices.items()
@@ -214,11 +230,20 @@ class PortAdmission:
         servers = {_host(name): self._sender(name) for name in lab.hosts}
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
         for name, device in self._devices.items():
-            asked_ns = target_ns.get(name) if isinstance(target_ns, Mapping) else target_ns
-            target = _target_ns(device, name, scenario.at(name).frame_bytes[-1], asked_ns)
+            largest_bytes = scenario.at(name).frame_bytes[-1]
             for port, _ in lab.neighbours(name):
-                servers[_server(name, port)] = device.server
-                self._targets[_server(name, port)] = target
+                higher: tuple[str, ...] = ()
+                for traffic_class in self._every_class:
+                    server = _server(name, port, traffic_class)
+                    if isinstance(target_ns, Mapping):
+                        asked_ns = target_ns.get(server)
+                    else:
+                        asked_ns = class_targets_ns.get(
+                            traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
+                        )
+                    servers[server] = replace(device.server, above=higher)
+                    self._targets[server] = _target_ns(device, name, largest_bytes, asked_ns, traffic_class)
+                    higher = (*higher, server)
         self._servers = servers
         self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
@@ -246,20 +271,26 @@ class PortAdmission:
         """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
         admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
         delays_ns = tuple(
-            bounds[_server(hop.switch, hop.output_port)]
+            bounds[_server(hop.switch, hop.output_port, admitted.traffic_class)]
             + self._cable_ns(hop.switch)
             + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
             for place, hop in enumerate(admitted.path)
         )
         return admitted._replace(delays_ns=delays_ns)
 
-    def backlog_bytes(self, switch: str, port: int) -> float:
+    def even_target_ns(self, flow: Flow, deadline_ns: float) -> int:
+        """Return the target of all ports with which a flow on its shortest path just keeps a deadline."""
+        path = self._register.route(flow, None).path
+        cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
+        return math.floor((deadline_ns - self._first_wire_ns(flow) - cables_ns) / len(path))
+
+    def backlog_bytes(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
         self._settle()
-        return self._books.network.backlog_bytes(_server(switch, port))
+        return self._books.network.backlog_bytes(_server(switch, port, traffic_class))
 
     def room_bytes(self, switch: str) -> float:
-        """Return what the highest queue of a port holds at least, in the same bytes."""
+        """Return what a queue of a port holds at least, in the same bytes."""
         return self._devices[switch].room_bytes
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
@@ -333,7 +364,7 @@ class PortAdmission:
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
-        ports = (_server(hop.switch, hop.output_port) for hop in admitted.path)
+        ports = (_server(hop.switch, hop.output_port, admitted.traffic_class) for hop in admitted.path)
         return (_host(admitted.flow.source), *ports)
 
     def residual_backlog(self, server: str) -> float | None:
@@ -384,19 +415,22 @@ class PortAdmission:
         self._settle()
         network, shares = self._books.network, []
         for port, _ in self._lab.neighbours(switch):
-            name = _server(switch, port)
-            if not network.has_flows(name):
-                continue
-            allowed_bps = self._allowed_bps(name)
-            shares += [
-                ResourceShare(f"rate of port {port}", network.used_bps(name), allowed_bps, "bit/s"),
-                ResourceShare(
-                    f"delay of port {port}", float(network.bounds[name]), self._targets[name], "ns"
-                ),
-                ResourceShare(
-                    f"burst of port {port}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"
-                ),
-            ]
+            of_port = _server(switch, port)
+            if used_bps := self._used_bps(of_port):
+                shares.append(
+                    ResourceShare(f"rate of port {port}", used_bps, self._allowed_bps(of_port), "bit/s")
+                )
+            for name in (_server(switch, port, traffic_class) for traffic_class in self._every_class):
+                if not network.has_flows(name):
+                    continue
+                _, at = _place(name)
+                delay_ns = float(network.bounds[name])
+                shares += [
+                    ResourceShare(f"delay of port {at}", delay_ns, self._targets[name], "ns"),
+                    ResourceShare(
+                        f"burst of port {at}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"
+                    ),
+                ]
         entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
         return Usage(shares=(*shares, entries), delay_ns=self._delay_ns(switch))
 
@@ -419,13 +453,10 @@ class PortAdmission:
     def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> MarginLimit | None:
         """Return what falls if every switch is slower but must keep its targets."""
         lab = self._lab.slowed(slower_ppm)
-        targets = {
-            name: self._targets[_server(name, port)]
-            for name in lab.switches
-            for port, _ in lab.neighbours(name)[:1]
-        }
         try:
-            slower = PortAdmission(lab, self._scenario, target_ns=targets, padding=self._padding)
+            slower = PortAdmission(
+                lab, self._scenario, target_ns=self._targets, padding=self._padding, classes=self._classes
+            )
         except InputError:  # some target is less than a lone frame takes
             return MarginLimit(flows[0].path[0].switch, GuaranteeKind.LATENESS)
         for admitted in flows:
@@ -454,18 +485,20 @@ class PortAdmission:
                     f" ({known})"
                 )
         self._settle()
-        counted = self._counted(flow, route)
+        traffic_class = self._classes.get(flow.id, HIGHEST_CLASS)
+        counted = self._counted(flow, route, traffic_class)
         decided = self._found(flow, counted, self._books)
         if isinstance(decided, Refusal):
             advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
             return decided._replace(advice=advice), counted, {}
         delays_ns = tuple(
-            self._delay_ns(hop.switch) + (self._first_wire_ns(flow) if place == 0 else 0.0)
+            self._delay_ns(hop.switch, traffic_class) + (self._first_wire_ns(flow) if place == 0 else 0.0)
             for place, hop in enumerate(route)
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
-        return Admitted(flow, route, bursts_bytes, delays_ns), counted, decided
+        admitted = Admitted(flow, route, bursts_bytes, delays_ns, traffic_class=traffic_class)
+        return admitted, counted, decided
 
     def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
         """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
@@ -477,7 +510,7 @@ class PortAdmission:
             name = above or counted.steps[1].server
             return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), books)
         for step in counted.steps:
-            used, allowed = network.used_bps(step.server), self._allowed_bps(step.server)
+            used, allowed = self._used_bps(step.server, network), self._allowed_bps(step.server)
             if used + counted.bucket.rate_bps > allowed:
                 return self._refusal(
                     flow, counted, step.server, "rate", (used, counted.bucket.rate_bps, allowed, "bit/s")
@@ -515,7 +548,7 @@ class PortAdmission:
     ) -> Refusal:
         used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
-        hint = self._devices[_switch(name)].room_hint(backlog_bytes)
+        hint = self._devices[_place(name)[0]].room_hint(backlog_bytes)
         return self._refusal(flow, counted, name, "burst", numbers)._replace(hint=hint)
 
     def _delay_refusal(
@@ -535,7 +568,7 @@ class PortAdmission:
     ) -> Refusal:
         if name in self._lab.hosts:
             return Refusal(flow, counted.path[0].switch, f"{what} of {flow.source}'s cable", *numbers)
-        switch, _, port = name.rpartition(":")
+        switch, port = _place(name)
         return Refusal(flow, switch, f"{what} of port {port}", *numbers)
 
     def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
@@ -556,12 +589,13 @@ class PortAdmission:
             self._held_ns = held_ns
         return None
 
-    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _CountedFlow:
+    def _counted(self, flow: Flow, path: tuple[Hop, ...], traffic_class: int) -> _CountedFlow:
         rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
         steps = [PathStep(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
         steps += [
             PathStep(
-                _server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes)
+                _server(hop.switch, hop.output_port, traffic_class),
+                self._devices[hop.switch].least_ns(flow.frame_bytes),
             )
             for hop in path
         ]
@@ -598,14 +632,22 @@ class PortAdmission:
         service = self._servers[_host(flow.source)].service
         return (flow.frame_bytes + BESIDE_BYTES) * 8e9 / service.rate_bps
 
-    def _delay_ns(self, switch: str) -> float:
-        """Return the target of a switch's ports, with the cable to the switch."""
+    def _delay_ns(self, switch: str, traffic_class: int = HIGHEST_CLASS) -> float:
+        """Return the target of a switch's ports for a class, with the cable to the switch."""
         port = next(port for port, _ in self._lab.neighbours(switch))
-        return self._targets[_server(switch, port)] + self._cable_ns(switch)
+        return self._targets[_server(switch, port, traffic_class)] + self._cable_ns(switch)
 
     def _cable_ns(self, switch: str) -> float:
         tolerance = self._devices[switch].profile.tolerance
         return tolerance.cable_ns.value * tolerance.stretch
+
+    def _used_bps(self, name: str, network: TotalFlow | None = None) -> float:
+        """Return the rate of all flows of a host's cable, or of all classes of a server's port."""
+        network = network or self._books.network
+        if name in self._lab.hosts:
+            return network.used_bps(name)
+        of_port = name.partition(_CLASS)[0]
+        return sum(network.used_bps(of_port + _suffix(each)) for each in self._every_class)
 
     def _allowed_bps(self, name: str) -> float:
         return self._servers[name].service.rate_bps * _MOST_USED
@@ -613,7 +655,7 @@ class PortAdmission:
     def _room_bytes(self, name: str) -> float:
         if name in self._lab.hosts:
             return math.inf
-        return self._devices[_switch(name)].room_bytes
+        return self._devices[_place(name)[0]].room_bytes
 
     def _finite_target_ns(self, name: str) -> float:
         target_ns = self._targets[name]
@@ -625,13 +667,18 @@ def _host(name: str) -> str:
     return name
 
 
-def _server(switch: str, port: int) -> str:
-    return f"{switch}:{port}"
+def _server(switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
+    return f"{switch}:{port}{_suffix(traffic_class)}"
 
 
-def _switch(server: str) -> str:
-    """Return the switch of a port's server."""
-    return server.rpartition(":")[0]
+def _suffix(traffic_class: int) -> str:
+    return "" if traffic_class == HIGHEST_CLASS else f"{_CLASS}{traffic_class}"
+
+
+def _place(server: str) -> tuple[str, str]:
+    """Return the switch of a port's server, and the port with its class in words."""
+    switch, _, port = server.rpartition(":")
+    return switch, port
 
 
 def _on_wire(flow: Flow) -> TokenBucket:
@@ -640,11 +687,17 @@ def _on_wire(flow: Flow) -> TokenBucket:
     return TokenBucket(rate_bps=flow.rate_bps * factor, burst_bytes=flow.burst_bytes * factor)
 
 
-def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
+def _device(lab: Lab, switch: str, sizes: tuple[int, ...], classes: int) -> PortDevice:
     cabled = len(lab.neighbours(switch))
     try:
         device = lab.switches[switch]
-        return port_device(device.profile, frame_bytes=sizes, cabled_ports=cabled, fastest=device.fastest)
+        return port_device(
+            device.profile,
+            frame_bytes=sizes,
+            cabled_ports=cabled,
+            fastest=device.fastest,
+            classes=classes,
+        )
     except InputError as error:
         raise InputError(f"{switch}: {error}") from None
 
@@ -658,8 +711,10 @@ def _most_entries(device: PortDevice, name: str, scenario: Scenario, padding: in
     return scenario.entries - padding
 
 
-def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float | None) -> float:
-    """Return the target of a switch's ports. Raises `InputError` if no frame can keep it."""
+def _target_ns(
+    device: PortDevice, name: str, frame_bytes: int, target_ns: float | None, traffic_class: int
+) -> float:
+    """Return the target of a switch's ports for a class. Raises `InputError` if no frame can keep it."""
     server = device.server
     alone_bytes = frame_bytes + BESIDE_BYTES + server.blocking_bytes
     service = server.service
@@ -672,10 +727,10 @@ def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float
             + (f"; {hint}" if hint else "")
         )
     if target_ns is None:
-        return device.room_ns
+        return device.drain_ns(traffic_class)
     if target_ns < least_ns:
         raise InputError(
             f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at a port of {name};"
             " choose more"
         )
-    return min(target_ns, device.room_ns)
+    return min(target_ns, device.room_ns) if traffic_class == HIGHEST_CLASS else target_ns

@@ -22,7 +22,8 @@ from loko.topology.conditions import (
 OTHER_TRAFFIC_LOWEST_QUEUE: Final = Condition(
     id="other-traffic-lowest-queue",
     text="All other traffic waits in the lowest queue of each port, where an entry without a queue sends it."
-    " No frame but those of these flows uses the highest queue, and none the queues in between.",
+    " No frame but those of these flows uses the queues of their classes, the highest ones, and none the"
+    " queues in between.",
 )
 NO_JUMBO_FRAMES: Final = Condition(
     id="no-jumbo-frames",

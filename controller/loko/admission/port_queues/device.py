@@ -22,8 +22,7 @@ BESIDE_BYTES: Final = 8 + 12
 PREAMBLE_BYTES: Final = 8
 LARGEST_FRAME_BYTES: Final = 1522
 """The largest frame that may come beside the flows, with a tag."""
-_QUEUES_IN_USE: Final = 2
-"""Of each port: the highest for flows, the lowest for everything else."""
+HIGHEST_CLASS: Final = 1
 _MATCHES: Final[frozenset[str]] = frozenset({"five-tuple", "other"})
 _ACTION: Final = "enqueue"
 
@@ -54,13 +53,16 @@ def _hindrances(device: GenericSwitch) -> Iterator[tuple[bool, str]]:
     yield writer is not None and writer.keeps_deleted, keeps
 
 
-def highest_queue(device: Device) -> int | None:
-    """Return the queue in which a device's flows wait; None if it can promise nothing about its queues."""
+def queue_of(device: Device, traffic_class: int = HIGHEST_CLASS) -> int | None:
+    """Return the queue in which flows of a class wait; None if a device can promise nothing about its queues.
+
+    Class 1 has the highest queue, the next class the one below it.
+    """
     if unfit(device) is not None:
         return None
     assert isinstance(device, GenericSwitch)
     assert device.priorities is not None
-    return device.priorities.queues.value - 1
+    return device.priorities.queues.value - traffic_class
 
 
 def table_entries(device: Device) -> int:
@@ -94,9 +96,17 @@ class PortDevice:
     @property
     def room_ns(self) -> float:
         """The bound of a port whose room is used up: frames in it leave within this time."""
+        return self.drain_ns(HIGHEST_CLASS)
+
+    def drain_ns(self, traffic_class: int) -> float:
+        """Return the time in which a full queue of a class drains.
+
+        Below the highest class, the higher queues are full, too, and go on to take half of the rate.
+        """
         service = self.server.service
-        blocked_bytes = self.room_bytes + self.server.blocking_bytes
-        return self.server.before_ns + service.latency_ns + blocked_bytes * 8e9 / service.rate_bps
+        waiting_bytes = traffic_class * self.room_bytes + self.server.blocking_bytes
+        rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
+        return self.server.before_ns + service.latency_ns + waiting_bytes * 8e9 / rate_bps
 
     def room_hint(self, needed_bytes: float) -> str:
         """Return how to give the queue this much room; empty if that is no matter of a shared memory."""
@@ -116,12 +126,18 @@ class PortDevice:
 
 
 def port_device(
-    device: Device, *, frame_bytes: tuple[int, ...], cabled_ports: int, fastest: Device | None = None
+    device: Device,
+    *,
+    frame_bytes: tuple[int, ...],
+    cabled_ports: int,
+    fastest: Device | None = None,
+    classes: int = 1,
 ) -> PortDevice:
     """Return what a device's ports promise, for flows with frames of these sizes.
 
-    Frames wait at `cabled_ports` ports. `device` is at its slowest, `fastest` at its fastest, by default the
-    same. Raises `InputError` if the device can promise nothing.
+    Frames wait at `cabled_ports` ports, in a queue for each of the `classes` of flows, and in the lowest one.
+    `device` is at its slowest, `fastest` at its fastest, by default the same. Raises `InputError` if the
+    device can promise nothing.
     """
     fastest = fastest or device
     why = unfit(device)
@@ -130,6 +146,7 @@ def port_device(
     assert isinstance(device, GenericSwitch)
     assert isinstance(fastest, GenericSwitch)
     assert device.priorities is not None
+    _refuse_classes(device, classes)
     stretch = device.tolerance.stretch
     rate_bps = device.ports.link_rate_bps.value
     most_ns, spread_ns = _latency_ns(device)
@@ -138,7 +155,7 @@ def port_device(
     before_ns = (most_ns + spread_ns) * stretch
     limit_bytes = room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
     if device.buffer is not None:
-        others = cabled_ports * min(device.priorities.queues.value, _QUEUES_IN_USE) - 1
+        others = cabled_ports * min(device.priorities.queues.value, classes + 1) - 1
         assert fastest.buffer is not None
         most_reserved = fastest.buffer.reserved_bytes
         reserved_bytes = 0 if most_reserved is None else device.queues * most_reserved.value
@@ -162,6 +179,24 @@ def port_device(
         room_bytes=room_bytes,
         limit_bytes=limit_bytes,
     )
+
+
+def _refuse_classes(device: GenericSwitch, classes: int) -> None:
+    """Raise `InputError` if a device has no queue, or no bound, for one of the classes below the highest."""
+    assert device.priorities is not None
+    if classes == HIGHEST_CLASS:
+        return
+    queues, check_ns = device.priorities.queues.value, device.priorities.check_ns.value
+    if classes >= queues:
+        raise InputError(
+            f"{device.name}: {classes} classes of flows, but {queues} queues at each port, of which other"
+            f" traffic has one; use {max(1, queues - 1)} at most"
+        )
+    if check_ns:
+        raise InputError(
+            f"{device.name}: chooses the queue to send from only every {check_ns} ns, so lower classes have"
+            " no bound; leave traffic_class out"
+        )
 
 
 def worst_room_bytes(buffer: SharedBuffer, *, others: int, reserved_bytes: int = 0) -> int:

@@ -167,8 +167,14 @@ class TotalFlow:
         return backlog_of_port_bytes(self.arriving(server, bounds), self.service(server, bounds))
 
     def busy_ns(self, server: str) -> float:
-        """Return how long a busy period of a server lasts at most, if the present bounds hold."""
-        return longest_busy_ns(self.arriving(server, self.bounds), self.service(server, self.bounds))
+        """Return how long a busy period lasts at most in which a server's frames count.
+
+        It is one of the server, or of a lower class of its port, if the present bounds hold.
+        """
+        return max(
+            longest_busy_ns(self.arriving(name, self.bounds), self.service(name, self.bounds))
+            for name in (server, *self._below.get(server, ()))
+        )
 
     def used_bps(self, server: str) -> float:
         """Return the rate of a server's flows together."""

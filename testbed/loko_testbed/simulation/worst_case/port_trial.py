@@ -37,6 +37,7 @@ from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
 """Devices whose tables are there within a run's set-up."""
+_WITH_CLASSES: Final = "ideal-1g"
 SIZES: Final = (64, 128, 306, 790, 1518)
 _ENTRIES: Final = 60
 _REQUESTS: Final = 80
@@ -60,13 +61,16 @@ class PortTrial:
     verdict: DeliveryResult
 
 
-def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTrial:
+def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: int = 1) -> PortTrial:
     """Send about this many packets of the seed's set. The same arguments give the same result everywhere.
 
-    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines.
+    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines. With several
+    `classes`, each flow is in a random one, on chips that promise something to all of them.
     """
     rng = Random(f"ports {seed}")
     shape, profile = rng.choice(SHAPES), rng.choice(PROFILES)
+    if classes > 1:
+        profile = _WITH_CLASSES
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
@@ -78,7 +82,9 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
             lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns
         )
     else:
-        admission = PortAdmission(lab, scenario, target_ns=target_ns)
+        drawn = Random(f"classes {seed}")
+        of_flow = {f"f{number}": drawn.randint(1, classes) for number in range(_REQUESTS)}
+        admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=of_flow)
     most_frames, most_mbps = rng.choice((1, 3, 12)), rng.choice((5, 50, 200))
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((3, 4, len(hosts)))))

@@ -1,0 +1,61 @@
+"""`loko plan` with traffic classes: from the list of flows, or chosen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
+from typer.testing import CliRunner
+
+from loko_testbed.cli.main import app
+
+FLOWS = """\
+id,source,destination,udp_source,udp_destination,rate,burst,frame,deadline,traffic_class
+control,h0,h1,5000,5001,2 Mbit/s,2 frames,306,1 ms,
+video,h0,h2,5000,5002,20 Mbit/s,8 frames,1400,20 ms,2
+"""
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
+    (tmp_path / "flows.csv").write_text(FLOWS)
+    return tmp_path
+
+
+def planned(folder: Path, *options: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["plan", str(folder), str(folder / "flows.csv"), "--json", *options])
+    assert result.exit_code == 0, result.output
+    values: dict[str, Any] = json.loads(result.stdout)
+    return values
+
+
+def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
+    classes = [flow.get("traffic_class") for flow in planned(ring)["accepted"]]
+    assert classes == [None, 2]
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv")])
+    assert " class " in result.stdout
+    assert result.exit_code == 0
+
+
+def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
+    assert not any("traffic_class" in flow for flow in planned(ring, "--classes", "2")["accepted"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--scheme", "silo"], "flow 'video': traffic_class 2: --scheme silo knows one class only"),
+        (["--survive", "cables=1"], "--survive: plans one traffic class"),
+        (["--headroom", "video"], "--headroom: is for flows of the highest class"),
+        (["--scheme", "silo", "--classes", "2"], "--classes: only --scheme ports has classes"),
+    ],
+)
+def test_what_knows_one_class_says_so(ring: Path, options: list[str], error: str) -> None:
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv"), *options])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert error in line
