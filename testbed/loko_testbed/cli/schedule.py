@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from loko.document import InputError
+from loko.schedule.gates.options import CLOCK_NS, TRAFFIC_CLASSES, GateFormat, GateOptions
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
@@ -114,6 +115,29 @@ def schedule(
             " no more are deleted."
         ),
     ] = None,
+    export: Annotated[
+        GateFormat | None,
+        typer.Option(
+            help="Also write gate control lists (802.1Qbv) to --out, a file for each node: listing (text),"
+            " taprio (commands of Linux' tc), or yang (instance data of IEEE's modules, switches only)."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of --export.")] = Path("gates"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are in --out.")] = False,
+    gate_class: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=TRAFFIC_CLASSES - 1,
+            help="Traffic class of the scheduled flows in --export, which no other frame may have.",
+        ),
+    ] = TRAFFIC_CLASSES - 1,
+    gate_clock_us: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1e6, help="How far clocks of gates may be off that of the slots, early or late."
+        ),
+    ] = CLOCK_NS / NS_PER_US,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
 ) -> None:
@@ -124,8 +148,7 @@ def schedule(
     Example: loko schedule two-switch flows.yml --scheme s-pr --slots 5
     """
     from loko.control.dialect import refuse_version  # noqa: PLC0415 - so that others need not load it
-    from loko.schedule.lab_schedule import SchedulingOptions  # noqa: PLC0415
-    from loko.schedule.lab_schedule import schedule as make_schedule  # noqa: PLC0415
+    from loko.schedule import lab_schedule  # noqa: PLC0415
     from loko.schedule.saved_schedule import extend, load_schedule  # noqa: PLC0415
     from loko.schedule.sources import write_sources  # noqa: PLC0415
     from loko.schedule.timed_flow import timed_flows_of  # noqa: PLC0415
@@ -133,6 +156,7 @@ def schedule(
     from loko.solvers.program import TimeBudget  # noqa: PLC0415
     from loko.topology.lab import load_lab  # noqa: PLC0415
     from loko.topology.requests import load_documents  # noqa: PLC0415
+    from loko_testbed.cli.gate_export import export_gates  # noqa: PLC0415
     from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, wanted_of  # noqa: PLC0415
     from loko_testbed.reproduce.schedule_check.verdict import check  # noqa: PLC0415
 
@@ -143,7 +167,7 @@ def schedule(
     timed = timed_flows_of(documents, flows)
     extended: ExtendedSchedule | None = None
     if keep is None:
-        options = SchedulingOptions(
+        options = lab_schedule.SchedulingOptions(
             scheme=scheme or SchedulingScheme.UNCONSTRAINED,
             slots=slots,
             base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
@@ -155,7 +179,7 @@ def schedule(
             seed=seed,
             openflow=openflow or OpenFlow.V1_0,
         )
-        result = _in_memory(lambda: make_schedule(network, timed, options, solve, clock), len(timed))
+        result = _in_memory(lambda: lab_schedule.schedule(network, timed, options, solve, clock), len(timed))
     else:
         _refuse_beside_keep(
             scheme=scheme,
@@ -184,6 +208,14 @@ def schedule(
         raise typer.Exit(1)
     if sources is not None:
         write_sources(result, sources)
+    if export is not None:
+        export_gates(
+            result,
+            export,
+            GateOptions(traffic_class=gate_class, clock_ns=round(gate_clock_us * NS_PER_US)),
+            out,
+            force=force,
+        )
     if as_json:
         print_json(values | {"checked": verdict.values()})
     elif as_csv:

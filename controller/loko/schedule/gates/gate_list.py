@@ -1,0 +1,181 @@
+"""Gate control lists of a schedule: for each port that its flows leave by, which gates are open when.
+
+A frame whose slot begins at the instant t leaves its host between t - guard and t + guard, and its last bit
+is at its destination within the flow's bound (`loko.schedule.timing`). So a window from t - guard to
+t + guard + bound contains its transmission on each link of its path. The windows here are longer by the
+clock error of the gates on both sides (docs/tssdn.md, "Gate control lists").
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from loko.document import InputError
+from loko.schedule.gates.options import ALL_CLOSED, GateOptions
+from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
+from loko.schedule.preemption import longest_wait_ns
+from loko.schedule.timing import CycleTiming
+from loko.topology.lab import Endpoint, Lab
+from loko.units import NS_PER_S
+
+LONGEST_OTHER_BYTES: Final = 1522
+"""The longest frame of other traffic: 1518 bytes and a VLAN tag."""
+SHORTEST_FRAME_BYTES: Final = 64
+_LONGEST_INTERVAL_NS: Final = 2**32 - 1
+"""Intervals have 32 bits (IEEE 802.1Q, 12.29.1.2.3)."""
+
+
+class GateEntry(NamedTuple):
+    """A row of a gate control list: gate states for an interval."""
+
+    states: int
+    """A bit for each traffic class, open if it is set; class 7 is the most significant."""
+    interval_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortGates:
+    """The gate control list of a port."""
+
+    end: Endpoint
+    interface: str
+    rate_bps: int
+    cycle_ns: int
+    base_time_ns: int
+    """When a cycle begins, less than a cycle after a whole base period on the clock of the slots."""
+    guard_band_ns: int
+    """How long all gates are closed before the scheduled class opens."""
+    entries: tuple[GateEntry, ...]
+
+    def open_ns(self, traffic_class: int) -> int:
+        """For how long of each cycle the gate of a class is open."""
+        return sum(entry.interval_ns for entry in self.entries if entry.states >> traffic_class & 1)
+
+    def states_at(self, now_ns: int) -> int:
+        """The gate states at an instant of the port's clock."""
+        left_ns = (now_ns - self.base_time_ns) % self.cycle_ns
+        for entry in self.entries:
+            left_ns -= entry.interval_ns
+            if left_ns < 0:
+                return entry.states
+        raise AssertionError("the intervals add up to the cycle")
+
+
+class OpenWindow(NamedTuple):
+    """An interval in which the scheduled class is open. It may end after the cycle in which it begins."""
+
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateLists:
+    """The gate control lists of a schedule."""
+
+    schedule: LabSchedule
+    options: GateOptions
+    ports: Mapping[str, tuple[PortGates, ...]]
+    """By node, the ports that scheduled flows leave by. The gates of all other ports may stay open."""
+
+
+def gate_lists(schedule: LabSchedule, options: GateOptions) -> GateLists:
+    """Return the gate control lists of switches and of hosts that send.
+
+    Raises `InputError` if a list cannot express a cycle as long as the base period.
+    """
+    lab, cycle_ns = schedule.lab, schedule.timing.base_period_ns
+    if cycle_ns > _LONGEST_INTERVAL_NS:
+        raise InputError(
+            f"a base period of {cycle_ns / NS_PER_S:g} s: gate control lists have cycles of at most"
+            f" {_LONGEST_INTERVAL_NS / NS_PER_S:.2f} s; shorten --base-period-us"
+        )
+    rates_bps = {end: lab.rate_bps(link) for link in lab.links for end in (link.a, link.b)}
+    ports: dict[str, tuple[PortGates, ...]] = {}
+    for end, flows in flows_by_port(schedule).items():
+        gates = _port_gates(lab, end, flows, rate_bps=rates_bps[end], timing=schedule.timing, options=options)
+        ports[end.node] = (*ports.get(end.node, ()), gates)
+    return GateLists(schedule=schedule, options=options, ports=ports)
+
+
+def flows_by_port(schedule: LabSchedule) -> dict[Endpoint, list[ScheduledFlow]]:
+    """Return the flows that leave by each port in order of their slots: hosts' ports first, as in the lab."""
+    flows: dict[Endpoint, list[ScheduledFlow]] = defaultdict(list)
+    for flow in sorted(schedule.scheduled, key=lambda flow: flow.slot):
+        flows[Endpoint(node=flow.timed.source, port=1)].append(flow)
+        for hop in flow.path:
+            flows[Endpoint(node=hop.switch, port=hop.output_port)].append(flow)
+    nodes = (*schedule.lab.hosts, *schedule.lab.switches)
+    ends = (Endpoint(node=node, port=port) for node in nodes for port, _ in schedule.lab.neighbours(node))
+    return {end: flows[end] for end in ends if end in flows}
+
+
+def windows_of(flows: Sequence[ScheduledFlow], timing: CycleTiming, clock_ns: int) -> list[OpenWindow]:
+    """Return the windows of flows that leave by one port, in order of their slots.
+
+    Times are from the beginning of a base period; the first window may begin before it. Windows that meet
+    are one.
+    """
+    margin_ns = timing.guard_ns + clock_ns
+    windows: list[OpenWindow] = []
+    for flow in flows:
+        start_ns = flow.offset_ns - margin_ns
+        end_ns = flow.offset_ns + math.ceil(flow.bound_ns) + margin_ns
+        if windows and start_ns <= windows[-1].end_ns:
+            last = windows.pop()
+            start_ns, end_ns = last.start_ns, max(last.end_ns, end_ns)
+        windows.append(OpenWindow(start_ns, end_ns))
+    return windows
+
+
+def _port_gates(
+    lab: Lab,
+    end: Endpoint,
+    flows: Sequence[ScheduledFlow],
+    *,
+    rate_bps: int,
+    timing: CycleTiming,
+    options: GateOptions,
+) -> PortGates:
+    guard_band_ns = longest_wait_ns(LONGEST_OTHER_BYTES, rate_bps, preempted=False)
+    needed_ns = guard_band_ns + longest_wait_ns(SHORTEST_FRAME_BYTES, rate_bps, preempted=False)
+    windows = windows_of(flows, timing, options.clock_ns)
+    entries = tuple(
+        _entries(windows, timing.base_period_ns, guard_band_ns=guard_band_ns, needed_ns=needed_ns, to=options)
+    )
+    return PortGates(
+        end=end,
+        interface=lab.hosts[end.node].device if end.node in lab.hosts else f"{end.node}-eth{end.port}",
+        rate_bps=rate_bps,
+        cycle_ns=timing.base_period_ns,
+        base_time_ns=windows[0].start_ns % timing.base_period_ns,
+        guard_band_ns=guard_band_ns,
+        entries=entries,
+    )
+
+
+def _entries(
+    windows: Sequence[OpenWindow], cycle_ns: int, *, guard_band_ns: int, needed_ns: int, to: GateOptions
+) -> Iterator[GateEntry]:
+    """Yield a cycle that begins with the first window.
+
+    Between two windows the other classes are open until the guard band. If that is too short for a frame of
+    theirs, the scheduled class stays open instead.
+    """
+    again = OpenWindow(windows[0].start_ns + cycle_ns, windows[0].end_ns + cycle_ns)
+    open_ns = 0
+    for window, following in pairwise((*windows, again)):
+        gap_ns = following.start_ns - window.end_ns
+        if gap_ns < needed_ns:
+            open_ns += following.start_ns - window.start_ns
+            continue
+        yield GateEntry(to.scheduled_open, open_ns + window.end_ns - window.start_ns)
+        yield GateEntry(to.others_open, gap_ns - guard_band_ns)
+        yield GateEntry(ALL_CLOSED, guard_band_ns)
+        open_ns = 0
+    if open_ns:
+        yield GateEntry(to.scheduled_open, open_ns)
