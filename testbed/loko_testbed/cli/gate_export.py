@@ -27,12 +27,19 @@ def export_gates(
     schedule: LabSchedule, to: GateFormat, options: GateOptions, folder: Path, *, force: bool
 ) -> None:
     """Write the gate control lists of a schedule. Raises `InputError` if that is not possible."""
-    texts = {folder / name: text for name, text in _WRITERS[to](gate_lists(schedule, options)).items()}
-    refuse_existing(list(texts), force=force)
+    write_files(_WRITERS[to](gate_lists(schedule, options)), folder, force=force)
+
+
+def write_files(texts: Mapping[str, str], folder: Path, *, force: bool) -> None:
+    """Write texts to a folder by the names of their files, and name them on standard error.
+
+    Raises `InputError`; before it writes anything, for a file that is there, unless `force`.
+    """
+    refuse_existing([folder / name for name in texts], force=force)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"--out {folder}: cannot be written: {error.strerror}") from None
-    tell(f"written to {folder}: {', '.join(sorted(path.name for path in texts))}", err=True)
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    tell(f"written to {folder}: {', '.join(sorted(texts))}", err=True)

@@ -68,6 +68,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "check_schedule",
         "Try to refute a schedule, by arithmetic and by a replay in the simulator.",
     ),
+    "schedule-gates": LazyCommand(
+        "loko_testbed.cli.schedule_gates",
+        "schedule_gates",
+        "Schedule tsnkit's streams in slots, and write gates for them (802.1Qbv).",
+    ),
     "check-gates": LazyCommand(
         "loko_testbed.cli.check",
         "check_gates",

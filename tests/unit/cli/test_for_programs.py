@@ -115,6 +115,15 @@ def check_gates(patch: Patch, flows: Path) -> None:
     ]
 
 
+def schedule_gates(_: Patch, flows: Path) -> None:
+    task, topology = flows.with_name("task.csv"), flows.with_name("topo.csv")
+    task.write_text("stream,src,dst,size,period,deadline,jitter\n3,1,[2],125,100000,100000,0\n")
+    links = "".join(f'"{ends}",8,1,2000,0\n' for ends in ((1, 0), (0, 2)))
+    topology.write_text(f"link,q_num,rate,t_proc,t_prop\n{links}")
+    words = ("schedule-gates", task, topology, flows.with_name("gates"), "--force")
+    assert rows_of(*words) == [{"stream": "3", "slot": "0", "offset_ns": "0", "path": "1 0 2"}]
+
+
 def doctor_told(patch: Patch, _: Path) -> None:
     diagnoses = [Diagnosis(what="cores", level=Level.DOUBTFUL, found="2, busy", change="stop\nothers")]
     patch.setattr(doctor, "gather", lambda *_: None)
@@ -306,6 +315,7 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "schedule": schedule,
     "check-schedule": check_schedule,
     "check-gates": check_gates,
+    "schedule-gates": schedule_gates,
     "doctor": doctor_told,
     "replay": replay,
     "serve": migrated,
