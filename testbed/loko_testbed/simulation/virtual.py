@@ -370,7 +370,7 @@ def lab_network(
     if is_captured:
         network.begin_capture()
     for name, entries in tables.items():
-        _install(network, name, entries, openflow)
+        _install(network, name, entries, openflow, is_board=isinstance(lab.switches[name].profile, Profile))
     return network
 
 
@@ -400,12 +400,19 @@ def profile_with_capacity(name: str, capacity_factor: float) -> str:
 
 
 def _install(
-    network: switch_emulator.Network, switch: str, entries: Sequence[FlowEntry], openflow: OpenFlow
+    network: switch_emulator.Network,
+    switch: str,
+    entries: Sequence[FlowEntry],
+    openflow: OpenFlow,
+    *,
+    is_board: bool,
 ) -> None:
     """Open the control session and fill the table; the board must answer the barrier at the end."""
     make_segments, barrier_reply = _SESSIONS[openflow]
     segments = make_segments(entries)
-    replies = network.control(switch, segments)
+    # Boards answer at once. An agent that takes its time for entries answers the barrier when it is through.
+    replies = network.control(switch, segments[:-1])
+    replies += network.control(switch, segments[-1:], await_reply=not is_board)
     barrier = segments[-1][4:8]
     messages, _ = whole_messages(b"".join(replies))
     answered = any(reply[1] == barrier_reply and reply[4:8] == barrier for reply in messages)
