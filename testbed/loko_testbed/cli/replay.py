@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission.planning import Plan
+from loko.admission.port_queues.conditions import OTHER_TRAFFIC_LOWEST_QUEUE
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
-from loko.admission.schemes import SchemeName, variant_named
+from loko.admission.schemes import conditions_of, variant_named
 from loko.control.entries import EVALUATION_ENTRIES, default_entries
 from loko.document import InputError
 from loko.notebook_api import plan, plan_for_failures
@@ -43,15 +44,14 @@ from loko_testbed.simulation.failures.protected_lab import Cut, ProtectedLab
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import (
-    DRAIN_NS,
     DeliveryResult,
     FlowResult,
     judge_delivery,
     random_burst_senders,
-    runner_of,
     timed_senders,
+    transmit,
 )
-from loko_testbed.simulation.worst_case.port_trial import transmit_beside_others
+from loko_testbed.simulation.worst_case.other_traffic import at_line_rate
 from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
 
 if TYPE_CHECKING:
@@ -60,42 +60,44 @@ if TYPE_CHECKING:
 _LARGEST_LOAD = 4.0
 """Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
 
+_MEETINGS_ON_BOARDS_NS = 100_000_000
+"""From one instant at which bursts meet to the next."""
+_MEETINGS_ON_CHIPS_NS = 10_000_000
+
 
 def replay_twice(
     lab: Lab, planned: Plan, *, seconds: float, seed: int, captures: RunCaptures | None = None
 ) -> list[DeliveryResult]:
     """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`.
 
-    On switches with queues, traffic of low priority fills every cable beside the flows. `captures` gets what
-    passed the cables.
+    Where guarantees allow for traffic of low priority, it fills every port beside the flows. `captures` gets
+    what passed the cables.
     """
-    capture = None if captures is None else captures.write
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
-    aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
-    if variant_named(planned.scheme).scheme == SchemeName.PORTS:
-        instants_ns = [
-            np.repeat(np.array(aimed_ns, dtype=np.int64), int(flow.burst_bytes // flow.frame_bytes))
-            for flow in case.flows
-        ]
-        return [
-            transmit_beside_others(case, senders, seed=seed, duration_ns=duration_ns, capture=capture)
-            for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, instants_ns))
-        ]
+    others, every_ns = None, _MEETINGS_ON_BOARDS_NS
+    if OTHER_TRAFFIC_LOWEST_QUEUE in conditions_of(variant_named(planned.scheme)).conditions:
+        others = at_line_rate(case, duration_ns=duration_ns)
+        every_ns = _MEETINGS_ON_CHIPS_NS
+        for switch in others.unfilled:
+            tell(f"{switch}: no port is free for other traffic, so flows have it to themselves")
+    aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), every_ns)
     rng = np.random.default_rng(seed)
-    meeting = timed_senders(
-        case, release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])
-    )
-    results = []
-    with runner_of(case) as runner:
-        for traffic in (random_burst_senders(case, load=_LARGEST_LOAD), meeting):
-            powered = runner.powered(seed=seed, is_captured=capture is not None)
-            results.append(
-                judge_delivery(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS))
-            )
-            if capture is not None:
-                capture(powered)
-    return results
+    meeting = release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])
+    return [
+        judge_delivery(
+            case,
+            transmit(
+                case,
+                senders,
+                seed=seed,
+                duration_ns=duration_ns,
+                others=others,
+                capture=None if captures is None else captures.write,
+            ),
+        )
+        for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, meeting))
+    ]
 
 
 def _entries(planned: Plan) -> int:

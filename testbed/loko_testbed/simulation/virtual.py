@@ -81,9 +81,11 @@ class VirtualRunner:
         profile_of: Mapping[str, str] = MappingProxyType({}),
         capacity_factor: float | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,
+        other_entries: Mapping[str, Sequence[FlowEntry]] = MappingProxyType({}),
     ) -> None:
-        """Give the boards the controller's tables for `routed`, the admitted flows on their paths.
+        """Give the switches the controller's tables for `routed`, the admitted flows on their paths.
 
+        `other_entries` follow in the tables, by switch, for traffic that nobody has admitted.
         `profile_of` overrides the profiles of switches, by name. `capacity_factor` overrides the factor in
         the profiles: true capacity over equation 6 (section 3.4.2). Sessions use the version `openflow`.
         Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
@@ -95,7 +97,10 @@ class VirtualRunner:
                     "use --mode live, or the backend firmware"
                 )
         self._lab = lab
-        self._tables = switch_entries(lab, routed, entries=entries)
+        self._tables = {
+            name: (*table, *other_entries.get(name, ()))
+            for name, table in switch_entries(lab, routed, entries=entries).items()
+        }
         self._capacity_factor = capacity_factor
         self._openflow = openflow
         self._profile_of = {

@@ -256,10 +256,12 @@ def test_what_the_page_prints_is_typed_in_on_switches_with_queues_too(
         answer = CliRunner().invoke(app, words.split())
         assert answer.exit_code == 0, answer.output
     seen = list(frames(Path(file)))
-    assert {frame.interface for frame in seen} == {"s1:1", "s1:2", "s1:openflow"}
+    # Traffic of low priority comes from hosts at the free ports 3 and 4.
+    assert {frame.interface for frame in seen} == {"s1:1", "s1:2", "s1:3", "s1:4", "s1:openflow"}
+    assert (tmp_path / "captures/run-1/other-traffic-s1-3.pcapng").is_file()
     messages([frame for frame in seen if frame.interface == "s1:openflow"])
     commented = [bool(frame.comment) for frame in seen if frame.interface == "s1:1"]
-    assert set(commented) == {True, False}  # beside the flows' packets there is traffic of low priority
+    assert set(commented) == {True, False}  # it leaves by port 1, beside the flows' packets
 
 
 def test_a_session_on_a_cable_is_captured_as_it_passes(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from loko_testbed.simulation.traffic import Instants
 from loko_testbed.simulation.virtual import PoweredLab, lab_network
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import DRAIN_NS, timed_senders
-from loko_testbed.simulation.worst_case.port_trial import beside_others
+from loko_testbed.simulation.worst_case.other_traffic import OtherTraffic, at_line_rate
 
 _MESSAGES: Final[Mapping[OpenFlow, ModuleType]] = {OpenFlow.V1_0: messages, OpenFlow.V1_3: messages13}
 _FIRST_XID: Final = 100_000
@@ -117,19 +117,16 @@ class ProtectedLab:
         """Offer the frames of each flow at these instants, with a failure at its instant.
 
         Each frame of a duplicated flow is offered to both paths at the same time. On switches with queues for
-        each port, traffic of low priority fills every cable beside the flows. After the run, `capture` may
+        each port, traffic of low priority fills the ports beside the flows. After the run, `capture` may
         take what was captured of it. Raises `RunError` if a board refuses an entry.
         """
         offered = [*releases, *(releases[number] for number in self.second_copy_of)]
         senders = timed_senders(self.sent, offered, observed=True)
-        lab = self.plan.plan.lab
-        tables: Mapping[str, Sequence[FlowEntry]] = self._tables
-        if self.has_port_queues:
-            tables, others = beside_others(lab, tables, duration_ns=duration_ns)
-            senders += others
+        others = self._others(duration_ns)
+        lab = others.lab
         network = lab_network(
             lab,
-            tables,
+            {name: (*table, *others.entries.get(name, ())) for name, table in self._tables.items()},
             seed=seed,
             settings=settings,
             openflow=self.openflow,
@@ -137,7 +134,7 @@ class ProtectedLab:
         )
         powered = PoweredLab(lab, network, seed)
         records = powered.run(
-            senders,
+            [*senders, *others.senders],
             duration_ns=duration_ns,
             planned=self._planned(cut, duration_ns),
             pulled=[(cut.at_ns, link) for link in dead_cables(cut.failure, lab.links)],
@@ -146,6 +143,13 @@ class ProtectedLab:
         if capture is not None:
             capture(powered)
         return records
+
+    def _others(self, duration_ns: int) -> OtherTraffic:
+        """Return traffic that fills the ports of all paths, working or not, where it has queues of its own."""
+        if not self.has_port_queues:
+            return OtherTraffic(lab=self.plan.plan.lab)
+        backups = (backup for flow in self.plan.flows.values() for backup in flow.backups.values())
+        return at_line_rate(self._set_of((*self.sent.admitted, *backups)), duration_ns=duration_ns)
 
     def _planned(self, cut: Cut, duration_ns: int) -> Planned:
         """Return what the controller sends: the changes of tables, and heartbeats while none is near."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from loko.admission import Admitted
+from loko.admission.port_queues.device import highest_queue, port_device
 from loko.switch_model.control_traffic import ControlTraffic
 from loko.switch_model.device import bounded
 from loko.switch_model.flow import Flow
@@ -48,6 +49,10 @@ class AdmittedSet:
         for size in {flow.frame_bytes for flow in self.flows}:
             scenario = loko_scenario(entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow)
             for name, switch in self.lab.switches.items():
+                if highest_queue(switch.profile) is not None:
+                    device = port_device(switch.profile, frame_bytes=(size,), cabled_ports=1)
+                    idle_ns[name, size] = device.least_ns(size)
+                    continue
                 profile = bounded(switch.profile)
                 wire_ns = (_PREAMBLE_BYTES + size) * 8e9 / profile.ports.link_rate_bps.value
                 idle_ns[name, size] = service_curve(profile, scenario).processing_ns + wire_ns

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from loko.switch_model.flow import Flow
 from loko_testbed.simulation.runner import RunRecords
 from loko_testbed.simulation.traffic import Bucket, Instants, RandomBursts, Releases, Sender
-from loko_testbed.simulation.virtual import VirtualRunner
+from loko_testbed.simulation.virtual import PoweredLab, VirtualRunner
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.other_traffic import OtherTraffic
 
 DRAIN_NS: Final = 1_000_000_000
 """Longer than any queue takes to empty."""
@@ -64,21 +65,39 @@ class DeliveryResult:
         return sum(flow.lost for flow in self.flows)
 
 
-def runner_of(case: AdmittedSet) -> VirtualRunner:
-    """Return the runner that transmits a case's flows through its lab."""
+def runner_of(case: AdmittedSet, others: OtherTraffic | None = None) -> VirtualRunner:
+    """Return the runner that transmits a case's flows, and other traffic beside them, through its lab."""
+    others = others or OtherTraffic(lab=case.lab)
     return VirtualRunner(
-        case.lab,
+        others.lab,
         case.admitted,
         entries=case.entries,
         profile_of=case.profile_of,
         openflow=case.openflow,
+        other_entries=others.entries,
     )
 
 
-def transmit(case: AdmittedSet, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
-    """Transmit this traffic through the case's lab, and return the records."""
-    with runner_of(case) as runner:
-        return runner.powered(seed=seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
+def transmit(
+    case: AdmittedSet,
+    traffic: Sequence[Sender],
+    *,
+    seed: int,
+    duration_ns: int,
+    others: OtherTraffic | None = None,
+    capture: Callable[[PoweredLab], None] | None = None,
+) -> RunRecords:
+    """Transmit this traffic, and other traffic beside it, and return the records.
+
+    After the run, `capture` may take what was captured of it.
+    """
+    with runner_of(case, others) as runner:
+        powered = runner.powered(seed=seed, is_captured=capture is not None)
+    beside = () if others is None else others.senders
+    records = powered.run([*traffic, *beside], duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    if capture is not None:
+        capture(powered)
+    return records
 
 
 def random_burst_senders(case: AdmittedSet, *, load: float, observed: bool = False) -> list[Sender]:
@@ -115,9 +134,11 @@ def _bucket(flow: Flow) -> Bucket:
 
 
 def judge_delivery(case: AdmittedSet, records: RunRecords) -> DeliveryResult:
-    """Compare what arrived with what was guaranteed."""
+    """Compare what arrived of the admitted flows with what was guaranteed."""
     flows = []
     for number, seen in records.flows.items():
+        if number >= len(case.admitted):
+            continue
         admitted = case.admitted[number]
         wrong = sum(seen[what] for what in ("duplicates", "misdelivered", "corrupted", "nonconforming"))
         flows.append(

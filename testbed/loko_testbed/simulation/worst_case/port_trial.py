@@ -1,15 +1,13 @@
 """Random admitted sets on switches with queues for each port, beside traffic that fills the cables.
 
 Sets either stay, on any network, or change, on long lines
-(`loko_testbed.simulation.worst_case.port_changes`). Everything that is not admitted waits in the lowest
-queues. It makes frames of the flows wait for checks of the queues and for frames on the wire, and takes
-shared memory. Only the flows' packets are judged.
+(`loko_testbed.simulation.worst_case.port_changes`). Only the flows' packets are judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -18,31 +16,26 @@ import numpy as np
 from loko.admission import Admitted
 from loko.admission.port_queues import PortAdmission
 from loko.admission.port_queues.whole_paths import WholePathAdmission
-from loko.control.entries import FlowEntry, flow_entry, switch_entries
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab
-from loko.topology.network import shortest_path
-from loko_testbed.simulation.traffic import Instants, Releases, Sender
-from loko_testbed.simulation.virtual import PoweredLab, lab_network
+from loko_testbed.simulation.traffic import Instants, Sender
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import (
-    DRAIN_NS,
     DeliveryResult,
     judge_delivery,
     timed_senders,
+    transmit,
 )
+from loko_testbed.simulation.worst_case.other_traffic import from_hosts
 from loko_testbed.simulation.worst_case.port_changes import LongLine, plan_changes
 from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
 """Devices whose tables are there within a run's set-up."""
-_WITH_CLASSES: Final = "ideal-1g"
 SIZES: Final = (64, 128, 306, 790, 1518)
 _ENTRIES: Final = 60
 _REQUESTS: Final = 80
-_OTHERS: Final = 700
-"""The number of the first flow of low priority."""
 _LEAD_NS: Final = 1_000_000
 _ODD_NS: Final = 1_137
 """Added to periods: so they are no multiple of the time between checks of the queues."""
@@ -61,16 +54,13 @@ class PortTrial:
     verdict: DeliveryResult
 
 
-def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: int = 1) -> PortTrial:
+def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTrial:
     """Send about this many packets of the seed's set. The same arguments give the same result everywhere.
 
-    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines. With several
-    `classes`, each flow is in a random one, on chips that promise something to all of them.
+    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines.
     """
     rng = Random(f"ports {seed}")
     shape, profile = rng.choice(SHAPES), rng.choice(PROFILES)
-    if classes > 1:
-        profile = _WITH_CLASSES
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
@@ -82,9 +72,7 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: in
             lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns
         )
     else:
-        drawn = Random(f"classes {seed}")
-        of_flow = {f"f{number}": drawn.randint(1, classes) for number in range(_REQUESTS)}
-        admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=of_flow)
+        admission = PortAdmission(lab, scenario, target_ns=target_ns)
     most_frames, most_mbps = rng.choice((1, 3, 12)), rng.choice((5, 50, 200))
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((3, 4, len(hosts)))))
@@ -116,7 +104,7 @@ def changing_port_trial(seed: int) -> PortTrial:
     lab = line.lab()
     changed = plan_changes(line, line.admission(lab), lab, rng)
     senders = timed_senders(changed.case, changed.history.offers())
-    verdict = transmit_beside_others(changed.case, senders, seed=seed, duration_ns=changed.until_ns)
+    verdict = _transmit_beside_hosts(changed.case, senders, seed=seed, duration_ns=changed.until_ns)
     return PortTrial(
         seed=seed,
         shape=f"line of up to {next(most for most in (4, 8, 12) if line.chips <= most)}",
@@ -130,48 +118,15 @@ def transmit_and_judge(lab: Lab, admitted: Sequence[Admitted], *, seed: int, pac
     """Send about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
     case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
     duration_ns, releases = _bursts(case, np.random.default_rng(seed), packets)
-    return transmit_beside_others(case, timed_senders(case, releases), seed=seed, duration_ns=duration_ns)
+    return _transmit_beside_hosts(case, timed_senders(case, releases), seed=seed, duration_ns=duration_ns)
 
 
-def transmit_beside_others(
-    case: AdmittedSet,
-    senders: Sequence[Sender],
-    *,
-    seed: int,
-    duration_ns: int,
-    capture: Callable[[PoweredLab], None] | None = None,
+def _transmit_beside_hosts(
+    case: AdmittedSet, senders: Sequence[Sender], *, seed: int, duration_ns: int
 ) -> DeliveryResult:
-    """Transmit what the flows send beside traffic of low priority from every host, and judge the flows.
-
-    After the run, `capture` may take what was captured of it.
-    """
-    lab = case.lab
-    tables, others = beside_others(
-        lab, switch_entries(lab, case.admitted, entries=case.entries), duration_ns=duration_ns
-    )
-    network = lab_network(lab, tables, seed=seed, is_captured=capture is not None)
-    powered = PoweredLab(lab, network, seed)
-    records = powered.run([*senders, *others], duration_ns=duration_ns, drain_ns=DRAIN_NS)
-    if capture is not None:
-        capture(powered)
-    seen = {number: packets for number, packets in records.flows.items() if number < _OTHERS}
-    return judge_delivery(case, replace(records, flows=seen))
-
-
-def beside_others(
-    lab: Lab, tables: Mapping[str, Sequence[FlowEntry]], *, duration_ns: int
-) -> tuple[dict[str, list[FlowEntry]], list[Sender]]:
-    """Return tables with entries for a flow of low priority from each host, and the senders of these."""
-    with_others = {name: list(entries) for name, entries in tables.items()}
-    senders = []
-    for number, low in enumerate(_others(lab)):
-        for hop in shortest_path(lab, low.source, low.destination):
-            # Without a queue, an entry sends to the lowest one.
-            with_others[hop.switch].append(replace(flow_entry(lab, low, hop.output_port), priority=1))
-        instants = np.arange(0, duration_ns, 25_000 + 100 * number, dtype=np.int64)
-        sends = Releases(instants_ns=instants, bucket=None)
-        senders.append(Sender.of(_OTHERS + number, low, sends, observed=False))
-    return with_others, senders
+    """Transmit what the flows send beside traffic of low priority from every host, and judge the flows."""
+    others = from_hosts(case, duration_ns=duration_ns)
+    return judge_delivery(case, transmit(case, senders, seed=seed, duration_ns=duration_ns, others=others))
 
 
 def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:
@@ -198,21 +153,3 @@ def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[
             begins += rng.integers(0, spread_ns + 1, rounds)
             releases.append(np.repeat(begins, int(flow.burst_bytes // flow.frame_bytes)))
     return duration_ns, releases
-
-
-def _others(lab: Lab) -> list[Flow]:
-    """Return a flow of low priority from each host: half of its cable's rate, in the largest frames."""
-    hosts = list(lab.hosts)
-    return [
-        Flow(
-            id=f"low{number}",
-            source=source,
-            destination=next(other for other in reversed(hosts) if other != source),
-            udp_source=_OTHERS + number,
-            udp_destination=_OTHERS + number,
-            rate_bps=5e8,
-            burst_bytes=1518.0,
-            frame_bytes=1518,
-        )
-        for number, source in enumerate(hosts)
-    ]
