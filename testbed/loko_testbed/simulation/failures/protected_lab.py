@@ -145,7 +145,7 @@ class ProtectedLab:
         return records
 
     def _others(self, duration_ns: int) -> OtherTraffic:
-        """Return traffic that fills the ports of all paths, working or not, where it has queues of its own."""
+        """Return traffic that fills the ports of all paths, where it has queues of its own."""
         if not self.has_port_queues:
             return OtherTraffic(lab=self.plan.plan.lab)
         backups = (backup for flow in self.plan.flows.values() for backup in flow.backups.values())

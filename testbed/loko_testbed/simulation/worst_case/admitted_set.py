@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from loko.admission import Admitted
-from loko.admission.port_queues.device import highest_queue, port_device
+from loko.admission.port_queues.device import port_device, queue_of
 from loko.switch_model.control_traffic import ControlTraffic
 from loko.switch_model.device import bounded
 from loko.switch_model.flow import Flow
@@ -49,7 +49,7 @@ class AdmittedSet:
         for size in {flow.frame_bytes for flow in self.flows}:
             scenario = loko_scenario(entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow)
             for name, switch in self.lab.switches.items():
-                if highest_queue(switch.profile) is not None:
+                if queue_of(switch.profile) is not None:
                     device = port_device(switch.profile, frame_bytes=(size,), cabled_ports=1)
                     idle_ns[name, size] = device.least_ns(size)
                     continue

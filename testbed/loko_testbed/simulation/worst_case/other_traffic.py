@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loko.admission.port_queues.device import BESIDE_BYTES, highest_queue
+from loko.admission.port_queues.device import BESIDE_BYTES, queue_of
 from loko.control.entries import FlowEntry, flow_entry
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Endpoint, Host, Lab, Link
@@ -114,12 +114,12 @@ def _lines(lab: Lab, filled: Mapping[str, Sequence[int]]) -> Iterator[_Line]:
 
 
 def _ports_to_fill(lab: Lab, switch: str) -> list[int]:
-    if highest_queue(lab.switches[switch].profile) is None:
+    if queue_of(lab.switches[switch].profile) is None:
         return []
     return [
         port
         for port, far in lab.outgoing_cables(switch)
-        if far.node in lab.hosts or highest_queue(lab.switches[far.node].profile) is not None
+        if far.node in lab.hosts or queue_of(lab.switches[far.node].profile) is not None
     ]
 
 
