@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from loko.admission import Admission, Admitted
-from loko.admission.schemes import SchemeName, SchemeVariant, admission_of
+from loko.admission.schemes import SchemeVariant, admission_of
 from loko.control.entries import switch_entries
 from loko.switch_model.device import load_profile
 from loko.switch_model.flow import Flow
@@ -55,7 +55,7 @@ def admission(choice: SchemeVariant, lab: Lab) -> Admission:
         choice,
         EVALUATION,
         mix=MIX if choice.is_optimised else None,
-        traffic={} if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS} else None,
+        traffic={} if choice.reserves_control else None,
     )
 
 

@@ -57,7 +57,7 @@ def empty(lab: Lab, scheme: str, entries: int = 17, sizes: Sequence[int] = SIZES
     choice = VARIANTS[scheme]
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=tuple(sizes))
     kinds = [FlowKind(rate_bps=5e4, burst_bytes=size, frame_bytes=size) for size in sizes]
-    reserved = {} if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS} else None
+    reserved = {} if choice.reserves_control else None
     return admission_of(lab, choice, scenario, mix=Mix(kinds=kinds, requests=30), traffic=reserved)
 
 

@@ -85,7 +85,7 @@ def test_a_plan_promises_interfaces_what_it_promises_hosts(
     scheme: str, allocation: str | None, seed: int, shape: str
 ) -> None:
     profile, times = ("dell-s3048-on", 1_000) if scheme == "ports" else ("zodiac-fx", 1)
-    lab = random_lab(Random(seed), shape, profile=profile)
+    lab = random_lab(Random(seed), shape, profiles=[profile])
     of_interfaces, called = grouped(lab, Random(seed))
     flows = [flow._replace(rate_bps=times * flow.rate_bps) for flow in requested(lab, Random(seed))]
     renamed = [

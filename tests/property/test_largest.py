@@ -15,7 +15,7 @@ from loko.admission import Admission, Admitted
 from loko.admission.largest import LargestSet, largest
 from loko.admission.planning import plan
 from loko.admission.routing import paths
-from loko.admission.schemes import VARIANTS, SchemeName, admission_of
+from loko.admission.schemes import VARIANTS, admission_of
 from loko.document import InputError
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import IntegerProgram, SolverResult, TimeBudget
@@ -41,8 +41,9 @@ def empty(lab: Lab, scheme: str, entries: int) -> Admission:
         kinds=[FlowKind(rate_bps=5e4, burst_bytes=size, frame_bytes=size) for size in SIZES], requests=30
     )
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=SIZES)
-    reserves = choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
-    return admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT if reserves else None)
+    return admission_of(
+        lab, choice, scenario, mix=mix, traffic=HEARTBEAT if choice.reserves_control else None
+    )
 
 
 def drawn(rng: Random, lab: Lab, count: int, kinds: int) -> list[Flow]:

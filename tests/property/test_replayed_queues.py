@@ -54,7 +54,7 @@ def planned_at_its_bounds(lab: Lab, rng: Random) -> Plan:
 @pytest.mark.parametrize(("shape", "profile"), CASES)
 def test_no_guarantee_breaks_beside_other_traffic_at_line_rate(shape: str, profile: str) -> None:
     rng = Random(f"{shape} {profile}")
-    lab = random_lab(rng, shape, most_switches=4, profile=profile)
+    lab = random_lab(rng, shape, most_switches=4, profiles=[profile])
     planned = planned_at_its_bounds(lab, rng)
     results = replay_twice(lab, planned, seconds=0.2, seed=1)
     for result in results:

@@ -27,6 +27,7 @@ from loko.switch_model.allocation import (
 )
 from loko.switch_model.calculus import NOTHING, TokenBucket
 from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, describe
+from loko.switch_model.device import has_shared_server
 from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import Scenario, Unknown
 from loko.topology.conditions import has_boards
@@ -47,10 +48,12 @@ class SchemeName(StrEnum):
     LOKO = "loko"
     PACKETS = "packets"
     PORTS = "ports"
+    MIXED = "mixed"
     SILO = Baseline.SILO.value
     QJUMP = Baseline.QJUMP.value
 
 
+_RESERVING: Final = frozenset({SchemeName.LOKO, SchemeName.PACKETS, SchemeName.MIXED})
 _OURS: Final = tuple(name.value for name in SchemeName)
 _ALLOCATIONS_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -98,7 +101,7 @@ class SchemeVariant:
     def reserves_control(self) -> bool:
         """Whether it reserves for what a controller sends, and for what boards do by themselves."""
         is_plugged_in = plugged_in_scheme(self.scheme) is not None
-        return not self.is_baseline if is_plugged_in else self.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
+        return not self.is_baseline if is_plugged_in else self.scheme in _RESERVING
 
     @property
     def supports_release(self) -> bool:
@@ -140,6 +143,7 @@ VARIANTS: Final[Mapping[str, SchemeVariant]] = MappingProxyType(
         f"{PACKET_GRANULAR}-{OPTIMISED}": SchemeVariant(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
         SchemeName.PORTS: SchemeVariant(scheme=SchemeName.PORTS),
         f"{SchemeName.PORTS}-{WHOLE_PATHS}": SchemeVariant(scheme=SchemeName.PORTS, allocation=WHOLE_PATHS),
+        SchemeName.MIXED: SchemeVariant(scheme=SchemeName.MIXED),
         Baseline.SILO.value: SchemeVariant(scheme=SchemeName.SILO),
         Baseline.QJUMP.value: SchemeVariant(scheme=SchemeName.QJUMP),
         **{
@@ -188,11 +192,29 @@ def scheme_versions(names: Collection[str]) -> dict[str, str]:
 
 
 def default_scheme(lab: Lab) -> SchemeName:
-    """Return the scheme for a lab if nobody says otherwise: `ports` where every switch has such queues."""
+    """Return the scheme for a lab if nobody says otherwise: what its switches are decides.
+
+    `ports` where every switch has a queue for each port, `mixed` where only some have and all others forward
+    by one server, else `loko`.
+    """
     from loko.admission.port_queues import unfit  # noqa: PLC0415 - few labs have such switches
 
-    fits = all(unfit(switch.profile) is None for switch in lab.switches.values())
-    return SchemeName.PORTS if fits else SchemeName.LOKO
+    devices = [switch.profile for switch in lab.switches.values()]
+    others = [device for device in devices if unfit(device) is not None]
+    if not others:
+        return SchemeName.PORTS
+    is_mixed = len(others) < len(devices) and all(map(has_shared_server, others))
+    return SchemeName.MIXED if is_mixed else SchemeName.LOKO
+
+
+def bounds_by_switch(lab: Lab, choice: SchemeVariant) -> Mapping[str, str] | None:
+    """Return how each switch is bounded, by name, where a scheme takes each for what it is; else None."""
+    if choice.scheme != SchemeName.MIXED:
+        return None
+    return {
+        name: "one server for all ports" if has_shared_server(switch.profile) else "a queue for each port"
+        for name, switch in lab.switches.items()
+    }
 
 
 def variant_of(
@@ -221,6 +243,10 @@ def conditions_of(choice: SchemeVariant) -> SchemeConditions:
         )
 
         return WHOLE_PATH_CONDITIONS if choice.allocation == WHOLE_PATHS else CONDITIONS
+    if choice.scheme == SchemeName.MIXED:
+        from loko.admission.mixed.conditions import CONDITIONS as OF_MIXED  # noqa: PLC0415 - as above
+
+        return OF_MIXED
     return baseline_conditions(Baseline(choice.scheme))
 
 
@@ -231,7 +257,7 @@ def takes_target(lab: Lab, choice: SchemeVariant) -> bool:
     """
     if choice.scheme == SchemeName.LOKO:
         return not choice.is_optimised and not has_boards(lab)
-    return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS}
+    return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS, SchemeName.MIXED}
 
 
 def reserved_of(lab: Lab, choice: SchemeVariant, traffic: ControlTraffic) -> str:
@@ -295,9 +321,7 @@ def admission_of(
         )
     if choice.scheme == SchemeName.PACKETS:
         if traffic is AS_PRINTED:
-            raise InputError(
-                f"scheme {choice.scheme}: is not in the paper, so nothing of it can be as printed"
-            )
+            raise _not_printed(choice)
         from loko.admission.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - with NumPy: who asks for it waits
 
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
@@ -312,20 +336,15 @@ def admission_of(
             )
         kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
         return kind(lab, scenario, targets, traffic=traffic, padding=padding)
-    if choice.scheme == SchemeName.PORTS:
-        from loko.admission.port_queues import PortAdmission  # noqa: PLC0415 - as above
-
-        if choice.allocation == WHOLE_PATHS:
-            from loko.admission.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
-
-            return WholePathAdmission(
-                lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
-            )
-        return PortAdmission(
+    if choice.scheme in {SchemeName.PORTS, SchemeName.MIXED}:
+        return _port_admission(
             lab,
+            choice,
             scenario,
-            target_ns=target_ns,
+            traffic=traffic,
             padding=padding,
+            target_ns=target_ns,
+            deadlines_ns=deadlines_ns,
             classes=classes,
             class_targets_ns=class_targets_ns,
         )
@@ -336,6 +355,46 @@ def admission_of(
             raise unusable(point, f"its admission calls the scheme '{admission.scheme}'")
         return admission
     return baseline_admission(Baseline(choice.scheme), lab, scenario, epsilon=choice.epsilon)
+
+
+def _not_printed(choice: SchemeVariant) -> InputError:
+    return InputError(f"scheme {choice.scheme}: is not in the paper, so nothing of it can be as printed")
+
+
+def _port_admission(
+    lab: Lab,
+    choice: SchemeVariant,
+    scenario: Scenario,
+    *,
+    traffic: ControlTraffic | None,
+    padding: int | None,
+    target_ns: float | None,
+    deadlines_ns: Mapping[str, float],
+    classes: Mapping[str, int],
+    class_targets_ns: Mapping[int, float],
+) -> Admission:
+    if choice.scheme == SchemeName.MIXED:
+        from loko.admission.mixed import MixedAdmission  # noqa: PLC0415 - as above
+
+        if traffic is AS_PRINTED:
+            raise _not_printed(choice)
+        return MixedAdmission(lab, scenario, traffic=traffic, target_ns=target_ns, padding=padding)
+    from loko.admission.port_queues import PortAdmission  # noqa: PLC0415 - as above
+
+    if choice.allocation == WHOLE_PATHS:
+        from loko.admission.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
+
+        return WholePathAdmission(
+            lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
+        )
+    return PortAdmission(
+        lab,
+        scenario,
+        target_ns=target_ns,
+        padding=padding,
+        classes=classes,
+        class_targets_ns=class_targets_ns,
+    )
 
 
 def schemes_of(

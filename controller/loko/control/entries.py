@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from loko.admission import Admitted
-from loko.admission.port_queues.device import HIGHEST_CLASS, queue_of, table_entries
+from loko.admission.port_queues.device import HIGHEST_CLASS, planned_entries, queue_of
 from loko.document import InputError
 from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow, refuse_duplicates
@@ -152,14 +152,6 @@ def default_entries(lab: Lab) -> int | Unknown:
     return EVALUATION_ENTRIES if boards else UNKNOWN
 
 
-def planned_entries(lab: Lab, entries: int | Unknown) -> dict[str, int]:
-    """Return by switch how many entries its table is planned for."""
-    return {
-        name: table_entries(switch.profile) if isinstance(entries, Unknown) else entries
-        for name, switch in lab.switches.items()
-    }
-
-
 def switch_entries(
     lab: Lab, routed: Sequence[Routed], *, entries: int | Unknown = EVALUATION_ENTRIES
 ) -> dict[str, tuple[FlowEntry, ...]]:
@@ -167,7 +159,8 @@ def switch_entries(
 
     Every flow has an entry for each visit to a switch of its path, and nowhere else. So the search visits
     every entry for each frame, the worst case of section 6, whatever the flows are. No traffic of the lab
-    hits a padding entry. With `UNKNOWN` entries there are no padding entries, and flows may fill a table.
+    hits a padding entry. Where all that a table holds is planned
+    for (`planned_entries`) there are no padding entries.
     Raises `InputError` if a table would not hold its flows.
     """
     refuse_duplicates([route.flow for route in routed])
@@ -176,7 +169,11 @@ def switch_entries(
     for route in routed:
         for visit, entry in path_entries(lab, route):
             passing[visit.switch].append(entry)
-    return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
+    planned = planned_entries(lab, entries)
+    return {
+        name: _table(name, used, planned[name], is_filled=planned[name] == entries)
+        for name, used in passing.items()
+    }
 
 
 def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...]:
@@ -260,16 +257,12 @@ def is_padding(entry: FlowEntry) -> bool:
     return entry.match.nw_dst == _PADDING_DESTINATION
 
 
-def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int | Unknown) -> tuple[FlowEntry, ...]:
-    limit = table_entries(lab.switches[switch].profile)
-    planned = limit if isinstance(entries, Unknown) else entries
-    if planned > limit:
-        raise InputError(f"{switch}: {planned} entries planned, its table holds {limit}; plan fewer")
+def _table(switch: str, used: Sequence[FlowEntry], planned: int, *, is_filled: bool) -> tuple[FlowEntry, ...]:
     if len(used) > planned:
         raise InputError(
             f"{switch}: {len(used)} flows pass, {planned} entries are planned; plan more entries"
         )
-    fill = 0 if isinstance(entries, Unknown) else planned - len(used)
+    fill = planned - len(used) if is_filled else 0
     padding = [_padding_entry(number) for number in range(fill)]
     return tuple(
         replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*padding, *used])

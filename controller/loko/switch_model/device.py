@@ -143,9 +143,32 @@ def deterministic(device: Device) -> Profile:
     )
 
 
+def has_shared_server(device: Device) -> bool:
+    """Whether one server forwards for all ports, and nothing else limits them: Loko's model of a switch."""
+    return isinstance(device, Profile) or (isinstance(device, GenericSwitch) and device.is_simple)
+
+
 def bounded(device: Device) -> Profile | GenericSwitch:
     """The device as one that has a service curve for all its ports. Raises `InputError` if it has none."""
     return device if isinstance(device, GenericSwitch) and device.is_simple else deterministic(device)
+
+
+def has_lower_speeds(device: Device) -> bool:
+    """Whether each port may run at less than the profile's rate, as auto-negotiation chooses it.
+
+    The costs of other devices are known at one rate only, and a cut-through switch would have to store frames
+    for a slower port.
+    """
+    return isinstance(device, GenericSwitch) and device.cut_through is None
+
+
+def with_link_rate(device: GenericSwitch, rate_bps: int) -> GenericSwitch:
+    """Return the device with ports of another rate; it is the same object if that is theirs already."""
+    old = device.ports.link_rate_bps
+    if rate_bps == old.value:
+        return device
+    ports = device.ports.model_copy(update={"link_rate_bps": old.model_copy(update={"value": rate_bps})})
+    return device.model_copy(update={"ports": ports})
 
 
 def with_less_buffer(profile: Profile, units: int) -> Profile:

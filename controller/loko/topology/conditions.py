@@ -171,7 +171,8 @@ _NOT_OF_FRAMES: Final = ("cpu.console.", "cpu.housekeeping.", "flow_control.")
 """Parts of a board's profile that no guarantee depends on: they happen only where conditions are broken."""
 
 
-def _uses_of_one_server(key: str, _device: Device, terms: Terms) -> bool:
+def used_of_one_server(key: str, _device: Device, terms: Terms) -> bool:
+    """Return whether guarantees of a switch with one server depend on a number of its profile."""
     is_other_version = key.startswith("cpu.openflow13.") and terms.openflow is not OpenFlow.V1_3
     return not key.startswith(_NOT_OF_FRAMES) and not is_other_version
 
@@ -252,4 +253,4 @@ _OF_ONE_SERVER: Final = (
     CONTROL_AS_RESERVED,
     HOUSEKEEPING_OFF,
 )
-_COMMON: Final = (CLOCKS_AND_CABLES, as_profiled(_uses_of_one_server), NO_SLOWER_THAN)
+_COMMON: Final = (CLOCKS_AND_CABLES, as_profiled(used_of_one_server), NO_SLOWER_THAN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.allocation import Allocation, AllocationRule, Frontier, allocate, frontier
@@ -15,7 +15,7 @@ from loko.switch_model.control_traffic import (
     interference,
     ring_units,
 )
-from loko.switch_model.device import Profile, bounded, with_less_buffer
+from loko.switch_model.device import Profile, bounded, with_less_buffer, with_link_rate
 from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import SwitchService, service_curve
@@ -32,22 +32,33 @@ class Allocator:
     same profile that frames of the same sizes can reach.
     """
 
-    def __init__(self, lab: Lab, scenario: Scenario, traffic: ControlTraffic | None = NO_MESSAGES) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        scenario: Scenario,
+        traffic: ControlTraffic | None = NO_MESSAGES,
+        *,
+        switches: Iterable[str] | None = None,
+    ) -> None:
         """Subtract the messages that the controller may send, and the boards' interruptions.
 
-        With `AS_PRINTED` nothing is subtracted. Raises `InputError` if a switch gives no worst case.
+        With `AS_PRINTED` nothing is subtracted. `switches` are those whose limits are wanted, by default all.
+        Raises `InputError` if one of them gives no worst case.
         """
         self._lab, self._scenario, self._traffic = lab, scenario, traffic
         self._alone: LazyMapping[str, tuple[Profile | GenericSwitch, Interference, SwitchService]] = (
             LazyMapping(self._without_messages)
         )
         self._beside: LazyMapping[tuple[str, int], SwitchService] = LazyMapping(self._with_less_buffer)
-        first_of: dict[tuple[int, tuple[int, ...] | None], str] = {}
+        first_of: dict[tuple[int, int, tuple[int, ...] | None], str] = {}
         self._like = {
-            name: first_of.setdefault((id(switch.profile), scenario.sizes_at.get(name)), name)
-            for name, switch in lab.switches.items()
+            name: first_of.setdefault(
+                (id(lab.switches[name].profile), lab.slowest_rate_bps(name), scenario.sizes_at.get(name)),
+                name,
+            )
+            for name in (lab.switches if switches is None else switches)
         }
-        """By switch, the first with the same profile and frame sizes."""
+        """By switch, the first with the same profile, speed and frame sizes."""
         for name in first_of.values():
             _ = self._alone[name]
 
@@ -93,6 +104,8 @@ class Allocator:
 
     def _without_messages(self, switch: str) -> tuple[Profile | GenericSwitch, Interference, SwitchService]:
         profile = bounded(self._lab.switches[switch].profile)
+        if isinstance(profile, GenericSwitch):  # its bound counts every wire as one of the slowest
+            profile = with_link_rate(profile, self._lab.slowest_rate_bps(switch))
         taken = (
             NO_INTERFERENCE
             if self._traffic is AS_PRINTED

@@ -404,7 +404,7 @@ class Network:
         rate_bps: float = 100_000_000.0,
         propagation_ns: int = 0,
     ) -> None:
-        """Lay a cable between two ports; it has the rate of the devices' ports."""
+        """Lay a cable between two ports, at their rate; a generic switch's ports also run at lower ones."""
 
     def control(
         self,

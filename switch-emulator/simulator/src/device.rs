@@ -68,6 +68,8 @@ pub(crate) trait SwitchModel: fmt::Debug + Send {
     fn agent(&mut self) -> &mut OpenFlowAgent;
     /// Returns the queue of its outputs.
     fn outputs(&mut self) -> &mut VecDeque<DeviceOutput>;
+    /// The cable of a port runs at this rate: see [`SwitchProfile::has_lower_rates`].
+    fn set_link_rate(&mut self, _port: u8, _rate_bps: u64) {}
     /// A frame, without frame check sequence, has arrived on a port: all of it, or what a cut-through switch waits for.
     fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
     /// Does all that is due until now.
@@ -140,6 +142,14 @@ impl Device {
         match self {
             Self::Board(board) => board.segment(now, bytes),
             Self::Switch(switch) => switch.segment(now, bytes),
+        }
+    }
+
+    /// The cable of a port runs at this rate. The ports of a Zodiac FX have one rate.
+    pub(crate) fn set_link_rate(&mut self, port: u8, rate_bps: u64) {
+        match self {
+            Self::Board(_) => {}
+            Self::Switch(switch) => switch.set_link_rate(port, rate_bps),
         }
     }
 

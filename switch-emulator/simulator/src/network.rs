@@ -39,6 +39,8 @@ pub(crate) struct BoardNode {
     /// If it keeps its connection to the controller itself: its IP address, and the ports that carry the connection.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
+    /// Whether its ports may run at lower rates.
+    has_lower_rates: bool,
     /// How many bytes of a frame it waits for, or `None` if it waits for the whole frame.
     header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
@@ -183,6 +185,7 @@ impl Network {
         self.push_device(name, device, profile.ports(config));
         if let Some(node) = self.boards.last_mut() {
             node.header_bytes = profile.header_bytes();
+            node.has_lower_rates = profile.has_lower_rates();
         }
         Ok(())
     }
@@ -197,6 +200,7 @@ impl Network {
             session: DirectSession::default(),
             on_network: None,
             link_rate_bps,
+            has_lower_rates: false,
             header_bytes: None,
             links: vec![None; usize::from(ports)],
         });
@@ -241,8 +245,8 @@ impl Network {
     /// Lays a cable between two ports, each given as (name, port number).
     ///
     /// # Errors
-    /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port that does not exist, is in use, or does
-    /// not run at `rate_bps`; [`Error::Value`] for a rate or propagation that means nothing.
+    /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port that does not exist, is in use, or cannot
+    /// run at `rate_bps`; [`Error::Value`] for a rate or propagation that means nothing.
     pub fn connect(
         &mut self,
         a: (&str, u8),
@@ -268,7 +272,9 @@ impl Network {
             self.links.push(Link::new(timing, to, header_bytes));
             match from {
                 End::Board(board, port) => {
-                    self.boards[board].links[usize::from(port) - 1] = Some(link);
+                    let node = &mut self.boards[board];
+                    node.device.set_link_rate(port, timing.rate_bps());
+                    node.links[usize::from(port) - 1] = Some(link);
                 }
                 End::Host(host) => self.hosts[host].link = Some(link),
                 End::Controller(controller, port) => {
@@ -596,10 +602,16 @@ impl Network {
                     "port {port} of {name:?} is connected already"
                 )));
             }
-            if node.link_rate_bps != timing.rate_bps() {
+            let is_lower = timing.rate_bps() < node.link_rate_bps;
+            if timing.rate_bps() != node.link_rate_bps && !(is_lower && node.has_lower_rates) {
                 return Err(Error::Port(format!(
-                    "port {port} of {name:?} runs at {} bit/s: give its links that rate_bps",
-                    node.link_rate_bps
+                    "port {port} of {name:?} runs at {} bit/s: give its links that rate_bps{}",
+                    node.link_rate_bps,
+                    if node.has_lower_rates {
+                        ", or a lower one"
+                    } else {
+                        ""
+                    }
                 )));
             }
             return Ok(End::Board(index, port));

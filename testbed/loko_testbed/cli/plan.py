@@ -20,11 +20,13 @@ from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
+from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import MoveTiming, Protection
 from loko.admission.schemes import (
     SchemeName,
     SchemeVariant,
     admission_of,
+    bounds_by_switch,
     conditions_of,
     default_scheme,
     reserved_of,
@@ -35,7 +37,7 @@ from loko.admission.schemes import (
 )
 from loko.admission.what_if import Changes, changed, changes
 from loko.control.dialect import refuse_version
-from loko.control.entries import default_entries, match_of, planned_entries
+from loko.control.entries import default_entries, match_of
 from loko.control.vlan_stack import ForwardingMode
 from loko.document import InputError
 from loko.notebook_api import refuse_unprotectable
@@ -56,6 +58,7 @@ from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.switch_model.split import echo_traffic
 from loko.terminal import tell
+from loko.topology.conditions import by_switches
 from loko.topology.lab import Lab, load_lab, stays_loaded
 from loko.topology.requests import (
     STDIN,
@@ -130,7 +133,8 @@ def plan(
         list[str] | None,
         scheme_option(
             "Admission scheme: the paper's, that of whole packets, that of ports with queues (default where"
-            " all switches have them), or a baseline's. Repeat it to see several side by side."
+            " all switches have them), mixed (default where only some have them), or a baseline's. Repeat it"
+            " to see several side by side."
         ),
     ] = None,
     epsilon: Annotated[
@@ -148,8 +152,8 @@ def plan(
         float | None,
         typer.Option(
             min=0.001,
-            help="Delay target of each port, for --scheme ports, or switch: for packets, and for loko on"
-            " simple devices, whose targets otherwise follow the deadlines.",
+            help="Delay target of each port, for --scheme ports and mixed, or switch: for packets, mixed, and"
+            " loko on simple devices, whose targets otherwise follow the deadlines.",
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
@@ -381,6 +385,8 @@ class _SchemePlan:
             "robust": self.plan.lab.is_robust,
             "margin": None if self.margin is None else self.margin.as_values(),
         }
+        if (bounds := bounds_by_switch(self.plan.lab, self.choice)) is not None:
+            values["bounds"] = bounds
         if versions := scheme_versions([self.choice.scheme]):
             values["versions"] = versions
         if self.largest is not None:
@@ -764,6 +770,9 @@ def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
     if answer.plan.target_ns is not None and asked.target_ms is None:
         target_ms = f"{answer.plan.target_ns / NS_PER_MS:.6f}".rstrip("0").rstrip(".")
         tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
+    if (bounds := bounds_by_switch(lab, answer.choice)) is not None:
+        for alike in by_switches(lab, lambda switch: bounds[switch.name]):
+            tell(f"{said}bounded by what it is: {alike}")
     tell(f"{said}reserved of each switch: {answer.terms.reserved}")
     if answer.margin is not None:
         tell(f"{said}slower switches: {answer.margin.describe(is_robust=lab.is_robust)}")

@@ -12,6 +12,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from loko.admission import Terms
+from loko.admission.port_queues.device import planned_entries
 from loko.admission.schemes import (
     SchemeVariant,
     admission_of,
@@ -22,7 +23,7 @@ from loko.admission.schemes import (
     scheme_versions,
     variant_of,
 )
-from loko.control.entries import default_entries, match_of, planned_entries
+from loko.control.entries import default_entries, match_of
 from loko.document import InputError
 from loko.service.admitter import SchemeAdmitter
 from loko.service.journal import LogFormat, begin_log

@@ -271,9 +271,7 @@ def add_sender(
         )
         return
     if line_rate_bps is None:
-        line_rate_bps = next(
-            lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
-        )
+        line_rate_bps = lab.port_rate_bps(flow.source, 1)
     # A bucket that never limits: tokens for a frame arrive faster than the line carries frame, preamble and
     # gap.
     line = Bucket(rate_bps=line_rate_bps, burst_bytes=2 * flow.frame_bytes)

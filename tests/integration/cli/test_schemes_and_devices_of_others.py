@@ -64,7 +64,7 @@ def test_a_device_is_named_like_ours(site: Path, tmp_path: Path) -> None:
 
 def test_help_errors_and_completion_list_them(site: Path, flows: Path) -> None:
     said = re.sub(r"[\s│]+", "", loko(site, "plan", "--help").stdout)
-    assert "[loko|packets|ports|silo|qjump|half-rate]" in said
+    assert "[loko|packets|ports|mixed|silo|qjump|half-rate]" in said
     assert "acme-8p" in loko(site, "model", "--help").stdout
     assert "half-rate)" in refused(loko(site, "plan", "two-switch", flows, "--scheme", "half"))
     assert "names: acme-8p, " in refused(loko(site, "model", "acme"))

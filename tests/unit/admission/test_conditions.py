@@ -37,6 +37,7 @@ SCHEMES = (
     "packet-granular-joint",
     "ports",
     "ports-whole-paths",
+    "mixed",
     "silo",
     "qjump",
 )
@@ -207,6 +208,7 @@ def in_schemes() -> dict[str, tuple[list[str], str]]:
         "`packets` (joint)": conditions_of(variant_named("packet-granular-joint")),
         "`ports`": conditions_of(variant_named("ports")),
         "`ports` (whole paths)": conditions_of(variant_named("ports-whole-paths")),
+        "`mixed`": conditions_of(variant_named("mixed")),
         "slots": OF_SLOTS,
         "`silo`": conditions_of(variant_named("silo")),
         "`qjump`": conditions_of(variant_named("qjump")),

@@ -285,7 +285,7 @@ def carried(case: AdmittedSet, seed: int) -> tuple[object, ...]:
 def drawn(seed: int, scheme: str, profile: str) -> tuple[Lab, Plan, Admission]:
     """Draw a network in which each pair of busy hosts has a frame size of its own, and plan what fills it."""
     rng = Random(seed)
-    lab = random_lab(rng, rng.choice(("line", "tree", "cycles")), most_switches=6, profile=profile)
+    lab = random_lab(rng, rng.choice(("line", "tree", "cycles")), most_switches=6, profiles=[profile])
     hosts = list(lab.hosts)
     pairs = [tuple(rng.sample(hosts, 2)) for _ in range(rng.randint(2, 5))]
     sizes = rng.sample((64, 128, 306, 790, 1516), rng.choice((2, 2, 3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from random import Random
 
@@ -43,7 +44,12 @@ def bucket(mbps, burst_bytes):
     return TokenBucket(rate_bps=mbps * 1e6, burst_bytes=burst_bytes)
 
 
-def ring_of(profile, count=3):
+SPEEDS = ("10 Mbit/s", "100 Mbit/s", "1 Gbit/s")
+
+
+def ring_of(profile, count=3, speeds=(None,)):
+    """Return a ring, whose cables have the speeds one after another: those of the hosts, then the others."""
+    speed = itertools.cycle(speeds)
     return lab_of(
         {
             "name": "ring",
@@ -56,8 +62,11 @@ def ring_of(profile, count=3):
                 f"h{n}": {"mac": f"02:00:00:00:00:{n:02x}", "ip": f"10.0.0.{n + 1}/24"} for n in range(count)
             },
             "links": [
-                *({"a": f"h{n}", "b": f"s{n}:1"} for n in range(count)),
-                *({"a": f"s{n}:2", "b": f"s{(n + 1) % count}:3", "one_way": True} for n in range(count)),
+                *({"a": f"h{n}", "b": f"s{n}:1", "speed": next(speed)} for n in range(count)),
+                *(
+                    {"a": f"s{n}:2", "b": f"s{(n + 1) % count}:3", "one_way": True, "speed": next(speed)}
+                    for n in range(count)
+                ),
             ],
         }
     )
@@ -114,6 +123,30 @@ def test_a_tandem_grows_the_burst():
     network = TotalFlow({"a": PortServer(service=GBIT), "b": PortServer(service=GBIT)})
     network.add([PathStep("a"), PathStep("b")], bucket(100, 1000))
     assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to nanoseconds
+
+
+def test_a_slow_cable_behind_a_fast_one():
+    """A burst of 10,000 bytes in frames of 1,000 comes at 1 Gbit/s and leaves at 100 Mbit/s.
+
+    At t = (10000 - 1000) x 8 = 72,000 ns all of it has come, and it takes 800,000 ns to send.
+    """
+    slow = PortServer(service=RateLatency(rate_bps=1e8, latency_ns=0.0), frame_bytes=1000)
+    network = TotalFlow({"fast": PortServer(service=GBIT, line_rate_bps=1e9), "slow": slow})
+    network.add([PathStep("fast", least_ns=80_000), PathStep("slow")], bucket(0, 10_000))
+    assert network.settle(["fast", "slow"]) == {"fast": 80_001, "slow": 728_001}
+    assert network.backlog_bytes("slow", {"fast": 80_001}) == pytest.approx(10_000 - 900)
+
+
+def test_each_port_has_the_rate_of_its_cable():
+    admission = admission_for(ring_of("ideal-1g", speeds=("100 Mbit/s", *(None,) * 5)))
+    assert isinstance(admission.request(flow(0, "h1", "h0")), Admitted)
+    allowed = {share.quantity: share.allowed for share in admission.usage("s0").shares}
+    assert 99e6 < allowed["rate of port 1"] < 100e6
+    assert admission._servers["h0"].service.rate_bps < 1e8 < admission._servers["h1"].service.rate_bps
+    # A queue of as many frames takes ten times as long to send.
+    slow_ns, fast_ns = admission._targets["s0:1"], admission._targets["s0:2"]
+    assert slow_ns > 9 * fast_ns
+    assert admission.usage("s0").delay_ns > slow_ns
 
 
 def test_classes_of_one_port():
@@ -295,18 +328,21 @@ def quick_nec(tmp_path_factory):
     return str(path)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_no_packet_of_a_random_set_is_late(seed, quick_nec):
+    """From seed 6 on, cables have different speeds."""
     rng = Random(seed)
-    lab = ring_of(("dell-s3048-on", quick_nec, "ideal-1g")[seed % 3], count=rng.choice((3, 4)))
+    profile, count = ("dell-s3048-on", quick_nec, "ideal-1g")[seed % 3], rng.choice((3, 4))
+    lab = ring_of(profile, count, speeds=(None,) if seed < 6 else rng.choices(SPEEDS, k=2 * count))
+    slowest_mbps = min(map(lab.rate_bps, lab.links)) / 1e6
     admission = admission_for(lab)
     hosts = list(lab.hosts)
     for number in range(50):
         source, destination = rng.sample(hosts, 2)
         admission.request(
             flow(
-                number, source, destination, mbps=rng.choice((1, 10, 40)), frames=rng.randint(1, 5),
-                frame_bytes=rng.choice(SIZES),
+                number, source, destination, mbps=rng.choice((1, 10, 40)) * slowest_mbps / 1e3,
+                frames=rng.randint(1, 5), frame_bytes=rng.choice(SIZES),
             )
         )  # fmt: skip
     result = transmit_and_judge(

@@ -14,7 +14,7 @@ from mirrored_flows import FLOWS
 from loko.control.entries import switch_entries
 from loko.document import LABS, InputError
 from loko.switch_model.flow import Flow, FlowDocument, dump_flows
-from loko.topology.lab import Backend, Endpoint, load_lab, ring_lab
+from loko.topology.lab import Backend, Endpoint, lab_of, load_lab, ring_lab
 from loko.topology.network import Hop, on_shortest_paths, shortest_path
 from loko.topology.requests import load_flows
 from loko.topology.ring import Ring
@@ -71,14 +71,60 @@ def test_cables_run_at_the_rate_of_the_switches() -> None:
     assert {LAB.rate_bps(link) for link in LAB.links} == {100_000_000}
 
 
-def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None:
+CHIP_LAB = {
+    "name": "chips",
+    "title": "two chips",
+    "switches": {
+        name: {"datapath_id": f"00:00:02:00:00:00:00:0{number}", "profile": "ideal-1g"}
+        for number, name in enumerate(("s1", "s2"))
+    },
+    "hosts": {
+        "h1": {"mac": "02:00:00:00:00:01", "ip": "10.0.0.1/24", "speed": "100 Mbit/s"},
+        "h2": {"mac": "02:00:00:00:00:02", "ip": "10.0.0.2/24"},
+    },
+    "links": [
+        {"a": "h1", "b": "s1:1"},
+        {"a": "h2", "b": "s2:1"},
+        {"a": "s1:2", "b": "s2:2", "speed": "10 Mbit/s"},
+    ],
+}
+
+
+def test_a_cable_runs_at_the_lower_speed_of_its_ends_or_less_if_the_lab_says_so() -> None:
+    lab = lab_of(CHIP_LAB)
+    assert [lab.rate_bps(link) for link in lab.links] == [100_000_000, 1_000_000_000, 10_000_000]
+    assert lab.port_rate_bps("h1", 1) == lab.port_rate_bps("s1", 1) == 100_000_000
+    assert lab.port_rate_bps("s2", 2) == 10_000_000
+    assert lab.slowest_rate_bps("s1") == lab.slowest_rate_bps("s2") == 10_000_000
+
+
+def test_a_board_and_a_chip_negotiate_the_board_s_speed() -> None:
+    switches = {
+        **CHIP_LAB["switches"],
+        "s2": {"datapath_id": "00:00:70:b3:d5:6c:00:01", "profile": "zodiac-fx"},
+    }
+    links = [{"a": link["a"], "b": link["b"]} for link in CHIP_LAB["links"]]
+    lab = lab_of({**CHIP_LAB, "switches": switches, "links": links})
+    assert [lab.rate_bps(link) for link in lab.links] == [100_000_000] * 3
+
+
+def test_no_cable_is_faster_than_its_ports(tmp_path: Path) -> None:
+    links = [*CHIP_LAB["links"][:2], {**CHIP_LAB["links"][2], "speed": "10 Gbit/s"}]
+    path = tmp_path / "lab.yml"
+    path.write_text(json.dumps({**CHIP_LAB, "links": links}))
+    with pytest.raises(InputError, match=r"links\.2\.speed: its ports run at 1 Gbit/s at most; write that"):
+        load_lab(path)
+
+
+def test_a_device_that_is_known_at_one_speed_runs_at_no_other(tmp_path: Path) -> None:
     path = tmp_path / "lab.yml"
     head, last = SOURCE.split("  s2:")
     path.write_text(f"{head}  s2:{last.replace('profile: zodiac-fx', 'profile: banana-pi-r1', 1)}")
     with pytest.raises(InputError) as error:
         load_lab(path)
     assert str(error.value) == (
-        f"{path}:27: links.4: its ports run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
+        f"{path}:27: links.4: its ports negotiate 100 Mbit/s, but banana-pi-r1 is known at 1 Gbit/s only;"
+        " use a faster port"
     )
 
 
@@ -94,7 +140,7 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
         ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, ring, switches, hosts,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),
         ("control_port: 4", "control_port: 4\nfillers: 10", "did you mean 'padding'?"),
-        ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b, one_way)"),
+        ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b, one_way, speed)"),
         ("a: H1", "a: H9", "links.0.a: unknown host or switch 'H9' (known: H1, H2, H3, H4, s1, s2)"),
         ('"s1:2"', '"s1:1"', "lab.yml:24: links.1.b: 's1:1' is used by links.0 already"),
         ('"s1:2"', '"s1:5"', "links.1.b: 's1:5' names no port; write s1:1 to s1:4"),

@@ -80,7 +80,7 @@ def test_each_interface_has_its_own_cable_and_addresses_and_they_make_one_machin
             "hosts.server: unknown key 'x' (allowed: interfaces)",
         ),
         ("    interfaces:", "    ip: 10.0.0.9/24\n    interfaces:", "unknown key 'ip' (allowed: interfaces)"),
-        ("    interfaces:", "    interface:", "unknown key 'interface' (allowed: mac, ip)"),
+        ("    interfaces:", "    interface:", "unknown key 'interface' (allowed: mac, ip, speed)"),
         (
             "  H1: ",
             '  "H1:eth0": ',
@@ -100,7 +100,11 @@ def test_each_interface_has_its_own_cable_and_addresses_and_they_make_one_machin
             "00:00:00:00:00:00",
             "eth2.mac: '00:00:00:00:00:00' is not a unicast MAC address such as",
         ),
-        ("  H1: {mac:", "  H1: {mca:", "hosts.H1: unknown key 'mca' (allowed: mac, ip); did you mean 'mac'?"),
+        (
+            "  H1: {mac:",
+            "  H1: {mca:",
+            "hosts.H1: unknown key 'mca' (allowed: mac, ip, speed); did you mean 'mac'?",
+        ),
         ("  H1: {", "  H1: 7 # {", "hosts.H1: must be keys with values"),
     ],
 )

@@ -55,16 +55,16 @@ class SiloPort:
         return time_ns(size_bytes=traffic.burst_bytes, rate_bps=self.rate_bps)
 
 
-def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
+def port_of(lab: Lab, hop: Hop, frame_bytes: int) -> SiloPort:
     """Return a data port. The ports share evenly as many whole frames as section 3.5 counts (equation 13).
 
     The paper takes the Zodiac FX's buffer and number of ports for the Banana Pi too (equation 17).
     """
-    device = lab.switches[switch].profile
+    device = lab.switches[hop.switch].profile
     reference = device if isinstance(device, Profile) else load_profile(REFERENCE_DEVICE)
     data_ports = reference.ports.count.value - 1  # the control port has no share
     frames = capacity_frames(reference, frame_bytes) // data_ports
-    rate_bps = device.ports.link_rate_bps.value / device.tolerance.stretch
+    rate_bps = lab.port_rate_bps(hop.switch, hop.output_port) / device.tolerance.stretch
     return SiloPort(rate_bps=rate_bps, buffer_bytes=frames * frame_bytes)
 
 
@@ -85,7 +85,12 @@ class SiloAdmission(BucketAdmission):
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
         super().__init__(AdmittedFlows(lab, BarePath.prepare))
-        self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
+        self._ports = {
+            hop: port_of(lab, hop, frame_bytes)
+            for name in lab.switches
+            for port, _ in lab.neighbours(name)
+            for hop in [Hop(switch=name, output_port=port)]
+        }
         self._queues: dict[Hop, SharedBucket] = {}
 
     @property
@@ -112,7 +117,7 @@ class SiloAdmission(BucketAdmission):
                         advice=self._patience(flow, list(zip(map(self._queue, path), bursts, strict=True)))
                         or partial(suggest_on_path, self.check, path),
                     )
-        delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
+        delays_ns = tuple(self._ports[hop].capacity_ns for hop in path)
         return Admitted(flow, path, bursts, delays_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
@@ -132,7 +137,7 @@ class SiloAdmission(BucketAdmission):
             for number, queue in used
             for share in _shares(queue)
         )
-        return Usage(shares=tuple(shares), delay_ns=self._ports[switch].capacity_ns)
+        return Usage(shares=tuple(shares), delay_ns=self.queue_capacity_ns(switch))
 
     def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity fit."""
@@ -148,22 +153,23 @@ class SiloAdmission(BucketAdmission):
 
     def queue_bound_ns(self, switch: str, output_port: int) -> float:
         """Return p_i of an output port at present (equation 9)."""
-        queue = self._queues.get(Hop(switch=switch, output_port=output_port))
+        hop = Hop(switch=switch, output_port=output_port)
+        queue = self._queues.get(hop)
         if queue is None:
             return 0.0
         rate_bps, burst_bytes = queue.used()
-        return self._ports[switch].bound_ns(TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes))
+        return self._ports[hop].bound_ns(TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes))
 
     def queue_capacity_ns(self, switch: str) -> float:
-        """Return c_i of each output port of a switch (equation 10)."""
-        return self._ports[switch].capacity_ns
+        """Return the largest c_i of a switch's output ports, which differ by their rates (equation 10)."""
+        return max(port.capacity_ns for hop, port in self._ports.items() if hop.switch == switch)
 
     def _bursts_bytes(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[float, ...]:
         """Return the burst at each port: it grows by r c_i at every one, and the guarantee by c_i (12)."""
         bursts, arrival = [], flow.arrival
         for hop in path:
             bursts.append(arrival.burst_bytes)
-            arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
+            arrival = arrival.delayed(self._ports[hop].capacity_ns)
         return tuple(bursts)
 
     def _taken(self, admitted: Admitted) -> Iterator[BucketUse]:
@@ -180,7 +186,7 @@ class SiloAdmission(BucketAdmission):
 
     def _queue(self, hop: Hop) -> SharedBucket:
         if hop not in self._queues:
-            port = self._ports[hop.switch]
+            port = self._ports[hop]
             self._queues[hop] = SharedBucket(
                 rate_bps=port.rate_bps, burst_bytes=port.buffer_bytes, clock=self._clock
             )

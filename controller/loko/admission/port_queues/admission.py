@@ -35,7 +35,9 @@ from loko.admission.port_queues.device import (
     BESIDE_BYTES,
     HIGHEST_CLASS,
     PREAMBLE_BYTES,
+    FlowQueue,
     PortDevice,
+    planned_entries,
     port_device,
     table_entries,
 )
@@ -199,13 +201,16 @@ class PortAdmission:
         padding: int | None = None,
         classes: Mapping[str, int] = MappingProxyType({}),
         class_targets_ns: Mapping[int, float] = MappingProxyType({}),
+        shared: Mapping[str, FlowQueue] = MappingProxyType({}),
     ) -> None:
-        """Start empty. `target_ns` is the target of each port, or has that of each server, by name.
+        """Start empty. `target_ns` is the target of each queue, or has each one's, by the name of its server.
 
         `classes` has the traffic classes of the flows to come, by id, where it is not the highest one;
         `class_targets_ns` has the targets of lower classes. Without a target, it is what the room in the
-        buffer allows. Raises `InputError` for a switch that can promise nothing, or not to so many classes,
-        or a target that no frame can keep.
+        buffer allows. `shared` has the queues of switches with one for all ports and classes, by switch; its
+        server is called like the switch. All others have one for each port and class, with a server
+        `switch:port`, or `switch:port class 2`. Raises `InputError` for a switch that can promise nothing, or
+        not to so many classes, or a target that no frame can keep.
         """
         self._classes = classes
         self._class_targets_ns = class_targets_ns
@@ -219,31 +224,31 @@ class PortAdmission:
         self._lab = lab
         self._scenario = scenario
         self._clock = AdmissionClock()
-        self._devices = {
-            name: _device(lab, name, scenario.at(name).frame_bytes, self._every_class[-1])
-            for name in lab.switches
-        }
         self._most_entries = {
-            name: _most_entries(device, name, scenario, padding or 0)
-            for name, device in self._devices.items()
+            name: planned - (padding or 0) for name, planned in planned_entries(lab, scenario.entries).items()
         }
+        self._shared = shared
+        self._queues: dict[str, FlowQueue] = {**shared}
+        for name in lab.switches:
+            if name not in shared:
+                ports = _ports(lab, name, scenario.at(name).frame_bytes, self._every_class[-1])
+                self._queues |= {self._server(name, port): device for port, device in ports}
+        """By server of the highest class, the queue of a switch."""
         servers = {_host(name): self._sender(name) for name in lab.hosts}
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
-        for name, device in self._devices.items():
-            largest_bytes = scenario.at(name).frame_bytes[-1]
-            for port, _ in lab.neighbours(name):
-                higher: tuple[str, ...] = ()
-                for traffic_class in self._every_class:
-                    server = _server(name, port, traffic_class)
-                    if isinstance(target_ns, Mapping):
-                        asked_ns = target_ns.get(server)
-                    else:
-                        asked_ns = class_targets_ns.get(
-                            traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
-                        )
-                    servers[server] = replace(device.server, above=higher)
-                    self._targets[server] = _target_ns(device, name, largest_bytes, asked_ns, traffic_class)
-                    higher = (*higher, server)
+        for name, queue in self._queues.items():
+            higher: tuple[str, ...] = ()
+            for traffic_class in self._every_class:
+                server = name + _suffix(traffic_class)
+                if isinstance(target_ns, Mapping):
+                    asked_ns = target_ns.get(server)
+                else:
+                    asked_ns = class_targets_ns.get(
+                        traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
+                    )
+                servers[server] = replace(queue.server, above=higher)
+                self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
+                higher = (*higher, server)
         self._servers = servers
         self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
@@ -265,13 +270,14 @@ class PortAdmission:
     def bounds_ns(self) -> Mapping[str, int]:
         """The bound of each port in use, as `switch:port`, with the flows of now: at most its target."""
         self._settle()
-        return {name: bound for name, bound in self._books.network.bounds.items() if ":" in name}
+        bounds = self._books.network.bounds
+        return {name: bound for name, bound in bounds.items() if name not in self._lab.hosts}
 
     def as_bound_now(self, flow_id: str) -> Admitted:
         """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
         admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
         delays_ns = tuple(
-            bounds[_server(hop.switch, hop.output_port, admitted.traffic_class)]
+            bounds[self._server(hop.switch, hop.output_port, admitted.traffic_class)]
             + self._cable_ns(hop.switch)
             + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
             for place, hop in enumerate(admitted.path)
@@ -287,11 +293,12 @@ class PortAdmission:
     def backlog_bytes(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
         self._settle()
-        return self._books.network.backlog_bytes(_server(switch, port, traffic_class))
+        return self._books.network.backlog_bytes(self._server(switch, port, traffic_class))
 
     def room_bytes(self, switch: str) -> float:
         """Return what a queue of a port holds at least, in the same bytes."""
-        return self._devices[switch].room_bytes
+        port, _ = self._lab.neighbours(switch)[0]
+        return self._room_bytes(self._server(switch, port))
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Return what `request` would answer, without admitting anything."""
@@ -364,7 +371,7 @@ class PortAdmission:
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
-        ports = (_server(hop.switch, hop.output_port, admitted.traffic_class) for hop in admitted.path)
+        ports = (self._server(hop.switch, hop.output_port, admitted.traffic_class) for hop in admitted.path)
         return (_host(admitted.flow.source), *ports)
 
     def residual_backlog(self, server: str) -> float | None:
@@ -414,33 +421,31 @@ class PortAdmission:
         """Return what is used of each port that flows leave by, and of the table."""
         self._settle()
         network, shares = self._books.network, []
-        for port, _ in self._lab.neighbours(switch):
-            of_port = _server(switch, port)
+        ports = (self._server(switch, port) for port, _ in self._lab.neighbours(switch))
+        for of_port in dict.fromkeys(ports):
             if used_bps := self._used_bps(of_port):
-                shares.append(
-                    ResourceShare(f"rate of port {port}", used_bps, self._allowed_bps(of_port), "bit/s")
-                )
-            for name in (_server(switch, port, traffic_class) for traffic_class in self._every_class):
-                if not network.has_flows(name):
-                    continue
-                _, at = _place(name)
-                delay_ns = float(network.bounds[name])
+                allowed_bps = self._allowed_bps(of_port)
+                shares.append(ResourceShare(self._quantity("rate", of_port), used_bps, allowed_bps, "bit/s"))
+            names = (of_port + _suffix(traffic_class) for traffic_class in self._every_class)
+            for name in filter(network.has_flows, names):
+                delay_ns, backlog_bytes = float(network.bounds[name]), network.backlog_bytes(name)
                 shares += [
-                    ResourceShare(f"delay of port {at}", delay_ns, self._targets[name], "ns"),
+                    ResourceShare(self._quantity("delay", name), delay_ns, self._targets[name], "ns"),
                     ResourceShare(
-                        f"burst of port {at}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"
+                        self._quantity("burst", name), backlog_bytes, self._room_bytes(name), "bytes"
                     ),
                 ]
         entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
-        return Usage(shares=(*shares, entries), delay_ns=self._delay_ns(switch))
+        delay_ns = max(self._delay_ns(switch, port) for port, _ in self._lab.neighbours(switch))
+        return Usage(shares=(*shares, entries), delay_ns=delay_ns)
 
     def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity need not fit: delays and bursts decide."""
         wire = _on_wire(admitted.flow)
         for hop in admitted.path:
-            name = _server(hop.switch, hop.output_port)
+            name = self._server(hop.switch, hop.output_port)
             yield ResourceDemand(
-                hop.switch, f"rate of port {hop.output_port}", wire.rate_bps, self._allowed_bps(name)
+                hop.switch, self._quantity("rate", name), wire.rate_bps, self._allowed_bps(name)
             )
             yield ResourceDemand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
 
@@ -454,9 +459,7 @@ class PortAdmission:
         """Return what falls if every switch is slower but must keep its targets."""
         lab = self._lab.slowed(slower_ppm)
         try:
-            slower = PortAdmission(
-                lab, self._scenario, target_ns=self._targets, padding=self._padding, classes=self._classes
-            )
+            slower = self._with_targets(lab)
         except InputError:  # some target is less than a lone frame takes
             return MarginLimit(flows[0].path[0].switch, GuaranteeKind.LATENESS)
         for admitted in flows:
@@ -465,6 +468,12 @@ class PortAdmission:
                 is_late = answer.quantity.startswith("delay")
                 return MarginLimit(answer.switch, GuaranteeKind.LATENESS if is_late else GuaranteeKind.LOSS)
         return None
+
+    def _with_targets(self, lab: Lab) -> PortAdmission:
+        """Return an empty admission of another lab with the same cables that must keep these targets."""
+        return PortAdmission(
+            lab, self._scenario, target_ns=self._targets, padding=self._padding, classes=self._classes
+        )
 
     # How requests are decided.
 
@@ -492,7 +501,8 @@ class PortAdmission:
             advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
             return decided._replace(advice=advice), counted, {}
         delays_ns = tuple(
-            self._delay_ns(hop.switch, traffic_class) + (self._first_wire_ns(flow) if place == 0 else 0.0)
+            self._delay_ns(hop.switch, hop.output_port, traffic_class)
+            + (self._first_wire_ns(flow) if place == 0 else 0.0)
             for place, hop in enumerate(route)
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
@@ -518,7 +528,7 @@ class PortAdmission:
         for hop in counted.path:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
-                table = table_entries(self._devices[hop.switch].profile)
+                table = table_entries(self._lab.switches[hop.switch].profile)
                 hint = suggest_more_entries(hop.switch, most + self._padding, table)
                 counts = (float(here), 1.0, float(most), "entries")
                 return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
@@ -548,7 +558,7 @@ class PortAdmission:
     ) -> Refusal:
         used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
-        hint = self._devices[_place(name)[0]].room_hint(backlog_bytes)
+        hint = "" if name in self._lab.hosts else self._queue(name).room_hint(backlog_bytes)
         return self._refusal(flow, counted, name, "burst", numbers)._replace(hint=hint)
 
     def _delay_refusal(
@@ -568,8 +578,19 @@ class PortAdmission:
     ) -> Refusal:
         if name in self._lab.hosts:
             return Refusal(flow, counted.path[0].switch, f"{what} of {flow.source}'s cable", *numbers)
-        switch, port = _place(name)
-        return Refusal(flow, switch, f"{what} of port {port}", *numbers)
+        return Refusal(flow, name.partition(":")[0], self._quantity(what, name), *numbers)
+
+    def _quantity(self, what: str, name: str) -> str:
+        """Return what is limited at a server of a switch, in words: of which port, and of which class."""
+        return what if name in self._shared else f"{what} of port {name.partition(':')[2]}"
+
+    def _server(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
+        """Return the name of the server at which flows of a class wait that leave a switch by a port."""
+        return (switch if switch in self._shared else f"{switch}:{port}") + _suffix(traffic_class)
+
+    def _queue(self, name: str) -> FlowQueue:
+        """Return the queue of a switch's server, which is the same for all classes."""
+        return self._queues[name.partition(_CLASS)[0]]
 
     def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
         """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
@@ -590,15 +611,11 @@ class PortAdmission:
         return None
 
     def _counted(self, flow: Flow, path: tuple[Hop, ...], traffic_class: int) -> _CountedFlow:
-        rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
+        rate_bps = self._lab.port_rate_bps(flow.source, 1)
         steps = [PathStep(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
-        steps += [
-            PathStep(
-                _server(hop.switch, hop.output_port, traffic_class),
-                self._devices[hop.switch].least_ns(flow.frame_bytes),
-            )
-            for hop in path
-        ]
+        for hop in path:
+            server = self._server(hop.switch, hop.output_port, traffic_class)
+            steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
         return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
 
@@ -618,10 +635,9 @@ class PortAdmission:
 
     def _sender(self, host: str) -> PortServer:
         """Return a host's cable: it sends its flows' frames in the order in which they come."""
-        end = self._lab.far_end(host, 1)
-        switch = end.node if end is not None and end.node in self._devices else next(iter(self._devices))
-        profile = self._devices[switch].profile
-        rate_bps, stretch = profile.ports.link_rate_bps.value, profile.tolerance.stretch
+        end, switches = self._lab.far_end(host, 1), self._lab.switches
+        switch = end.node if end is not None and end.node in switches else next(iter(switches))
+        rate_bps, stretch = self._lab.port_rate_bps(host, 1), switches[switch].profile.tolerance.stretch
         return PortServer(
             service=RateLatency(rate_bps=rate_bps / stretch, latency_ns=0.0),
             line_rate_bps=rate_bps * stretch,
@@ -632,13 +648,12 @@ class PortAdmission:
         service = self._servers[_host(flow.source)].service
         return (flow.frame_bytes + BESIDE_BYTES) * 8e9 / service.rate_bps
 
-    def _delay_ns(self, switch: str, traffic_class: int = HIGHEST_CLASS) -> float:
-        """Return the target of a switch's ports for a class, with the cable to the switch."""
-        port = next(port for port, _ in self._lab.neighbours(switch))
-        return self._targets[_server(switch, port, traffic_class)] + self._cable_ns(switch)
+    def _delay_ns(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
+        """Return the target of a port for a class, with the cable to the switch."""
+        return self._targets[self._server(switch, port, traffic_class)] + self._cable_ns(switch)
 
     def _cable_ns(self, switch: str) -> float:
-        tolerance = self._devices[switch].profile.tolerance
+        tolerance = self._lab.switches[switch].profile.tolerance
         return tolerance.cable_ns.value * tolerance.stretch
 
     def _used_bps(self, name: str, network: TotalFlow | None = None) -> float:
@@ -653,9 +668,7 @@ class PortAdmission:
         return self._servers[name].service.rate_bps * _MOST_USED
 
     def _room_bytes(self, name: str) -> float:
-        if name in self._lab.hosts:
-            return math.inf
-        return self._devices[_place(name)[0]].room_bytes
+        return math.inf if name in self._lab.hosts else self._queue(name).room_bytes
 
     def _finite_target_ns(self, name: str) -> float:
         target_ns = self._targets[name]
@@ -667,18 +680,8 @@ def _host(name: str) -> str:
     return name
 
 
-def _server(switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
-    return f"{switch}:{port}{_suffix(traffic_class)}"
-
-
 def _suffix(traffic_class: int) -> str:
     return "" if traffic_class == HIGHEST_CLASS else f"{_CLASS}{traffic_class}"
-
-
-def _place(server: str) -> tuple[str, str]:
-    """Return the switch of a port's server, and the port with its class in words."""
-    switch, _, port = server.rpartition(":")
-    return switch, port
 
 
 def _on_wire(flow: Flow) -> TokenBucket:
@@ -687,50 +690,50 @@ def _on_wire(flow: Flow) -> TokenBucket:
     return TokenBucket(rate_bps=flow.rate_bps * factor, burst_bytes=flow.burst_bytes * factor)
 
 
-def _device(lab: Lab, switch: str, sizes: tuple[int, ...], classes: int) -> PortDevice:
-    cabled = len(lab.neighbours(switch))
-    try:
-        device = lab.switches[switch]
-        return port_device(
-            device.profile,
-            frame_bytes=sizes,
-            cabled_ports=cabled,
-            fastest=device.fastest,
-            classes=classes,
-        )
-    except InputError as error:
-        raise InputError(f"{switch}: {error}") from None
+def _ports(lab: Lab, switch: str, sizes: tuple[int, ...], classes: int) -> Iterator[tuple[int, PortDevice]]:
+    """Yield the ports of a switch that have cables, each with what it promises at its cable's rate."""
+    cables = lab.neighbours(switch)
+    by_rate: dict[int, PortDevice] = {}
+    for port, _ in cables:
+        rate_bps = lab.port_rate_bps(switch, port)
+        if rate_bps not in by_rate:
+            try:
+                by_rate[rate_bps] = port_device(
+                    lab.switches[switch].profile,
+                    frame_bytes=sizes,
+                    cabled_ports=len(cables),
+                    fastest=lab.switches[switch].fastest,
+                    rate_bps=rate_bps,
+                    classes=classes,
+                )
+            except InputError as error:
+                raise InputError(f"{switch}: {error}") from None
+            _refuse_small_room(switch, by_rate[rate_bps])
+        yield port, by_rate[rate_bps]
 
 
-def _most_entries(device: PortDevice, name: str, scenario: Scenario, padding: int) -> int:
-    table = table_entries(device.profile)
-    if isinstance(scenario.entries, Unknown):
-        return table - padding
-    if scenario.entries > table:
-        raise InputError(f"{name}: {scenario.entries} entries planned, its table holds {table}; plan fewer")
-    return scenario.entries - padding
-
-
-def _target_ns(
-    device: PortDevice, name: str, frame_bytes: int, target_ns: float | None, traffic_class: int
-) -> float:
-    """Return the target of a switch's ports for a class. Raises `InputError` if no frame can keep it."""
-    server = device.server
-    alone_bytes = frame_bytes + BESIDE_BYTES + server.blocking_bytes
-    service = server.service
-    least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
-    if device.room_bytes < frame_bytes + BESIDE_BYTES:
-        hint = device.room_hint(frame_bytes + BESIDE_BYTES)
+def _refuse_small_room(switch: str, device: PortDevice) -> None:
+    """Raise `InputError` if a queue may not even hold the largest frame of the flows."""
+    frame_bytes = device.server.frame_bytes
+    if device.room_bytes < frame_bytes:
+        hint = device.room_hint(frame_bytes)
         raise InputError(
-            f"{name}: {device.profile.name}: nothing can be promised: when other queues are full, a queue has"
-            f" room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
+            f"{switch}: {device.profile.name}: nothing can be promised: when other queues are full, a queue"
+            f" has room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
             + (f"; {hint}" if hint else "")
         )
+
+
+def _target_ns(queue: FlowQueue, name: str, target_ns: float | None, traffic_class: int) -> float:
+    """Return the target of a server for a class. Raises `InputError` if no frame can keep it."""
+    server = queue.server
+    service = server.service
+    alone_bytes = server.frame_bytes + server.blocking_bytes
+    least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
     if target_ns is None:
-        return device.drain_ns(traffic_class)
+        return queue.drain_ns(traffic_class)
     if target_ns < least_ns:
         raise InputError(
-            f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at a port of {name};"
-            " choose more"
+            f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at {name}; choose more"
         )
-    return min(target_ns, device.room_ns) if traffic_class == HIGHEST_CLASS else target_ns
+    return min(target_ns, queue.room_ns) if traffic_class == HIGHEST_CLASS else target_ns

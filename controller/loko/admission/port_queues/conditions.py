@@ -63,7 +63,8 @@ _USED: Final = frozenset(
 """Keys of the numbers that `loko.admission.port_queues` reads of a profile, without places in lists."""
 
 
-def _is_used(key: str, device: Device, _terms: Terms) -> bool:
+def used_of_ports(key: str, device: Device, _terms: Terms) -> bool:
+    """Return whether guarantees of a port depend on a number of the switch's profile."""
     rule = flow_rule(device)
     if rule is not None and key == f"table.rules[{rule}].entries":
         return True
@@ -79,7 +80,7 @@ CONDITIONS: Final = SchemeConditions(
         UNCABLED_PORTS_UNUSED,
         TABLES_AS_PLANNED,
         CLOCKS_AND_CABLES,
-        as_profiled(_is_used),
+        as_profiled(used_of_ports),
         NO_SLOWER_THAN,
     )
 )

@@ -14,8 +14,10 @@ from typing import Final
 
 from loko.document import InputError
 from loko.switch_model.calculus import PortServer, RateLatency
-from loko.switch_model.device import Device
+from loko.switch_model.device import Device, has_shared_server, with_link_rate
 from loko.switch_model.generic_switch import GenericSwitch, Knot, Pipeline, SharedBuffer, TableRule
+from loko.switch_model.scenario import Unknown
+from loko.topology.lab import Lab
 
 BESIDE_BYTES: Final = 8 + 12
 """Of a frame on a wire: preamble and gap."""
@@ -72,6 +74,26 @@ def table_entries(device: Device) -> int:
     return table if rule is None or rule.entries is None else min(rule.entries.value, table)
 
 
+def planned_entries(lab: Lab, entries: int | Unknown) -> dict[str, int]:
+    """Return by switch how many entries its table is planned for; where `UNKNOWN`, all that it holds.
+
+    Beside switches with one server, whose entries may cost time, chips are planned for all that they hold.
+    Raises `InputError` for more than a table holds.
+    """
+    profiles = {name: switch.profile for name, switch in lab.switches.items()}
+    is_mixed = len(set(map(has_shared_server, profiles.values()))) > 1
+    planned = {}
+    for name, device in profiles.items():
+        table = table_entries(device)
+        if isinstance(entries, Unknown) or (is_mixed and not has_shared_server(device)):
+            planned[name] = table
+        elif entries <= table:
+            planned[name] = entries
+        else:
+            raise InputError(f"{name}: {entries} entries planned, its table holds {table}; plan fewer")
+    return planned
+
+
 def flow_rule(device: Device) -> int | None:
     """Return the place, in its table's rules, of the one that applies to the entries of flows; or None."""
     rules = device.table.rules if isinstance(device, GenericSwitch) else []
@@ -79,23 +101,16 @@ def flow_rule(device: Device) -> int | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortDevice:
-    """Common properties of a switch's ports, counted by the clock of the fastest sender."""
+class FlowQueue:
+    """A queue of a switch in which flows wait, counted by the clock of the fastest sender."""
 
-    profile: GenericSwitch
-    """The device at its slowest."""
-    fastest: GenericSwitch
-    """Server of the device at its fastest."""
     server: PortServer
-    """The highest queue of a port."""
     room_bytes: float
-    """Least room of that queue in bytes of frames with preamble and gap, however full others are."""
-    limit_bytes: float
-    """Room of that queue with as much of a shared memory as it wants, in the same bytes."""
+    """Least room of the queue in bytes of frames with preamble and gap, however full others are."""
 
     @property
     def room_ns(self) -> float:
-        """The bound of a port whose room is used up: frames in it leave within this time."""
+        """The bound of a queue whose room is used up: frames in it leave within this time."""
         return self.drain_ns(HIGHEST_CLASS)
 
     def drain_ns(self, traffic_class: int) -> float:
@@ -107,6 +122,26 @@ class PortDevice:
         waiting_bytes = traffic_class * self.room_bytes + self.server.blocking_bytes
         rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
         return self.server.before_ns + service.latency_ns + waiting_bytes * 8e9 / rate_bps
+
+    def room_hint(self, needed_bytes: float) -> str:  # noqa: ARG002 - of queues in a shared memory
+        """Return how to give the queue this much room; empty if nothing does."""
+        return ""
+
+    def least_ns(self, frame_bytes: int) -> float:
+        """Return the least time from a frame's arrival until it is at the next switch."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortDevice(FlowQueue):
+    """A queue of a switch's port, which is the same for each of its classes of flows."""
+
+    profile: GenericSwitch
+    """The device at its slowest, with the rate of the port's cable."""
+    fastest: GenericSwitch
+    """Server of the device at its fastest."""
+    limit_bytes: float
+    """Room of the queue with as much of a shared memory as it wants, in the same bytes."""
 
     def room_hint(self, needed_bytes: float) -> str:
         """Return how to give the queue this much room; empty if that is no matter of a shared memory."""
@@ -131,13 +166,14 @@ def port_device(
     frame_bytes: tuple[int, ...],
     cabled_ports: int,
     fastest: Device | None = None,
+    rate_bps: int | None = None,
     classes: int = 1,
 ) -> PortDevice:
     """Return what a device's ports promise, for flows with frames of these sizes.
 
     Frames wait at `cabled_ports` ports, in a queue for each of the `classes` of flows, and in the lowest one.
-    `device` is at its slowest, `fastest` at its fastest, by default the same. Raises `InputError` if the
-    device can promise nothing.
+    `device` is at its slowest, `fastest` at its fastest, by default the same. `rate_bps` is that of the
+    port's cable, by default the device's. Raises `InputError` if the device can promise nothing.
     """
     fastest = fastest or device
     why = unfit(device)
@@ -147,8 +183,11 @@ def port_device(
     assert isinstance(fastest, GenericSwitch)
     assert device.priorities is not None
     _refuse_classes(device, classes)
+    if rate_bps is None:
+        rate_bps = device.ports.link_rate_bps.value
+    device = with_link_rate(device, rate_bps)
+    assert device.priorities is not None
     stretch = device.tolerance.stretch
-    rate_bps = device.ports.link_rate_bps.value
     most_ns, spread_ns = _latency_ns(device)
     shortest_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
     least_ns = shortest_ns * device.tolerance.shrink

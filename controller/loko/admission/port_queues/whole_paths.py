@@ -137,6 +137,4 @@ class WholePathAdmission(PortAdmission):
 
     def _most_ns(self, name: str) -> float:
         """Return how long a frame may take at a server: in a switch, until a full queue is sent."""
-        if name in self._lab.hosts:
-            return self._targets[name]
-        return self._devices[name.rpartition(":")[0]].room_ns
+        return self._targets[name] if name in self._lab.hosts else self._queues[name].room_ns

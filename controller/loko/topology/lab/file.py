@@ -14,6 +14,7 @@ from loko.switch_model.allocation import allocation_name
 from loko.switch_model.mix import Mix
 from loko.topology.lab.structure import Backend
 from loko.topology.ring import Ring, Setting
+from loko.units import Rate
 
 
 class SwitchFile(StrictModel):
@@ -74,6 +75,7 @@ class HostFile(StrictModel):
 
     mac: str
     ip: str
+    speed: Rate | None = None
 
     @field_validator("mac")
     @classmethod
@@ -121,6 +123,7 @@ class LinkFile(StrictModel):
     a: str
     b: str
     one_way: bool = False
+    speed: Rate | None = None
 
 
 class LabFile(StrictModel):

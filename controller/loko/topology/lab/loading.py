@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 from loko.document import LABS, InputError, error_at, find, read
 from loko.lazy_mapping import LazyMapping
-from loko.switch_model.device import Profile, load_device, profile_file
+from loko.switch_model.device import Profile, has_lower_speeds, load_device, profile_file
 from loko.topology.cabling import disagreement, load_cabling
 from loko.topology.lab.file import HostFile, LabFile, MultihomedHostFile
 from loko.topology.lab.structure import OF_MACHINE, Backend, Endpoint, Host, Lab, Link, Switch
 from loko.topology.ring import Ring
+from loko.units import readable
 
 
 def load_lab(name_or_path: str | Path, cabling: Path | None = None) -> Lab:
@@ -71,6 +72,19 @@ def _with_cabling(file: LabFile, path: Path) -> LabFile:
     return file.model_copy(update={"switches": switches})
 
 
+def _host(name: str, file: HostFile) -> Host:
+    return Host(name=name, mac=file.mac, ip=IPv4Interface(file.ip), speed_bps=_whole_bps(file.speed))
+
+
+def _written(rate_bps: int) -> str:
+    (value,), unit = readable([rate_bps], "bit/s")
+    return f"{value} {unit}"
+
+
+def _whole_bps(speed: float | None) -> int | None:
+    return None if speed is None else max(1, round(speed))
+
+
 class _Checker:
     """Turns a syntactically right lab file into a `Lab`, or says what does not fit together."""
 
@@ -123,19 +137,17 @@ class _Checker:
         )
         self._refuse_unreachable(lab)
         self._refuse_miscabled(lab)
+        self._refuse_speeds(lab)
         return lab
 
     def _placed_hosts(self) -> Iterator[tuple[tuple[str, ...], Host]]:
         """Yield every host, or each interface of a host with several, with its place in the file."""
         for name, file in self._file.hosts.items():
             if isinstance(file, HostFile):
-                yield ("hosts", name), Host(name=name, mac=file.mac, ip=IPv4Interface(file.ip))
+                yield ("hosts", name), _host(name, file)
                 continue
             for label, interface in file.interfaces.items():
-                host = Host(
-                    name=f"{name}{OF_MACHINE}{label}", mac=interface.mac, ip=IPv4Interface(interface.ip)
-                )
-                yield ("hosts", name, "interfaces", label), host
+                yield ("hosts", name, "interfaces", label), _host(f"{name}{OF_MACHINE}{label}", interface)
 
     def _profile_file(self, written: str) -> Path:
         """Find a profile by name, or by a path from the lab's file or else from the working folder."""
@@ -234,13 +246,7 @@ class _Checker:
                     raise self._error(where, f"'{text}' is used by links.{used[end]} already")
                 used[end] = index
                 ends.append(end)
-            rates = {
-                switches[end.node].profile.ports.link_rate_bps.value for end in ends if end.node in switches
-            }
-            if len(rates) > 1:
-                both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
-                raise self._error(("links", index), f"its ports run at {both}; connect equal ones")
-            links.append(Link(a=ends[0], b=ends[1], one_way=file.one_way))
+            links.append(Link(a=ends[0], b=ends[1], one_way=file.one_way, speed_bps=_whole_bps(file.speed)))
         return tuple(links)
 
     def _endpoint(self, where: Sequence[int | str], text: str, switches: Mapping[str, Switch]) -> Endpoint:
@@ -281,6 +287,27 @@ class _Checker:
             far = {port: end.node for port, end in lab.neighbours(switch.name)}
             if problem := disagreement(switch.cards, far=far, real=real, control_port=lab.control_port):
                 raise error_at(self._cabling or self._path, ["switches", switch.name], problem)
+
+    def _refuse_speeds(self, lab: Lab) -> None:
+        """Refuse cables at a speed that no port has, or that a device of one speed does not have."""
+        for index, link in enumerate(lab.links):
+            rate_bps = lab.rate_bps(link)
+            if link.speed_bps is not None and rate_bps < link.speed_bps:
+                raise self._error(
+                    ("links", index, "speed"),
+                    f"its ports run at {_written(rate_bps)} at most; write that, or leave it out",
+                )
+            for end in (link.a, link.b):
+                switch = lab.switches.get(end.node)
+                if switch is None or has_lower_speeds(switch.profile):
+                    continue
+                own_bps = switch.profile.ports.link_rate_bps.value
+                if rate_bps < own_bps:
+                    raise self._error(
+                        ("links", index),
+                        f"its ports negotiate {_written(rate_bps)}, but {switch.profile.name} is known at"
+                        f" {_written(own_bps)} only; use a faster port",
+                    )
 
     def _refuse_unreachable(self, lab: Lab) -> None:
         start = next(iter(lab.hosts))

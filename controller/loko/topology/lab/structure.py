@@ -71,6 +71,8 @@ class Link:
     b: Endpoint
     one_way: bool = False
     """Whether flows use it from a to b only."""
+    speed_bps: int | None = None
+    """The speed that the lab sets for it; None: its ports negotiate the highest that both have."""
 
     @property
     def name(self) -> str:
@@ -126,6 +128,8 @@ class Host:
     """Its name in links and flows: `server`, or `server:eth1` if the host has several interfaces."""
     mac: str
     ip: IPv4Interface
+    speed_bps: int | None = None
+    """The highest speed of its network card; None: no less than that of the switch's port."""
 
     @property
     def machine(self) -> str:
@@ -336,6 +340,27 @@ class Lab:
         return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in neighbours.items()}
 
     def rate_bps(self, link: Link) -> int:
-        """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
-        ends = [self.switches[end.node] for end in (link.a, link.b) if end.node in self.switches]
-        return (ends or list(self.switches.values()))[0].profile.ports.link_rate_bps.value
+        """Rate of a cable: what its ends negotiate, the lower of their speeds, or less if the lab says so.
+
+        Between two hosts without a speed it is that of any switch.
+        """
+        speeds = [link.speed_bps, *(self._port_speed_bps(end.node) for end in (link.a, link.b))]
+        known = [speed for speed in speeds if speed is not None]
+        return min(known) if known else next(iter(self.switches.values())).profile.ports.link_rate_bps.value
+
+    def _port_speed_bps(self, node: str) -> int | None:
+        switch = self.switches.get(node)
+        return self.hosts[node].speed_bps if switch is None else switch.profile.ports.link_rate_bps.value
+
+    def port_rate_bps(self, node: str, port: int) -> int:
+        """Rate at which a port sends: that of its cable. Raises `KeyError` for a port without one."""
+        return self._port_rates_bps[node, port]
+
+    def slowest_rate_bps(self, switch: str) -> int:
+        """Rate of a switch's slowest cable; without any, that of its ports."""
+        rates = (self.port_rate_bps(switch, port) for port, _ in self.neighbours(switch))
+        return min(rates, default=self.switches[switch].profile.ports.link_rate_bps.value)
+
+    @cached_property
+    def _port_rates_bps(self) -> Mapping[tuple[str, int], int]:
+        return {end: self.rate_bps(link) for link in self.links for end in link.ends}

@@ -60,6 +60,7 @@ const NEVER_NS: u64 = u64::MAX;
 #[derive(Debug)]
 struct Port {
     discipline: Box<dyn Discipline>,
+    wire: Timing,
     /// When the wire can begin another frame.
     free_ns: u64,
 }
@@ -82,7 +83,6 @@ pub(crate) struct GenericSwitch {
     server: Option<Server>,
     software: Option<Software>,
     pool: Option<BufferPool>,
-    wire: Timing,
     /// In order of `ready_ns`, then of arrival.
     forwarded: VecDeque<ForwardedFrame>,
     ports: Vec<Port>,
@@ -128,6 +128,7 @@ impl GenericSwitch {
                 };
             Ok(Port {
                 discipline,
+                wire: Timing::of_rate(link_rate_bps),
                 free_ns: 0,
             })
         });
@@ -159,7 +160,6 @@ impl GenericSwitch {
             pool: profile
                 .buffer
                 .map(|buffer| BufferPool::new(buffer, profile.queues())),
-            wire: Timing::of_rate(link_rate_bps),
             forwarded: VecDeque::new(),
             ports: ports.collect::<Result<_, String>>()?,
             asks: Asks::default(),
@@ -231,7 +231,7 @@ impl GenericSwitch {
         if let (Some(pool), Some(before)) = (&mut self.pool, before) {
             pool.changed(before, port.discipline.occupancy(0, reserved));
         }
-        port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));
+        port.free_ns = now_ns + port.wire.slot_ns(size_on_wire(frame.data.len()));
         let more = !port.discipline.is_idle();
         self.asks.set(number, more.then_some(port.free_ns));
         self.counters.forwarded += 1;
@@ -252,6 +252,10 @@ impl SwitchModel for GenericSwitch {
 
     fn outputs(&mut self) -> &mut VecDeque<DeviceOutput> {
         &mut self.outputs
+    }
+
+    fn set_link_rate(&mut self, port: u8, rate_bps: u64) {
+        self.ports[usize::from(port) - 1].wire = Timing::of_rate(rate_bps);
     }
 
     fn frame(&mut self, now: Instant, port: u8, mut data: Vec<u8>) {
@@ -297,7 +301,7 @@ impl SwitchModel for GenericSwitch {
                 at_ns,
                 port,
                 frame_bytes: came_bytes,
-                slot_ns: self.wire.slot_ns(came_bytes),
+                slot_ns: self.ports[usize::from(port) - 1].wire.slot_ns(came_bytes),
                 gets_tag: size_on_wire(data.len()) > came_bytes,
             })),
         };

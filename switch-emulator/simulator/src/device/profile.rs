@@ -95,6 +95,15 @@ impl SwitchProfile {
         }
     }
 
+    /// Returns whether each port may run at a lower rate than the profile's, as auto-negotiation chooses it. A
+    /// cut-through switch would have to store frames for a port that is slower than the one they come by.
+    pub(crate) fn has_lower_rates(&self) -> bool {
+        match self {
+            Self::Linux(_) => false,
+            Self::Generic(profile) => profile.cut_through.is_none(),
+        }
+    }
+
     /// Returns the number of front ports and their rate in bit/s.
     pub(crate) fn ports(&self, config: &SwitchConfig) -> (u8, u64) {
         match self {

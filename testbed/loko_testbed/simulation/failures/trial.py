@@ -164,7 +164,7 @@ def _drawn(seed: int) -> tuple[Random, _DrawnPlan]:
 def _draw(rng: Random) -> _DrawnPlan:
     shape, profile = rng.choice(_SHAPES), rng.choice((BOARD, BOARD, *PORT_PROFILES))
     is_board = profile == BOARD
-    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
+    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=[profile])
     entries, sizes = rng.choice(_ENTRIES), tuple(sorted(rng.sample(_SIZES, rng.choice((1, 2)))))
     openflow = rng.choice((OpenFlow.V1_0, OpenFlow.V1_3)) if is_board else OpenFlow.V1_0
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)

@@ -16,6 +16,7 @@ import numpy as np
 
 from loko.admission.port_queues.device import BESIDE_BYTES, queue_of
 from loko.control.entries import FlowEntry, flow_entry
+from loko.switch_model.device import has_shared_server
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Endpoint, Host, Lab, Link
 from loko.topology.network import shortest_path
@@ -44,12 +45,17 @@ class OtherTraffic:
 
 
 def from_hosts(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic:
-    """Let each host send the largest frames, up to half of 1 Gbit/s, along a shortest path."""
+    """Let each host send the largest frames, up to half of 1 Gbit/s, along a shortest path.
+
+    Such paths stay away from switches that forward for all ports by one server.
+    """
     hosts = list(case.lab.hosts)
     entries: dict[str, list[FlowEntry]] = {}
     senders = []
     for place, source in enumerate(hosts):
-        destination = next(other for other in reversed(hosts) if other != source)
+        apart = (other for other in reversed(hosts) if _keeps_apart(case.lab, source, other))
+        if (destination := next(apart, None)) is None:
+            continue
         flow = _flow(_first_number(case) + place, source, destination)
         for hop in shortest_path(case.lab, source, destination):
             entries.setdefault(hop.switch, []).append(_entry(case.lab, flow, hop.output_port))
@@ -87,6 +93,13 @@ def at_line_rate(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic:
         entries=entries,
         senders=tuple(senders),
         unfilled=tuple(sorted(filled.keys() - entries.keys())),
+    )
+
+
+def _keeps_apart(lab: Lab, source: str, destination: str) -> bool:
+    """Return whether every switch on the shortest path between two hosts has a queue for low priority."""
+    return source != destination and not any(
+        has_shared_server(lab.switches[hop.switch].profile) for hop in shortest_path(lab, source, destination)
     )
 
 

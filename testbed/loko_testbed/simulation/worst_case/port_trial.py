@@ -14,13 +14,16 @@ from typing import Final
 import numpy as np
 
 from loko.admission import Admitted
+from loko.admission.mixed import MixedAdmission
 from loko.admission.port_queues import PortAdmission
 from loko.admission.port_queues.whole_paths import WholePathAdmission
+from loko.switch_model.control_traffic import NO_MESSAGES
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab
 from loko_testbed.simulation.traffic import Instants, Sender
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
+from loko_testbed.simulation.worst_case.changes import random_history
 from loko_testbed.simulation.worst_case.delivery import (
     DeliveryResult,
     judge_delivery,
@@ -33,7 +36,10 @@ from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
 """Devices whose tables are there within a run's set-up."""
+_WITH_CLASSES: Final = "ideal-1g"
 SIZES: Final = (64, 128, 306, 790, 1518)
+_SIZES_OF_BOARDS: Final = ((64,), (306,), (1518,), (128, 306), (306, 790))
+"""A board has no room for every mixture of sizes."""
 _ENTRIES: Final = 60
 _REQUESTS: Final = 80
 _LEAD_NS: Final = 1_000_000
@@ -54,14 +60,17 @@ class PortTrial:
     verdict: DeliveryResult
 
 
-def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTrial:
+def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: int = 1) -> PortTrial:
     """Send about this many packets of the seed's set. The same arguments give the same result everywhere.
 
-    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines.
+    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines. With several
+    `classes`, each flow is in a random one, on chips that promise something to all of them.
     """
     rng = Random(f"ports {seed}")
     shape, profile = rng.choice(SHAPES), rng.choice(PROFILES)
-    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
+    if classes > 1:
+        profile = _WITH_CLASSES
+    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=[profile])
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
     scenario = loko_scenario(entries=_ENTRIES, packet_sizes_bytes=sizes)
@@ -72,8 +81,49 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
             lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns
         )
     else:
-        admission = PortAdmission(lab, scenario, target_ns=target_ns)
-    most_frames, most_mbps = rng.choice((1, 3, 12)), rng.choice((5, 50, 200))
+        drawn = Random(f"classes {seed}")
+        of_flow = {f"f{number}": drawn.randint(1, classes) for number in range(_REQUESTS)}
+        admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=of_flow)
+    _request_at_random(rng, lab, admission, sizes, most_mbps=(5, 50, 200))
+    # Judged by the bounds of this set, which are below the targets that are promised.
+    admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
+    verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets)
+    return PortTrial(seed=seed, shape=shape, profile=profile, flows=len(admitted), verdict=verdict)
+
+
+def mixed_trial(seed: int, *, packets: int = 0, is_changing: bool = False) -> PortTrial:
+    """Send as `port_trial` does, where switches with one server for all ports stand between chips.
+
+    A set that changes sends what its history says, and is judged by its guarantees.
+    """
+    rng = Random(f"mixed {seed}")
+    shape = rng.choice(SHAPES)
+    profiles = [*rng.sample((*PROFILES, *PROFILES, "zodiac-fx"), 2), "zodiac-fx"]
+    rng.shuffle(profiles)
+    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=profiles)
+    sizes, entries = rng.choice(_SIZES_OF_BOARDS), rng.choice((17, _ENTRIES))
+    scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes)
+    target_ns = rng.choice((None, 5_000_000.0))
+    admission = MixedAdmission(lab, scenario, traffic=NO_MESSAGES, target_ns=target_ns)
+    if is_changing:
+        history, until_ns = random_history(admission, lab, sizes, rng, entries=entries)
+        case = history.case(AdmittedSet(lab=lab, scheme="mixed", admitted=(), entries=entries))
+        senders = timed_senders(case, history.offers())
+        verdict = _transmit_beside_hosts(case, senders, seed=seed, duration_ns=until_ns)
+    else:
+        _request_at_random(rng, lab, admission, sizes, most_mbps=(1, 3, 8))
+        admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
+        verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets, entries=entries)
+    return PortTrial(
+        seed=seed, shape=shape, profile=" ".join(profiles), flows=len(verdict.flows), verdict=verdict
+    )
+
+
+def _request_at_random(
+    rng: Random, lab: Lab, admission: PortAdmission, sizes: Sequence[int], *, most_mbps: Sequence[int]
+) -> None:
+    """Request flows of up to one of these rates, most of them between a few hosts."""
+    most_frames, most = rng.choice((1, 3, 12)), rng.choice(most_mbps)
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((3, 4, len(hosts)))))
     for number in range(_REQUESTS):
@@ -86,15 +136,11 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
                 destination=destination,
                 udp_source=5000 + number,
                 udp_destination=6000 + number,
-                rate_bps=rng.uniform(0.2, 1.0) * most_mbps * 1e6,
+                rate_bps=rng.uniform(0.2, 1.0) * most * 1e6,
                 burst_bytes=float(rng.randint(1, most_frames) * size),
                 frame_bytes=size,
             )
         )
-    # Judged by the bounds of this set, which are below the targets that are promised.
-    admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
-    verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets)
-    return PortTrial(seed=seed, shape=shape, profile=profile, flows=len(admitted), verdict=verdict)
 
 
 def changing_port_trial(seed: int) -> PortTrial:
@@ -114,9 +160,11 @@ def changing_port_trial(seed: int) -> PortTrial:
     )
 
 
-def transmit_and_judge(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> DeliveryResult:
+def transmit_and_judge(
+    lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int, entries: int = _ENTRIES
+) -> DeliveryResult:
     """Send about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
-    case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
+    case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=entries)
     duration_ns, releases = _bursts(case, np.random.default_rng(seed), packets)
     return _transmit_beside_hosts(case, timed_senders(case, releases), seed=seed, duration_ns=duration_ns)
 

@@ -5,7 +5,7 @@ The same seed gives the same case on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -197,9 +197,12 @@ def _flow(
 
 
 def random_lab(
-    rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES, profile: str = "zodiac-fx"
+    rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES, profiles: Sequence[str] = ("zodiac-fx",)
 ) -> Lab:
-    """Cable switches at four ports at random in one of `SHAPES`, each with one or two hosts."""
+    """Cable switches at four ports at random in one of `SHAPES`, each with one or two hosts.
+
+    The switches have the profiles one after another.
+    """
     least = 3 if "ring" in shape or shape == "cycles" else 2
     count = rng.randint(least, rng.choice((4, most_switches)))
     edges = _edges(rng, shape, count)
@@ -221,7 +224,9 @@ def random_lab(
         {
             "name": "random",
             "title": f"{shape} of {count} switches",
-            "switches": {f"s{number}": _switch(number, profile) for number in range(count)},
+            "switches": {
+                f"s{number}": _switch(number, profiles[number % len(profiles)]) for number in range(count)
+            },
             "hosts": hosts,
             "links": links,
             "control_port": 0,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
-from loko.admission.schemes import VARIANTS, admission_of, variant_named
+from loko.admission.schemes import VARIANTS, SchemeName, admission_of, variant_named
 from loko.document import InputError
 from loko.switch_model.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.switch_model.mix import Mix, mix_of_equal
@@ -16,8 +16,12 @@ from loko.topology.lab import Lab
 from loko_testbed.simulation.traffic import flow_of
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 
-GUARANTEED: Final = tuple(name for name, choice in VARIANTS.items() if choice.reserves_control)
-"""Schemes whose guarantees must hold, since they reserve time for all that interrupts the CPU."""
+GUARANTEED: Final = tuple(
+    name
+    for name, choice in VARIANTS.items()
+    if choice.reserves_control and choice.scheme is not SchemeName.MIXED
+)
+"""Schemes for boards alone whose guarantees must hold: they reserve time for all that interrupts the CPU."""
 PRINTED: Final = "-as-printed"
 """Suffix of a scheme's name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
 

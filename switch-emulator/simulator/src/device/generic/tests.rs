@@ -274,6 +274,25 @@ fn ports_can_have_a_lower_rate() {
 }
 
 #[test]
+fn each_port_sends_at_the_rate_of_its_cable() {
+    let both = [add(&from_port(1), 1, &[2, 3])];
+    let mut switch = chip(CHIP, &SwitchConfig::default(), &both);
+    switch.set_link_rate(3, 100_000_000);
+    send(&mut switch, 0, 1, 2);
+    let found = departures(&mut switch);
+    let gap_ns = |port: u8| {
+        let at_ns: Vec<u64> = found
+            .iter()
+            .filter(|frame| frame.1 == port)
+            .map(|frame| frame.0)
+            .collect();
+        at_ns[1] - at_ns[0]
+    };
+    assert_eq!(gap_ns(2), (8 + FRAME + 12) * 8);
+    assert_eq!(gap_ns(3), (8 + FRAME + 12) * 80);
+}
+
+#[test]
 fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
     for (old, new, expected) in [
         ("[software]", "[wrong]", "unknown field `wrong`"),
