@@ -9,7 +9,7 @@ import networkx as nx
 
 from loko.switch_model.device import parse_device
 from loko.topology.lab import Lab, load_lab
-from loko.topology.new_lab.lab_files import lab_text, simple_device
+from loko.topology.new_lab.lab_files import SwitchDevice, lab_text, simple_device
 from loko.topology.new_lab.network import Drawing
 from loko.units import DataSize
 
@@ -43,7 +43,8 @@ def plant_of(
         link_rate_bps=100_000_000,
     )
     (folder / _DEVICE).write_text(text)
-    (folder / "lab.yml").write_text(lab_text(drawing, parse_device(text, folder / _DEVICE), _DEVICE))
+    device = SwitchDevice(parse_device(text, folder / _DEVICE), _DEVICE)
+    (folder / "lab.yml").write_text(lab_text(drawing, dict.fromkeys(drawing.switches, device)))
     return load_lab(folder)
 
 

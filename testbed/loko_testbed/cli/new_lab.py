@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
@@ -17,6 +17,8 @@ from loko.switch_model.device import load_device, parse_device, profile_names
 from loko.terminal import tell
 from loko.topology.new_lab.imported import import_network
 from loko.topology.new_lab.lab_files import (
+    SwitchDevice,
+    chosen_profiles,
     lab_text,
     profile_in,
     refuse_existing,
@@ -54,9 +56,10 @@ def new_lab(
     ] = None,
     name: Annotated[str | None, typer.Option(help="The lab's name. Default: the folder's.")] = None,
     profile: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="The switches' device: a profile's name or path. Default: zodiac-fx.",
+            help="The switches' device: a profile's name or path, or PATTERN=PROFILE for switches of such"
+            " names; repeat it. Default: what the file says, or zodiac-fx.",
             autocompletion=profile_names,
         ),
     ] = None,
@@ -78,6 +81,8 @@ def new_lab(
     Example: loko lab new tree --switches 7 --rate '95 Mbit/s' --latency '40 us' --buffer '64 frames'
 
     Example: loko lab new --from network.graphml --out mine
+
+    Example: loko lab new --from network.graphml --profile 'core*=dell-s3048-on' --out mine
     """
     if shape is not None and source is not None:
         raise InputError(f"{shape} and --from both say what the network is; leave one out")
@@ -88,7 +93,7 @@ def new_lab(
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", lab_name):
         raise InputError(f"--name {lab_name}: use small letters, digits and hyphens, such as my-lab")
     refuse_existing([folder / "lab.yml"], force=force)
-    if rate is not None and profile is not None:
+    if rate is not None and profile:
         raise InputError("--rate and --profile both say what the device is; leave one out")
     device = (
         None
@@ -105,7 +110,7 @@ def new_lab(
         fanout=fanout,
         largest_part=largest_part,
     )
-    files = _files(drawing, shape, folder, profile or _ZODIAC, device)
+    files = _files(drawing, shape, folder, profile or [], device)
     lab = write_lab(folder, files, force=force)
     count = f"{len(lab.switches)} switches, {len(lab.machines)} hosts"
     place = shlex.quote(str(folder))
@@ -200,13 +205,18 @@ def _drawing(
 
 
 def _files(
-    drawing: Drawing, shape: Shape | None, folder: Path, profile: str, device: str | None
+    drawing: Drawing, shape: Shape | None, folder: Path, profiles: Sequence[str], device: str | None
 ) -> dict[str, str]:
     """By name, the text of each file of the lab; `device` is a simple device's."""
     if device is not None:
-        simple = parse_device(device, Path(_DEVICE_FILE))
-        return {_DEVICE_FILE: device, "lab.yml": lab_text(drawing, simple, _DEVICE_FILE)}
+        simple = SwitchDevice(parse_device(device, Path(_DEVICE_FILE)), _DEVICE_FILE)
+        return {_DEVICE_FILE: device, "lab.yml": lab_text(drawing, dict.fromkeys(drawing.switches, simple))}
+    chosen = chosen_profiles(drawing, profiles, _ZODIAC)
     each = len(drawing.hosts) // max(len(drawing.switches), 1)
-    if shape is Shape.RING and profile == _ZODIAC and each <= _RING_HOSTS:
+    if shape is Shape.RING and set(chosen.values()) == {_ZODIAC} and each <= _RING_HOSTS:
         return {"lab.yml": ring_text(drawing.name, len(drawing.switches), each)}
-    return {"lab.yml": lab_text(drawing, load_device(profile), profile_in(folder, profile))}
+    known = {
+        profile: SwitchDevice(load_device(profile), profile_in(folder, profile))
+        for profile in dict.fromkeys(chosen.values())
+    }
+    return {"lab.yml": lab_text(drawing, {switch: known[profile] for switch, profile in chosen.items()})}

@@ -86,7 +86,7 @@ def test_graphml_and_netjson_have_addresses_and_devices() -> None:
     assert document["type"] == "NetworkGraph"
     nodes = {node["id"]: node["properties"] for node in document["nodes"]}
     assert nodes == dict(graph.nodes(data=True))
-    assert nodes["s1"] == {"type": "switch", "datapath_id": "000070b3d56c0001", "device": "zodiac-fx"}
+    assert nodes["s1"] == {"type": "switch", "datapath_id": "000070b3d56c0001", "profile": "zodiac-fx"}
     assert nodes["server"] == {
         "type": "host",
         "mac": "02:00:00:00:00:02 02:00:00:00:00:04",

@@ -374,6 +374,8 @@ def test_what_is_no_network_is_refused_in_a_line_and_nothing_is_written(elsewher
         (["ring", "--from", "x.json"], "both say what the network is"),
         (["--from", "none.json"], "no such file"),
         (["ring", "--profile", "abacus"], "no such name and no such file"),
+        (["ring", "--profile", "s9=ideal-1g"], "--profile s9=…: no switch has such a name (s1, s2, s3, s4)"),
+        (["ring", "--profile", "ideal-1g", "--profile", "zodiac-fx"], "both are for all switches"),
         (["ring", "--profile", "zodiac-fx", "--rate", "1 Mbit/s"], "both say what the device is"),
         (["ring", "--rate", "95"], "--rate: '95' is not a rate such as 2.3 Mbit/s"),
         (["ring", "--rate", "1 Mbit/s", "--buffer", "many"], "--buffer: 'many' is not a size"),
@@ -383,6 +385,67 @@ def test_what_is_no_network_is_refused_in_a_line_and_nothing_is_written(elsewher
 def test_wrong_choices_are_one_line_and_nothing_is_written(elsewhere, words, says):
     in_one_line(loko("lab", "new", *words, status=2), says)
     assert list(elsewhere.iterdir()) == []
+
+
+PROFILED = {
+    "graphml": GRAPHML.replace(
+        "<graph edge", '<key attr.name="profile" for="node" id="profile"/>\n<graph edge'
+    )
+    .replace("Bern Ost</data>", 'Bern Ost</data><data key="profile">dell-s3048-on</data>')
+    .replace('attr.name="profile" for', 'attr.name="profile" attr.type="string" for'),
+    "json": json.dumps(
+        {
+            **NETJSON,
+            "nodes": [
+                {"id": "Bern-Ost", "properties": {"profile": "dell-s3048-on"}},
+                {"id": "Basel"},
+                {"id": "PC", "properties": {"type": "host"}},
+            ],
+            "links": [
+                {"source": "Bern-Ost", "target": other, "cost": 1.0} for other in ("Basel", "Basel", "PC")
+            ],
+        }
+    ),
+    "clab.yml": yaml.safe_dump(
+        {
+            "topology": {
+                "nodes": {
+                    "Bern-Ost": {"kind": "bridge", "labels": {"profile": "dell-s3048-on"}},
+                    "Basel": {"kind": "bridge"},
+                    "PC": {"kind": "linux"},
+                },
+                "links": [
+                    {"endpoints": ["Bern-Ost:eth1", "Basel:eth1"]},
+                    {"endpoints": ["Bern-Ost:eth2", "PC:eth1"]},
+                ],
+            }
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", PROFILED)
+def test_a_file_names_the_profile_of_a_switch(suffix):
+    Path(f"net.{suffix}").write_text(PROFILED[suffix])
+    loko("lab", "new", "--from", f"net.{suffix}", "--out", "found")
+    found = {name: switch.profile.name for name, switch in load_lab("found").switches.items()}
+    assert found == {"Bern-Ost": "dell-s3048-on", "Basel": "zodiac-fx"}
+    words = ["--profile", "Ba*=ideal-1g", "--profile", "B*=nec-pf5240"]
+    loko("lab", "new", "--from", f"net.{suffix}", "--out", "other", *words)
+    found = {name: switch.profile.name for name, switch in load_lab("other").switches.items()}
+    assert found == {"Bern-Ost": "nec-pf5240", "Basel": "ideal-1g"}
+
+
+def test_an_exported_lab_keeps_the_devices_of_its_switches():
+    loko("lab", "new", "line", "--switches", "3", "--profile", "s2=ideal-1g", "--out", "mine")
+    for form in ("graphml", "netjson"):
+        file = f"net.{'json' if form == 'netjson' else form}"
+        loko("lab", "export", "mine", form, "--out", file)
+        loko("lab", "new", "--from", file, "--out", form)
+        found = {name: switch.profile.name for name, switch in load_lab(form).switches.items()}
+        assert found == {"s1": "zodiac-fx", "s2": "ideal-1g", "s3": "zodiac-fx"}
+    loko("flows", "example", "graphml", "--out", "flows.yml")
+    assert json.loads(loko("plan", "graphml", "flows.yml", "--json"))["scheme"] == "mixed"
 
 
 def test_what_is_there_is_replaced_only_by_force():

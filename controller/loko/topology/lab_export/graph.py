@@ -66,7 +66,7 @@ def dot(lab: Lab) -> str:
 
 def _nodes(lab: Lab) -> Mapping[str, Mapping[str, str]]:
     switches = {
-        name: {"type": "switch", "datapath_id": f"{switch.datapath_id:016x}", "device": switch.profile.name}
+        name: {"type": "switch", "datapath_id": f"{switch.datapath_id:016x}", "profile": switch.profile.name}
         for name, switch in lab.switches.items()
     }
     hosts = {

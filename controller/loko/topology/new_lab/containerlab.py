@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, Field, model_validator
 
 from loko.document import read
-from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, says_host
+from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, says_host, stated_profile
 
 _OUTSIDE: Final = frozenset({"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"})
 """Ends and types of links that lead out of the lab, or nowhere."""
@@ -131,6 +131,7 @@ def read_containerlab(path: Path, environment: Mapping[str, str]) -> ParsedNetwo
         name: ParsedNode(
             name,
             says_host(topology.labels(name)) or (topology.kind(name) == "linux" and degree[name] == 1),
+            stated_profile(topology.labels(name)),
         )
         for name in topology.nodes
         if degree[name] or not cables

@@ -1,8 +1,9 @@
 """Networks that other programs have written: GraphML, GML, NetJSON (NetworkGraph), containerlab, SNDlib.
 
-Of each only nodes and cables are taken, and at which interface each cable ends, if it is stated. A node
-is a host if an attribute (containerlab: a label) ``type``, ``kind`` or ``role`` is ``host``, or in
-containerlab if it is of kind ``linux`` with one cable; else it is a switch.
+Of each only nodes and cables are taken and, if they are stated, at which interface each cable ends and the
+profile of a switch (attribute or label ``profile``). A node is a host if an attribute (containerlab: a label)
+``type``, ``kind`` or ``role`` is ``host``, or in containerlab if it is of kind ``linux`` with one cable; else
+it is a switch.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def import_network(path: Path, *, name: str, environment: Mapping[str, str]) -> 
         hosts=tuple(names[key] for key, node in found.nodes.items() if node.is_host),
         cables=tuple((names[found.cables[place][0]], names[found.cables[place][1]]) for place in cables),
         interfaces=tuple(found.interfaces[place] for place in cables) if found.interfaces else (),
+        profiles={names[key]: node.profile for key, node in found.nodes.items() if node.profile},
     )
     called = {key: node.label or key for key, node in found.nodes.items()}
     renamed = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import ipaddress
 import itertools
 import json
@@ -11,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -24,6 +25,8 @@ from loko.units import DataSize
 
 _PORT: Final = re.compile(r"(?:eth)?([1-9][0-9]{0,3})")
 """The name of a switch's interface whose number is its port."""
+_FEW: Final = 6
+"""So many switches are named in a message."""
 _HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
 
 
@@ -55,20 +58,55 @@ latency_ns = {{ value = {latency_ns}, source = "assumption" }}
 """
 
 
-def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
-    """Return the content of a lab's file. Raises `InputError` for more cables than a device has ports."""
-    drawing.check()
-    ports = device.ports.count.value
-    cables = Counter(node for cable in drawing.cables for node in cable)
+class SwitchDevice(NamedTuple):
+    """The device of a switch, and how the lab's file names its profile."""
+
+    device: Device
+    profile: str
+
+
+def chosen_profiles(drawing: Drawing, options: Sequence[str], default: str) -> dict[str, str]:
+    """Return the profile of each switch, by name.
+
+    `options` are profiles, or `PATTERN=PROFILE` for switches whose names match as file names do in a shell.
+    The first pattern decides, then a profile for all, then what the drawing states, then `default`. Raises
+    `InputError` for a pattern that no switch matches, or two profiles for all.
+    """
+    for_all = [option for option in options if "=" not in option]
+    if len(for_all) > 1:
+        raise InputError(
+            f"--profile {' and '.join(for_all)}: both are for all switches; give PATTERN=PROFILE"
+        )
+    patterns = [option.partition("=")[::2] for option in options if "=" in option]
+    for pattern, _ in patterns:
+        if not fnmatch.filter(drawing.switches, pattern):
+            known = ", ".join(drawing.switches[:_FEW]) + (", …" if len(drawing.switches) > _FEW else "")
+            raise InputError(f"--profile {pattern}=…: no switch has such a name ({known})")
+    chosen = {}
     for switch in drawing.switches:
-        if (count := cables[switch]) > ports:
+        matching = (profile for pattern, profile in patterns if fnmatch.fnmatchcase(switch, pattern))
+        stated = (*matching, *for_all, drawing.profiles.get(switch, default))
+        chosen[switch] = stated[0]
+    return chosen
+
+
+def lab_text(drawing: Drawing, devices: Mapping[str, SwitchDevice]) -> str:
+    """Return the content of a lab's file, with the devices of its switches.
+
+    Raises `InputError` for more cables than a device has ports.
+    """
+    drawing.check()
+    cables = Counter(node for cable in drawing.cables for node in cable)
+    ports = {switch: devices[switch].device.ports.count.value for switch in drawing.switches}
+    for switch in drawing.switches:
+        if (count := cables[switch]) > ports[switch]:
             raise InputError(
-                f"{drawing.title}: {switch} needs {count} ports, and {device.name} has {ports};"
-                " take fewer hosts or cables, or another device (--profile, --rate)"
+                f"{drawing.title}: {switch} needs {count} ports, and {devices[switch].device.name} has"
+                f" {ports[switch]}; take fewer hosts or cables, or another device (--profile, --rate)"
             )
     used: Counter[str] = Counter()
     interfaces = {host: _interfaces(drawing, host) for host in drawing.hosts if cables[host] > 1}
-    at = interfaces | {switch: _ports(drawing, switch, ports) for switch in drawing.switches}
+    at = interfaces | {switch: _ports(drawing, switch, ports[switch]) for switch in drawing.switches}
 
     def end(node: str) -> str:
         used[node] += 1
@@ -80,7 +118,7 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
             "name": drawing.name,
             "title": drawing.title,
             "switches": {
-                switch: _switch(number, device, profile) for number, switch in enumerate(drawing.switches, 1)
+                switch: _switch(number, *devices[switch]) for number, switch in enumerate(drawing.switches, 1)
             },
             "hosts": _hosts(drawing.hosts, interfaces),
             "links": links,

@@ -8,7 +8,13 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from loko.document import InputError, read
-from loko.topology.new_lab.parsed_network import ParsedNetwork, ParsedNode, network_of_arcs, says_host
+from loko.topology.new_lab.parsed_network import (
+    ParsedNetwork,
+    ParsedNode,
+    network_of_arcs,
+    says_host,
+    stated_profile,
+)
 
 
 class _Typed(BaseModel):
@@ -45,6 +51,7 @@ def read_netjson(path: Path) -> ParsedNetwork:
     for node in graph.nodes:
         if node.id in nodes:
             raise InputError(f"{path}: two nodes have the id '{node.id}'; rename one")
-        nodes[node.id] = ParsedNode(node.label, says_host(node.properties))
+        values = node.properties
+        nodes[node.id] = ParsedNode(node.label, says_host(values), stated_profile(values))
     arcs = [(link.source, link.target) for link in graph.links]
     return network_of_arcs(nodes, arcs, [link.properties for link in graph.links])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -39,6 +40,8 @@ class Drawing:
     cables: tuple[tuple[str, str], ...]
     interfaces: tuple[tuple[str, str], ...] = ()
     """Interfaces at the ends of each cable, of a switch its port as 3 or eth3. Empty where not stated."""
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    """The profiles of switches, by switch, where stated."""
 
     def check(self) -> None:
         """Raise `InputError`, in one line, if no lab can be made from this drawing."""

@@ -15,6 +15,7 @@ from loko.topology.new_lab.parsed_network import (
     ParsedNode,
     network_of_arcs,
     says_host,
+    stated_profile,
 )
 
 
@@ -24,7 +25,7 @@ def network_of_graph(path: Path, graph: nx.Graph[Any], groups: Collection[str] =
     Groups are nodes that only hold others. In a directed graph, arcs to and fro are one cable.
     """
     nodes = {
-        str(key): ParsedNode(_label(values), says_host(values))
+        str(key): ParsedNode(_label(values), says_host(values), stated_profile(values))
         for key, values in graph.nodes(data=True)
         if str(key) not in groups
     }

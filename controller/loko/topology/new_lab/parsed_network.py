@@ -23,6 +23,8 @@ class ParsedNode(NamedTuple):
     label: str
     """Name for people; empty if the file has none."""
     is_host: bool
+    profile: str = ""
+    """The profile of a switch; empty if the file has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,11 @@ class ParsedNetwork:
 def says_host(values: Mapping[str, Any]) -> bool:
     """Return whether attributes make a node a host: its type, kind or role is `host`."""
     return any(str(values.get(key, "")).lower() == "host" for key in _SAYS_HOST)
+
+
+def stated_profile(values: Mapping[str, Any]) -> str:
+    """Return the profile that attributes name; empty if they name none."""
+    return str(values.get("profile") or "")
 
 
 def _stated_interfaces(ends: Cable, values: Mapping[str, Any]) -> tuple[str, str]:
