@@ -156,6 +156,7 @@ class Plan:
         return {
             "flow": admitted.flow.id,
             **({} if admitted.traffic_class == 1 else {"traffic_class": admitted.traffic_class}),
+            **({} if admitted.vlan is None else {"vlan": admitted.vlan}),
             "guarantee_ns": admitted.guarantee_ns,
             "deadline_ns": self.deadlines_ns.get(admitted.flow.id),
             "slack_ns": self.slack_ns(admitted),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from loko.document import InputError
+from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Switch
 
@@ -66,6 +67,16 @@ DIALECTS: Final = {
 """The dialect of a board, by the OpenFlow version of its session."""
 OPEN_VSWITCH: Final = SwitchDialect(max_batch=6, max_listed=None, lists_priorities=True)
 """The dialect of Open vSwitch, in OpenFlow 1.0."""
+
+
+def refuse_without_openflow(switch: Switch) -> None:
+    """Raise `InputError` if a switch has no OpenFlow, so that no controller can install flows."""
+    profile = switch.profile
+    if isinstance(profile, GenericSwitch) and profile.table.vlans is not None:
+        raise InputError(
+            f"{switch.name}: {profile.name} has no OpenFlow ([table] vlans); configure it by hand:"
+            " loko plan --configuration"
+        )
 
 
 def refuse_version(switch: Switch, openflow: OpenFlow) -> None:

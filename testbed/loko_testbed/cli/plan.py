@@ -92,6 +92,7 @@ from loko_testbed.cli.for_programs import JsonOption, print_json
 from loko_testbed.cli.forwarding import forwarding_values, print_forwarding
 from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko_testbed.cli.headroom_tables import print_headroom
+from loko_testbed.cli.plan_configuration import is_printed, refuse_configuration, write_configuration
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko_testbed.cli.protected_plan import (
     ProtectedAnswer,
@@ -220,6 +221,16 @@ def plan(
         Path | None,
         typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
     ] = None,
+    configuration: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder: also write there how to configure switches without OpenFlow, in words and as"
+            " commands of Linux and of FASTPATH; - prints the words instead of the plan."
+        ),
+    ] = None,
+    by_dscp: Annotated[
+        bool, typer.Option("--by-dscp", help="With --configuration: switches tell flows by DSCP, not PCP.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
     ] = False,
@@ -234,6 +245,8 @@ def plan(
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
     refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
+    others = {"--json": as_json, "--csv": csv, "--quiet": quiet, "--survive": bool(survive)}
+    refuse_configuration(configuration, others, by_dscp=by_dscp)
     files = [flows, *(add or [])]
     if files.count(STDIN) > 1:
         raise InputError("--add -: the standard input is read once; give a file")
@@ -293,13 +306,13 @@ def plan(
             inputs.append(("mix", mix))
         write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
     plans = [answer.plan for answer in answers]
+    write_configuration(plans, configuration, by_dscp=by_dscp)
     if as_json:
         values = [answer.as_values() for answer in answers]
-        told = values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values}
-        print_json(told)
+        print_json(values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values})
     elif csv:
         typer.echo(as_csv(plans), nl=False)
-    elif not quiet:
+    elif not (quiet or is_printed(configuration)):
         _print(answers, asked)
     if any(plan.refused for plan in plans):
         raise typer.Exit(1)

@@ -23,6 +23,7 @@ from loko.admission.schemes import (
     scheme_versions,
     variant_of,
 )
+from loko.control.dialect import refuse_without_openflow
 from loko.control.entries import default_entries, match_of
 from loko.document import InputError
 from loko.service.admitter import SchemeAdmitter
@@ -222,6 +223,8 @@ def serve(
         raise InputError("--yes, --json, --csv: go with --migrate; add it, or leave them out")
     refuse_both(as_json=as_json, as_csv=as_csv)
     network = load_lab(lab, cabling).with_backend(backend)
+    for switch in network.switches.values():
+        refuse_without_openflow(switch)
     of_admission = _AdmissionOptions(
         scheme=scheme,
         baseline=baseline or None,

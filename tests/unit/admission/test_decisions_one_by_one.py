@@ -160,7 +160,9 @@ def differ(control: LokoAdmission | PacketAdmission, lab: Lab, requests: list[Fl
             if isinstance(answer, Refusal):
                 assert (*answer[1:3], *map(pytest.approx, answer[3:6])) == expected
             else:
-                assert tuple(answer) == (*expected, None, 1), "no bound of a whole path, and one class"
+                assert tuple(answer) == (*expected, None, 1, None), (
+                    "no bound of a whole path, one class, no VLAN"
+                )
         refused += isinstance(answer, Refusal)
         if isinstance(answer, Admitted):
             flows[flow.id] = flow, path

@@ -41,6 +41,7 @@ from loko.admission.port_queues.device import (
     port_device,
     table_entries,
 )
+from loko.admission.port_queues.vlans import FlowVlans
 from loko.admission.residual_backlog import AdmissionClock, wait_advice
 from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
@@ -77,6 +78,8 @@ class _CountedFlow(NamedTuple):
     """With preamble and gap."""
     cables_ns: float
     """The time on the cables of its path together, beside that at its servers."""
+    vlan: int | None = None
+    """Takes it along its path through switches without OpenFlow."""
 
 
 class _DrainingFlow(NamedTuple):
@@ -252,6 +255,7 @@ class PortAdmission:
         self._servers = servers
         self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
+        self._vlans = self._no_vlans()
         self._padding = padding or 0
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
@@ -317,6 +321,8 @@ class PortAdmission:
             books.since_ns = max(books.since_ns, self._clock.now_ns)
             books.is_within = True
             self._entries.update(hop.switch for hop in counted.path)
+            if counted.vlan is not None:
+                self._vlans.add(counted.vlan, counted.path)
         return answer
 
     def advance(self, now_ns: int) -> None:
@@ -340,7 +346,7 @@ class PortAdmission:
         books = self._books
         counted = books.flows.pop(flow_id)
         books.network.remove(counted.steps, counted.bucket)
-        self._entries.subtract(hop.switch for hop in counted.path)
+        self._forget(counted)
         books.is_above = True
 
     def rename(self, flow_id: str, flow: Flow) -> Admitted:
@@ -355,6 +361,7 @@ class PortAdmission:
         self._register.clear()
         self._books = _PortState(self._servers)
         self._entries.clear()
+        self._vlans = self._no_vlans()
         self._held_ns = 0
 
     def drain_time_ns(self, flow_id: str) -> int:
@@ -507,7 +514,9 @@ class PortAdmission:
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
-        admitted = Admitted(flow, route, bursts_bytes, delays_ns, traffic_class=traffic_class)
+        admitted = Admitted(
+            flow, route, bursts_bytes, delays_ns, traffic_class=traffic_class, vlan=counted.vlan
+        )
         return admitted, counted, decided
 
     def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
@@ -532,6 +541,9 @@ class PortAdmission:
                 hint = suggest_more_entries(hop.switch, most + self._padding, table)
                 counts = (float(here), 1.0, float(most), "entries")
                 return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
+        if (full_switch := self._vlans.obstacle(counted.path)) is not None:
+            used, most = self._vlans.used(full_switch), self._vlans.most(full_switch)
+            return Refusal(flow, full_switch, "VLANs", float(used), 1.0, float(most), "VLANs")
         full: tuple[str, float] | None = None
         network.add(counted.steps, counted.bucket)
         try:
@@ -617,7 +629,17 @@ class PortAdmission:
             server = self._server(hop.switch, hop.output_port, traffic_class)
             steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
-        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
+        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns, self._vlans.find(path))
+
+    def _no_vlans(self) -> FlowVlans:
+        vlans = {name: device.profile.table.vlans for name, device in self._devices.items()}
+        return FlowVlans({name: count.value for name, count in vlans.items() if count is not None})
+
+    def _forget(self, counted: _CountedFlow) -> None:
+        """Give back a flow's entries and its VLAN."""
+        self._entries.subtract(hop.switch for hop in counted.path)
+        if counted.vlan is not None:
+            self._vlans.remove(counted.vlan, counted.path)
 
     def _settle(self) -> None:
         books = self._books
@@ -627,7 +649,7 @@ class PortAdmission:
             left = {draining.counted.flow_id for draining in books.leavers}
             for flow_id, counted in leavers.items():
                 if flow_id not in left:
-                    self._entries.subtract(hop.switch for hop in counted.path)
+                    self._forget(counted)
 
     @property
     def _is_held(self) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from loko.admission.port_queues.device import LARGEST_FRAME_BYTES, flow_rule
 from loko.switch_model.device import Device
+from loko.switch_model.generic_switch import GenericSwitch
 from loko.topology.conditions import (
     CLOCKS_AND_CABLES,
     FLOWS_CONFORM,
@@ -40,10 +42,26 @@ UNCABLED_PORTS_UNUSED: Final = Condition(
     " other queues of cabled ports leave.",
 )
 
+
+def _have_openflow(terms: Terms) -> list[bool]:
+    return [
+        not isinstance(switch.profile, GenericSwitch) or switch.profile.table.vlans is None
+        for switch in terms.lab.switches.values()
+    ]
+
+
+SWITCHES_AS_CONFIGURED: Final = Condition(
+    id="switches-as-configured",
+    text="Switches without OpenFlow are configured as `loko plan --configuration` says, and hosts tag their"
+    " frames so, whose stated sizes include the tag. Spanning tree and registration of VLANs are off.",
+    applies=lambda terms: not all(_have_openflow(terms)),
+)
+
 _USED: Final = frozenset(
     {
         "ports.link_rate_bps",
         "table.entries",
+        "table.vlans",
         "forwarding.latency_ns",
         "pipeline.latency.latency_ns",
         "pipeline.spread_ns",
@@ -78,7 +96,11 @@ CONDITIONS: Final = SchemeConditions(
         NO_JUMBO_FRAMES,
         NO_PAUSE,
         UNCABLED_PORTS_UNUSED,
-        TABLES_AS_PLANNED,
+        replace(
+            TABLES_AS_PLANNED,
+            applies=lambda terms: TABLES_AS_PLANNED.applies(terms) and any(_have_openflow(terms)),
+        ),
+        SWITCHES_AS_CONFIGURED,
         CLOCKS_AND_CABLES,
         as_profiled(used_of_ports),
         NO_SLOWER_THAN,

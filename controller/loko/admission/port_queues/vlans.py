@@ -1,0 +1,82 @@
+"""VLANs that take flows along their paths, for switches without OpenFlow.
+
+Such a switch forwards by VLAN and destination address. In each VLAN of flows, every switch sends out of one
+port (docs/devices.md, "Switches without OpenFlow").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from loko.topology.network import Hop
+
+OTHER_TRAFFIC_VLAN: Final = 1
+"""The VLAN of all other traffic: frames without a tag."""
+_MOST_VLANS: Final = 4094
+
+
+class FlowVlans:
+    """The VLANs of flows, each with the port by which a switch sends in it."""
+
+    def __init__(self, vlans: Mapping[str, int]) -> None:
+        """Start without flows. `vlans` has how many each switch without OpenFlow may have, by name."""
+        self._most = vlans
+        self._ports: dict[int, dict[str, int]] = {}
+        """By VLAN and switch."""
+        self._flows: Counter[tuple[int, str]] = Counter()
+
+    def find(self, path: Sequence[Hop]) -> int | None:
+        """Return the first VLAN that takes frames along a path; None if there is none, or none is needed."""
+        hops = self._hops(path)
+        candidates = [*self._ports, self._new()]
+        return next((vlan for vlan in candidates if not self._obstacle(vlan, hops)), None) if hops else None
+
+    def obstacle(self, path: Sequence[Hop]) -> str | None:
+        """Return a switch of a path that has no VLAN left for it; None if none is missing."""
+        hops = self._hops(path)
+        if not hops or self.find(path) is not None:
+            return None
+        return self._obstacle(self._new(), hops)
+
+    def used(self, switch: str) -> int:
+        """Return how many VLANs of flows a switch has."""
+        return sum(switch in ports for ports in self._ports.values())
+
+    def most(self, switch: str) -> int:
+        """Return how many VLANs of flows a switch may have: all but that of other traffic."""
+        return self._most[switch] - 1
+
+    def add(self, vlan: int, path: Sequence[Hop]) -> None:
+        """Note a flow in a VLAN that `find` has returned."""
+        for hop in self._hops(path):
+            self._ports.setdefault(vlan, {})[hop.switch] = hop.output_port
+            self._flows[vlan, hop.switch] += 1
+
+    def remove(self, vlan: int, path: Iterable[Hop]) -> None:
+        """Forget a flow."""
+        for hop in self._hops(path):
+            self._flows[vlan, hop.switch] -= 1
+            if not self._flows[vlan, hop.switch]:
+                del self._ports[vlan][hop.switch]
+        if not self._ports[vlan]:
+            del self._ports[vlan]
+
+    def _hops(self, path: Iterable[Hop]) -> list[Hop]:
+        return [hop for hop in path if hop.switch in self._most]
+
+    def _new(self) -> int:
+        return next(
+            vlan for vlan in range(OTHER_TRAFFIC_VLAN + 1, _MOST_VLANS + 2) if vlan not in self._ports
+        )
+
+    def _obstacle(self, vlan: int, hops: Sequence[Hop]) -> str | None:
+        """Return a switch that sends elsewhere in a VLAN, or has as many as it may."""
+        ports = self._ports.get(vlan, {})
+        for hop in hops:
+            port = ports.get(hop.switch)
+            is_full = port is None and self.used(hop.switch) >= self.most(hop.switch)
+            if vlan > _MOST_VLANS or is_full or port not in {None, hop.output_port}:
+                return hop.switch
+        return None

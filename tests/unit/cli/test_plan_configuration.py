@@ -1,0 +1,77 @@
+"""`loko plan --configuration`: files for every switch, or words alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
+from typer.testing import CliRunner
+
+from loko_testbed.cli.main import app
+
+FLOWS = """\
+- {id: control, source: h0, destination: h1, udp_source: 5000, udp_destination: 5001, rate: 2 Mbit/s,
+   burst: 2 frames, frame: 306 bytes}
+"""
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, vlans=8))
+    (tmp_path / "flows.yml").write_text(FLOWS)
+    return tmp_path
+
+
+def run(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["plan", str(folder), str(folder / "flows.yml"), *options])
+
+
+def test_a_folder_gets_words_and_commands(ring: Path) -> None:
+    out = ring / "settings"
+    result = run(ring, "--configuration", str(out), "--by-dscp")
+    assert result.exit_code == 0, result.output
+    assert "1 of 1 fit" in result.output
+    names = {"settings.txt"} | {f"s{n}.{end}" for n in range(4) for end in ("linux.sh", "fastpath.txt")}
+    assert {file.name for file in out.iterdir()} == names
+    assert "vlan participation include 2" in (out / "s0.fastpath.txt").read_text()
+    assert "classofservice trust ip-dscp" in (out / "s0.fastpath.txt").read_text()
+    assert "ip_tos 0xe0/0xfc" in (out / "s0.linux.sh").read_text()
+
+
+def test_words_alone_replace_the_plan(ring: Path) -> None:
+    result = run(ring, "--configuration", "-")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("lab managed-ring: settings")
+    assert "h0: flow control: VLAN 2, PCP 7" in result.stdout
+    assert "accepted by" not in result.stdout
+
+
+def test_the_plan_says_that_switches_are_configured(ring: Path) -> None:
+    output = run(ring).output
+    assert "switches-as-configured" in output
+    assert "tables-as-planned" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--by-dscp"], "--by-dscp: goes with --configuration"),
+        (["--configuration", "-", "--json"], "--configuration -"),
+        (["--configuration", "x", "--survive", "cables=1"], "--configuration"),
+        (["--configuration", "/dev/null/x"], "--configuration /dev/null/x: cannot be written"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(ring: Path, options: list[str], error: str) -> None:
+    result = run(ring, *options)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert error in line
+
+
+def test_the_service_refuses_such_switches(ring: Path) -> None:
+    result = CliRunner().invoke(app, ["serve", str(ring)])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "s0: acme-8g has no OpenFlow" in line
