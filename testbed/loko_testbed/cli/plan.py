@@ -20,6 +20,7 @@ from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
+from loko.admission.port_queues import most_classes
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import MoveTiming, Protection
 from loko.admission.schemes import (
@@ -444,6 +445,11 @@ class _PlanRequest:
     """How long either may take."""
 
     @property
+    def has_one_class(self) -> bool:
+        """Whether all flows are in the highest class because nobody asked for others."""
+        return self.classes is None and not classes_of(self.requests)
+
+    @property
     def traffic(self) -> ControlTraffic:
         """Limits of the controller's messages."""
         if self.changes_per_s is not None:
@@ -767,6 +773,10 @@ def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
     is_by_ports = answer.choice == SchemeVariant(scheme=SchemeName.PORTS)
     if is_by_ports and any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused):
         tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
+        if asked.has_one_class and all(
+            most_classes(switch.profile) > 1 for switch in asked.lab.switches.values()
+        ):
+            tell("with --classes 2 more may fit: those with later deadlines wait in a lower queue")
     if unserved := asked.unserved(answer):
         others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""
         tell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,32 @@ def test_what_does_not_go_together_is_one_line(ring: Path, options: list[str], e
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert error in line
+
+
+@pytest.mark.parametrize(
+    ("options", "fit"),
+    [
+        ([], 9),
+        (["--classes", "2"], 9),
+        (["--classes", "1"], 3),
+        (["--classes", "1", "--target-ms", "0.15"], 7),
+    ],
+)
+def test_the_example_of_the_documentation(options: list[str], fit: int) -> None:
+    flows = Path("labs/managed-ring/flows.yml")
+    result = CliRunner().invoke(app, ["plan", "managed-ring", str(flows), "--json", *options])
+    values = json.loads(result.stdout)
+    assert len(values["accepted"]) == fit
+    video = {flow.get("traffic_class") for flow in values["accepted"] if flow["flow"].startswith("video")}
+    assert video == ({None} if "1" in options else {2})
+
+
+def test_a_plan_in_one_class_points_to_others(ring: Path) -> None:
+    flows = FLOWS.replace("burst: 2 frames", "burst: 2 frames, deadline: 0.1 ms")
+    for queues, is_told in ((4, True), (2, False)):
+        ring_of_managed(ring, managed_switch(OWN_BUFFERS, queues=queues))
+        (ring / "flows.yml").write_text(flows)
+        assert ("--classes 2 more may fit" in run(ring).output) == is_told
 
 
 def test_the_service_refuses_such_switches(ring: Path) -> None:

@@ -5,6 +5,6 @@ flows' frames wait in its highest queue.
 """
 
 from loko.admission.port_queues.admission import PortAdmission
-from loko.admission.port_queues.device import PortDevice, port_device, unfit
+from loko.admission.port_queues.device import PortDevice, most_classes, port_device, unfit
 
-__all__ = ["PortAdmission", "PortDevice", "port_device", "unfit"]
+__all__ = ["PortAdmission", "PortDevice", "most_classes", "port_device", "unfit"]

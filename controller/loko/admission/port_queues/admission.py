@@ -55,6 +55,7 @@ from loko.switch_model.calculus import (
     longest_busy_ns,
 )
 from loko.switch_model.flow import Flow
+from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.switch_model.scenario import Scenario, Unknown
 from loko.topology.lab import Lab
@@ -632,7 +633,11 @@ class PortAdmission:
         return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns, self._vlans.find(path))
 
     def _no_vlans(self) -> FlowVlans:
-        vlans = {name: device.profile.table.vlans for name, device in self._devices.items()}
+        vlans = {
+            name: switch.profile.table.vlans
+            for name, switch in self._lab.switches.items()
+            if isinstance(switch.profile, GenericSwitch)
+        }
         return FlowVlans({name: count.value for name, count in vlans.items() if count is not None})
 
     def _forget(self, counted: _CountedFlow) -> None:

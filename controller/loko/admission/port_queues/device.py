@@ -220,22 +220,32 @@ def port_device(
     )
 
 
+def most_classes(device: Device) -> int:
+    """Return how many classes of flows a device's ports can have beside other traffic; 0 if none."""
+    if unfit(device) is not None:
+        return 0
+    assert isinstance(device, GenericSwitch)
+    assert device.priorities is not None
+    queues, check_ns = device.priorities.queues.value, device.priorities.check_ns.value
+    return HIGHEST_CLASS if check_ns else max(HIGHEST_CLASS, queues - 1)
+
+
 def _refuse_classes(device: GenericSwitch, classes: int) -> None:
     """Raise `InputError` if a device has no queue, or no bound, for one of the classes below the highest."""
     assert device.priorities is not None
-    if classes == HIGHEST_CLASS:
+    most = most_classes(device)
+    if classes <= most:
         return
     queues, check_ns = device.priorities.queues.value, device.priorities.check_ns.value
-    if classes >= queues:
-        raise InputError(
-            f"{device.name}: {classes} classes of flows, but {queues} queues at each port, of which other"
-            f" traffic has one; use {max(1, queues - 1)} at most"
-        )
     if check_ns:
         raise InputError(
             f"{device.name}: chooses the queue to send from only every {check_ns} ns, so lower classes have"
             " no bound; leave traffic_class out"
         )
+    raise InputError(
+        f"{device.name}: {classes} classes of flows, but {queues} queues at each port, of which other"
+        f" traffic has one; use {most} at most"
+    )
 
 
 def worst_room_bytes(buffer: SharedBuffer, *, others: int, reserved_bytes: int = 0) -> int:
