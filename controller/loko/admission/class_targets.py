@@ -26,18 +26,19 @@ Ready = Callable[[Sequence[Request], Mapping[int, float]], Admission]
 def with_class_targets(requests: Sequence[Request], ready: Ready, *, is_given: bool = False) -> Admission:
     """Return an empty admission in which every class has the target that its deadlines ask for.
 
-    That is the largest with which all its flows are in time on their shortest paths. A class without
-    deadlines has the target of its room, and so has every flow if all are of one class. `is_given` leaves the
-    target of the highest class as it is.
+    That is the largest with which all its flows are in time on their shortest paths, but for those that no
+    target allows. A class without deadlines has the target of its room, and so has every flow if all are of
+    one class. `is_given` leaves the target of the highest class as it is.
     """
     admission = ready(requests, {})
     if not isinstance(admission, PortAdmission) or all(request.traffic_class == 1 for request in requests):
         return admission
-    targets_ns: dict[int, float] = {}
-    for request in requests:
-        if request.deadline_ns is not None and not (is_given and request.traffic_class == 1):
-            even_ns = admission.even_target_ns(request.flow, request.deadline_ns)
-            targets_ns[request.traffic_class] = min(even_ns, targets_ns.get(request.traffic_class, math.inf))
+    least_ns, targets_ns = admission.least_target_ns, dict[int, float]()
+    for flow, deadline_ns, _, traffic_class in requests:
+        if deadline_ns is not None and not (is_given and traffic_class == 1):
+            even_ns = admission.even_target_ns(flow, deadline_ns)
+            if even_ns >= least_ns:
+                targets_ns[traffic_class] = min(even_ns, targets_ns.get(traffic_class, math.inf))
     return ready(requests, targets_ns)
 
 

@@ -227,6 +227,15 @@ def test_targets_of_classes_follow_their_deadlines(tmp_path: Path) -> None:
     assert late > 0.9999 * 20e6
 
 
+def test_a_deadline_that_no_port_keeps_refuses_its_flow_alone(tmp_path: Path) -> None:
+    lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
+    control, video, hopeless, *_ = requests_for(lab)
+    classed = [control, hopeless._replace(deadline_ns=1e3), video._replace(traffic_class=2)]
+    admission = with_class_targets(classed, partial(ready, lab, SCENARIO))
+    made = plan(lab, [request.flow for request in classed], admission, deadlines_ns=deadlines_of(classed))
+    assert [refusal.flow.id for refusal in made.refused] == [hopeless.flow.id]
+
+
 def test_only_ports_have_classes() -> None:
     lab = load_lab("two-switch")
     asked = [Request(Flow("a", "H1", "H3", 5000, 6000, 1e5, 306.0, 306), 1e9)]

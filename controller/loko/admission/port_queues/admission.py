@@ -295,6 +295,11 @@ class PortAdmission:
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
         return math.floor((deadline_ns - self._first_wire_ns(flow) - cables_ns) / len(path))
 
+    @property
+    def least_target_ns(self) -> float:
+        """The least target that every port can keep."""
+        return max(queue.lone_frame_ns for queue in self._queues.values())
+
     def backlog_bytes(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
         self._settle()
@@ -753,14 +758,11 @@ def _refuse_small_room(switch: str, device: PortDevice) -> None:
 
 def _target_ns(queue: FlowQueue, name: str, target_ns: float | None, traffic_class: int) -> float:
     """Return the target of a server for a class. Raises `InputError` if no frame can keep it."""
-    server = queue.server
-    service = server.service
-    alone_bytes = server.frame_bytes + server.blocking_bytes
-    least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
     if target_ns is None:
         return queue.drain_ns(traffic_class)
-    if target_ns < least_ns:
+    if target_ns < queue.lone_frame_ns:
         raise InputError(
-            f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at {name}; choose more"
+            f"target {target_ns / 1e6:g} ms: a frame may take {queue.lone_frame_ns / 1e6:.4f} ms at {name};"
+            " choose more"
         )
     return min(target_ns, queue.room_ns) if traffic_class == HIGHEST_CLASS else target_ns

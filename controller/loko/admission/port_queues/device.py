@@ -123,6 +123,13 @@ class FlowQueue:
         rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
         return self.server.before_ns + service.latency_ns + waiting_bytes * 8e9 / rate_bps
 
+    @property
+    def lone_frame_ns(self) -> float:
+        """The longest time of a frame that waits for no other flow: the least target."""
+        service = self.server.service
+        alone_bytes = self.server.frame_bytes + self.server.blocking_bytes
+        return self.server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
+
     def room_hint(self, needed_bytes: float) -> str:  # noqa: ARG002 - of queues in a shared memory
         """Return how to give the queue this much room; empty if nothing does."""
         return ""

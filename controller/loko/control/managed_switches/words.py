@@ -16,7 +16,11 @@ def in_words(settings: NetworkSettings) -> str:
     ]
     for switch in settings.switches:
         lines += ["", f"switch {switch.name} ({switch.profile.title})", *_of_switch(switch)]
-    lines += ["", "hosts: send each flow with its tag, to a static address (neighbour entry)"]
+    lines += [
+        "",
+        "hosts: send each flow with its tag, to a static address (neighbour entry), and frames of all flows",
+        "in the order in which they are ready",
+    ]
     lines += [
         f"  {one.source.name}: flow {one.flow}: VLAN {one.vlan}, PCP {one.pcp} (or DSCP {one.dscp}),"
         f" to {one.destination.mac} ({one.destination.name}, {one.destination.ip.ip})"
