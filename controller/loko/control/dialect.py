@@ -66,7 +66,13 @@ DIALECTS: Final = {
 }
 """The dialect of a board, by the OpenFlow version of its session."""
 OPEN_VSWITCH: Final = SwitchDialect(max_batch=6, max_listed=None, lists_priorities=True)
-"""The dialect of Open vSwitch, in OpenFlow 1.0."""
+"""The dialect of Open vSwitch and of switch chips, in OpenFlow 1.0."""
+
+
+def dialect_of(switch: Switch, openflow: OpenFlow) -> SwitchDialect:
+    """Return the dialect of a switch of a lab, whatever its backend."""
+    is_chip = openflow is OpenFlow.V1_0 and isinstance(switch.profile, GenericSwitch)
+    return OPEN_VSWITCH if is_chip or not switch.backend.is_board else DIALECTS[openflow]
 
 
 def refuse_without_openflow(switch: Switch) -> None:

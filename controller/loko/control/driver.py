@@ -23,10 +23,10 @@ from loko.control.dialect import (
     DIALECTS,
     LEAK_LIMIT,
     MOST_ENTRIES,
-    OPEN_VSWITCH,
     PACED_BATCH,
     REFRESH_NS,
     SwitchDialect,
+    dialect_of,
     refuse_version,
 )
 from loko.control.framing import SEGMENT_BYTES
@@ -620,7 +620,7 @@ def driver_of(
     return Driver(
         capacity=switch.profile.table.entries.value,
         own_mark=OWN_MARK,
-        dialect=DIALECTS[openflow] if switch.backend.is_board else OPEN_VSWITCH,
+        dialect=dialect_of(switch, openflow),
         delete_foreign_entries=delete_foreign_entries,
         pace_ns=pace_ns,
         batch=PACED_BATCH if pace_ns else None,

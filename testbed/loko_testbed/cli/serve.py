@@ -59,7 +59,7 @@ from loko_testbed.cli.choices import (
 from loko_testbed.cli.for_programs import print_csv, print_json, refuse_both
 from loko_testbed.instruments.network_namespace import inside, namespace_of
 from loko_testbed.live.background import BackgroundLab
-from loko_testbed.live.emulation.boards import check_boards
+from loko_testbed.live.emulation.boards import check_switches
 from loko_testbed.reproduce.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
 from loko_testbed.reproduce.schedule_check.incremental import IncrementalCheck
 from loko_testbed.reproduce.schedule_check.verdict import check
@@ -176,7 +176,7 @@ def serve(
         typer.Option(help="Which switches are real boards: these connect from their ip_address only."),
     ] = None,
     emulate: Annotated[
-        bool, typer.Option("--emulate", help="Also run emulated boards; needs no root.")
+        bool, typer.Option("--emulate", help="Also run emulated switches; needs no root.")
     ] = False,
     traffic: Annotated[
         bool,
@@ -255,6 +255,7 @@ def serve(
         )
     sidecar = None
     if emulate:
+        check_switches(network, openflow)
         sidecar = _boards(network, free_control=free_control, traffic=traffic)
     elif live:
         sidecar = _taps(network, traffic=traffic)
@@ -475,8 +476,6 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
 
 
 def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], Sequence[str]]:
-    check_boards(lab)
-
     def command(controller: str) -> Sequence[str]:
         words = [
             sys.executable,

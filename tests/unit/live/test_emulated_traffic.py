@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import switch_emulator
 from hypothesis import given
@@ -12,9 +14,10 @@ from loko.control.messages import session_segments
 from loko.document import InputError
 from loko.service.delays import DelayObservation
 from loko.switch_model.flow import Flow, FlowDocument
+from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import load_lab
 from loko.topology.network import shortest_path
-from loko_testbed.live.emulation.boards import power_up
+from loko_testbed.live.emulation.boards import check_switches, power_up
 from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
 from loko_testbed.live.sidecars.senders import ConformingSender
 from loko_testbed.live.sidecars.taps import LOST_AFTER_NS, Taps
@@ -213,8 +216,29 @@ def test_flows_come_and_go() -> None:
 def test_other_switches_are_refused_in_one_line() -> None:
     with pytest.raises(InputError, match="is no board that can be emulated"):
         power_up(load_lab("two-switch-banana-pi"), free_control=False)
-    with pytest.raises(InputError, match="is no board that can be emulated"):
+    with pytest.raises(InputError, match="s1: banana-pi-r1 cannot be emulated beside a service"):
         cabled_network(load_lab("two-switch-banana-pi"), free_control=False)
+    with pytest.raises(InputError, match=r"s1: dell-s3048-on is emulated in OpenFlow 1\.0 only"):
+        check_switches(load_lab("chip-ring"), OpenFlow.V1_3)
+    chips = load_lab("chip-ring")
+    switches = {
+        name: replace(switch, datapath_id=switch.datapath_id | 1 << 60)
+        for name, switch in chips.switches.items()
+    }
+    with pytest.raises(InputError, match="s1: datapath_id: that of an emulated switch begins with 00:00"):
+        check_switches(replace(chips, switches=switches))
+
+
+def test_chips_forward_as_their_profile_says() -> None:
+    """Frames of 306 bytes wait for the wire twice, and take 3.6 to 4.2 us in each of two chips."""
+    flow = a_flow(destination="H2", rate_bps=5e6, burst_bytes=306.0)
+    emulation = Emulation(flow, lab="chip-ring")
+    emulation.cabled.set_flows([flow])
+    seen = emulation.run(5)["f1"]
+    assert seen.lost == 0
+    assert len(seen.delays_ns) > 200
+    cables_ns = 2 * (8 + 306) * 8
+    assert cables_ns + 2 * 3_600 <= min(seen.delays_ns) < max(seen.delays_ns) <= cables_ns + 2 * 4_200
 
 
 def test_frames_of_no_flow_reach_their_host_and_leave_at_the_rate_of_the_line() -> None:

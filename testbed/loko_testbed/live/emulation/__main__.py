@@ -11,6 +11,7 @@ import uvloop
 
 from loko.control.address import Address
 from loko.program_options import OneLineParser
+from loko.switch_model.device import Profile
 from loko.terminal import user_errors_end
 from loko.topology.lab import load_lab
 from loko_testbed.live.emulation.boards import run_alone
@@ -40,8 +41,11 @@ def main() -> None:
     lab = load_lab(chosen.lab)
     if chosen.traffic:
         uvloop.run(_run_traffic(TrafficLab(lab, address, free_control=chosen.free_control)))
-    else:
+    elif all(isinstance(switch.profile, Profile) for switch in lab.switches.values()):
         uvloop.run(run_sidecar(run_alone(lab, address, free_control=chosen.free_control)))
+    else:  # other switches are emulated in a network only; its hosts send nothing
+        network = TrafficLab(lab, address, free_control=chosen.free_control)
+        uvloop.run(run_sidecar(network.run(report=lambda _: None)))
 
 
 if __name__ == "__main__":

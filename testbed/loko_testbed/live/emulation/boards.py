@@ -22,10 +22,14 @@ import switch_emulator
 from loko.control.framing import SEGMENT_BYTES, segments_of, whole_messages
 from loko.document import InputError
 from loko.switch_model.device import Profile, profile_text
+from loko.switch_model.linux_switch import LinuxSwitch
+from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab, Switch
 from loko.topology.ring import Setting
 
 _IDLE_S: Final = 0.05
+_RETRY_S: Final = 1.0
+_MAC_BITS: Final = 48
 _AHEAD_NS: Final = 50_000
 """A board with work to do runs ahead of the clock in such steps until it has answered."""
 _MOST_AHEAD_NS: Final = 20_000_000
@@ -96,7 +100,7 @@ def _tell(line: str) -> None:
 
 
 class EmulatedBoard:
-    """The connection of one board, which connects, disconnects and connects again as the real one does."""
+    """The connection of one switch, which connects, disconnects and connects again as the real one does."""
 
     def __init__(
         self,
@@ -104,12 +108,19 @@ class EmulatedBoard:
         board: BoardTime,
         controller: tuple[str, int],
         tell: Callable[[str], None] = _tell,
+        *,
+        asks_to_connect: bool = True,
     ) -> None:
-        """`tell` receives the board's events, such as what it cannot do, and why."""
+        """`tell` receives the board's events, such as what it cannot do, and why.
+
+        A board asks for its connection whenever it has none. For other switches (not `asks_to_connect`),
+        `stay_connected` decides.
+        """
         self._name = name
         self._tell = tell
         self._board = board
         self._controller = controller
+        self._asks_to_connect = asks_to_connect
         self._writer: asyncio.StreamWriter | None = None
         self._connecting: asyncio.Task[None] | None = None
 
@@ -127,12 +138,18 @@ class EmulatedBoard:
 
     def _event(self, data: bytes) -> None:
         if data == b"connect":
-            if self._connecting is None:
+            if self._connecting is None and self._asks_to_connect:
                 self._connecting = asyncio.create_task(self._connect())
         elif data == b"close":
             self._hang_up()
         else:
             self._tell(f"{self._name}: {data.decode()}")
+
+    async def stay_connected(self) -> None:
+        """Connect, and again a second after each end of the connection, until cancelled."""
+        while True:
+            await self._connect()
+            await asyncio.sleep(_RETRY_S)
 
     async def _connect(self) -> None:
         try:
@@ -185,39 +202,48 @@ def free_of_control_cost(profile: str, folder: Path) -> str:
 def profile_of(switch: Switch) -> Profile:
     """Return the profile of a board. Raises `InputError` if the switch is something else."""
     if not isinstance(switch.profile, Profile):
-        raise InputError(
-            f"{switch.name}: {switch.profile.name} is no board that can be emulated beside a service"
-        )
+        raise InputError(f"{switch.name}: {switch.profile.name} is no board that can be emulated by itself")
     return switch.profile
 
 
-def check_boards(lab: Lab) -> None:
-    """Raise `InputError` unless every switch is a board whose profile the emulator takes."""
-    for switch in lab.switches.values():
-        profile_of(switch)
+def check_switches(lab: Lab, openflow: OpenFlow = OpenFlow.V1_0) -> None:
+    """Raise `InputError` unless every switch can be emulated beside a service, in this version."""
+    for name, switch in lab.switches.items():
+        if openflow is not OpenFlow.V1_0 and not isinstance(switch.profile, Profile):
+            raise InputError(
+                f"{name}: {switch.profile.name} is emulated in OpenFlow 1.0 only; leave --openflow out"
+            )
+        if isinstance(switch.profile, LinuxSwitch):
+            raise InputError(f"{name}: {switch.profile.name} cannot be emulated beside a service")
+        if switch.datapath_id >> _MAC_BITS:
+            raise InputError(
+                f"{lab.path}: {name}: datapath_id: that of an emulated switch begins with 00:00; change it"
+            )
     for profile in {switch.emulated_as for switch in lab.switches.values()}:
         try:
-            switch_emulator.Board(profile)
+            switch_emulator.Network(seed=0).add_board("switch", profile=profile)
         except ValueError as error:
             raise InputError(f"lab '{lab.name}': {error}") from None
 
 
 @contextlib.contextmanager
-def board_profiles(lab: Lab, *, free_control: bool) -> Iterator[dict[str, str]]:
-    """Offer each board's profile while the context lasts. Raises as `check_boards`."""
-    check_boards(lab)
+def switch_profiles(lab: Lab, *, free_control: bool) -> Iterator[dict[str, str]]:
+    """Offer each switch's profile while the context lasts. Raises as `check_switches`."""
+    check_switches(lab)
     with tempfile.TemporaryDirectory() as folder:
         profiles = {}
         for name, switch in lab.switches.items():
             profiles[name] = switch.emulated_as
-            if free_control:
+            if free_control and isinstance(switch.profile, Profile):
                 profiles[name] = free_of_control_cost(switch.emulated_as, Path(folder))
         yield profiles
 
 
 def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
     """Power up the boards of a lab, at time 0. The caller keeps their TCP sessions. Raises `InputError`."""
-    with board_profiles(lab, free_control=free_control) as profiles:
+    for switch in lab.switches.values():
+        profile_of(switch)
+    with switch_profiles(lab, free_control=free_control) as profiles:
         return {
             name: switch_emulator.Board(profiles[name], config={**switch.config, **KEPT_SESSION}, seed=number)
             for number, (name, switch) in enumerate(lab.switches.items())

@@ -14,10 +14,12 @@ from typing import Final
 import switch_emulator
 
 from loko.service.delays import DelayObservation
+from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow
 from loko.topology.frame import frame_of
-from loko.topology.lab import Lab
-from loko_testbed.live.emulation.boards import KEPT_SESSION, board_profiles
+from loko.topology.lab import Lab, Switch
+from loko.topology.ring import Setting
+from loko_testbed.live.emulation.boards import KEPT_SESSION, switch_profiles
 from loko_testbed.live.sidecars.senders import ConformingSender, FlowSender, SendSlots, SlottedSender
 from loko_testbed.live.sidecars.taps import Taps
 from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
@@ -181,15 +183,23 @@ class CabledLab:
 
 
 def cabled_network(lab: Lab, *, free_control: bool) -> switch_emulator.Network:
-    """Return a lab's network, powered up; the caller keeps the boards' TCP sessions.
+    """Return a lab's network, powered up; the caller keeps the switches' TCP sessions.
 
-    With `free_control`, the boards' control plane takes no time. Raises `InputError` if a switch is no board.
+    With `free_control`, the boards' control plane takes no time. Raises `InputError` if a switch cannot be
+    emulated.
     """
-    with board_profiles(lab, free_control=free_control) as profiles:
+    with switch_profiles(lab, free_control=free_control) as profiles:
         return lab_network(
             lab,
             {},
             seed=0,
             profile_of=profiles,
-            settings=dict.fromkeys(lab.switches, KEPT_SESSION),
+            settings={name: _settings(switch) for name, switch in lab.switches.items()},
         )
+
+
+def _settings(switch: Switch) -> Mapping[str, Setting]:
+    """Return what a switch needs beside the lab's settings. The MAC address makes the datapath id."""
+    if isinstance(switch.profile, Profile):
+        return KEPT_SESSION
+    return {"mac": ":".join(f"{byte:02x}" for byte in switch.datapath_id.to_bytes(8)[2:])}

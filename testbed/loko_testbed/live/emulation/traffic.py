@@ -15,6 +15,7 @@ from typing import Final
 import switch_emulator
 
 from loko.service.delays import DelayObservation
+from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
 from loko_testbed.live.emulation.boards import EmulatedBoard
@@ -79,11 +80,26 @@ class TrafficLab:
         self.cabled = CabledLab(lab, cabled_network(lab, free_control=free_control))
         self._lab = PacedLab(self.cabled)
         self._connections = {
-            name: EmulatedBoard(name, CabledBoard(name, self._lab), controller) for name in lab.switches
+            name: EmulatedBoard(
+                name,
+                CabledBoard(name, self._lab),
+                controller,
+                asks_to_connect=isinstance(switch.profile, Profile),
+            )
+            for name, switch in lab.switches.items()
         }
+        self._others = [
+            name for name, switch in lab.switches.items() if not isinstance(switch.profile, Profile)
+        ]
 
     async def run(self, report: Callable[[Sequence[DelayObservation]], None] = report) -> None:
         """Run until cancelled. `report` receives what the hosts' taps have seen."""
+        async with asyncio.TaskGroup() as tasks:
+            for name in self._others:
+                tasks.create_task(self._connections[name].stay_connected())
+            tasks.create_task(self._follow_clock(report))
+
+    async def _follow_clock(self, report: Callable[[Sequence[DelayObservation]], None]) -> None:
         report_s = time.monotonic() + _REPORT_S
         while True:
             self._lab.advance()
