@@ -55,3 +55,19 @@ def test_a_lab_of_boards_is_replayed(tmp_path: Path, lab: str, scheme: str | Non
     answer = CliRunner().invoke(app, words)
     assert answer.exit_code == 0, answer.output
     assert "every guarantee was kept" in answer.output
+
+
+def test_a_lab_of_boards_and_simple_devices_is_replayed_by_lokos_own_scheme(tmp_path: Path) -> None:
+    words = ["lab", "new", "line", "--switches", "2", "--rate", "95 Mbit/s", "--latency", "40 us"]
+    answer = CliRunner().invoke(app, [*words, "--buffer", "64 frames", "--out", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    simple = (tmp_path / "lab.yml").read_text()
+    mixed = simple.replace("profile: device.toml", "profile: zodiac-fx, config: {ofchecks: false}", 1)
+    (tmp_path / "lab.yml").write_text(mixed)
+    planned = plan(tmp_path, [Flow("a", "h1", "h2", 1, 2, 1e5, 306.0, 306)])
+    assert [hop.switch for hop in planned.accepted[0].path] == ["s1", "s2"]
+    [burst, meeting] = replay_twice(planned.lab, planned, seconds=0.5, seed=1)
+    assert burst.packets > 10
+    assert meeting.packets > 0
+    assert not burst.broken
+    assert not meeting.broken
