@@ -21,6 +21,7 @@ from loko_testbed.cli.replay import replay_twice
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.other_traffic import at_line_rate
 from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
+from loko_testbed.simulation.worst_case.search import random_search, search_worst_case
 
 PROFILES = ("dell-s3048-on", "ideal-1g", "nec-pf5240-long-queues")
 CASES = [(shape, profile) for shape in SHAPES for profile in PROFILES]
@@ -90,6 +91,17 @@ def test_ports_slower_than_their_profile_break_guarantees(tmp_path: Path) -> Non
     assert all(result.broken for result in replay_twice(slower, planned, seconds=0.2, seed=1))
 
 
+def test_the_search_breaks_guarantees_of_ports_slower_than_their_profile_only(tmp_path: Path) -> None:
+    lab = load_lab("chip-ring")
+    planned = planned_at_its_bounds(lab, Random(1))
+    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=60)
+    found = search_worst_case(case, generations=1, seed=1)
+    assert found.damage.lost == 0
+    assert 0.3 < found.history[-1][1] <= 1
+    slower = replace(case, lab=with_slower_checks(lab, tmp_path, check_ns=100_000))
+    assert random_search(slower, generations=1, seed=1).history[-1][1] > 1
+
+
 def part(
     profiles: Mapping[str, str], hosts: Mapping[str, str], cables: Sequence[tuple[str, str]] = ()
 ) -> Lab:
@@ -153,8 +165,7 @@ def test_boards_and_chips_on_one_path_are_replayed(tmp_path: Path) -> None:
         )
         for flow, first, second in zip(flows, of_board, of_chips, strict=True)
     )
-    case = AdmittedSet(lab=whole, scheme="ports", admitted=accepted, entries=17)
-    filled = at_line_rate(case, duration_ns=1_000_000).entries
+    filled = at_line_rate(whole, accepted, duration_ns=1_000_000).entries
     assert {name: {entry.output_port for entry in entries} for name, entries in filled.items()} == {
         "c1": {2, 3},
         "c2": {1, 2},

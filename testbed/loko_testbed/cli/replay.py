@@ -15,15 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission.planning import Plan
-from loko.admission.port_queues.conditions import OTHER_TRAFFIC_LOWEST_QUEUE
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
-from loko.admission.schemes import conditions_of, variant_named
 from loko.control.entries import EVALUATION_ENTRIES, default_entries
 from loko.document import InputError
 from loko.notebook_api import plan, plan_for_failures
 from loko.switch_model.control_traffic import CHANGES_PER_S
 from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
+from loko.topology.conditions import has_boards
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
 from loko.units import NS_PER_MS, in_ms
@@ -51,7 +50,7 @@ from loko_testbed.simulation.worst_case.delivery import (
     timed_senders,
     transmit,
 )
-from loko_testbed.simulation.worst_case.other_traffic import at_line_rate
+from loko_testbed.simulation.worst_case.other_traffic import allowed_beside
 from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
 
 if TYPE_CHECKING:
@@ -62,7 +61,8 @@ _LARGEST_LOAD = 4.0
 
 _MEETINGS_ON_BOARDS_NS = 100_000_000
 """From one instant at which bursts meet to the next."""
-_MEETINGS_ON_CHIPS_NS = 10_000_000
+_MEETINGS_ON_OTHERS_NS = 10_000_000
+"""Other switches are done with a burst sooner."""
 
 
 def replay_twice(
@@ -75,12 +75,10 @@ def replay_twice(
     """
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
-    others, every_ns = None, _MEETINGS_ON_BOARDS_NS
-    if OTHER_TRAFFIC_LOWEST_QUEUE in conditions_of(variant_named(planned.scheme)).conditions:
-        others = at_line_rate(case, duration_ns=duration_ns)
-        every_ns = _MEETINGS_ON_CHIPS_NS
-        for switch in others.unfilled:
-            tell(f"{switch}: no port is free for other traffic, so flows have it to themselves")
+    others = allowed_beside(case, duration_ns=duration_ns)
+    for switch in () if others is None else others.unfilled:
+        tell(f"{switch}: no port is free for other traffic, so flows have it to themselves")
+    every_ns = _MEETINGS_ON_BOARDS_NS if has_boards(lab) else _MEETINGS_ON_OTHERS_NS
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), every_ns)
     rng = np.random.default_rng(seed)
     meeting = release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])

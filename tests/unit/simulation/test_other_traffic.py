@@ -29,7 +29,8 @@ def frames_by_sender(others: OtherTraffic) -> list[int]:
 
 def test_every_port_by_which_flows_may_leave_a_crossed_switch_is_filled() -> None:
     """From H1 to H2 by s1 and s2 of the ring. Nothing leaves by port 3, where the one-way cables end."""
-    others = at_line_rate(case_of(load_lab("chip-ring"), "H1", "H2"), duration_ns=A_MS)
+    case = case_of(load_lab("chip-ring"), "H1", "H2")
+    others = at_line_rate(case.lab, case.admitted, duration_ns=A_MS)
     ports = {name: {entry.output_port for entry in entries} for name, entries in others.entries.items()}
     assert ports == {"s1": {1, 2}, "s2": {1, 2}}
     assert all(
@@ -45,7 +46,7 @@ def test_every_port_by_which_flows_may_leave_a_crossed_switch_is_filled() -> Non
 def test_the_frames_pass_one_cable() -> None:
     """What s1 sends to s2 matches no entry there. All that s2 forwards comes from its own free ports."""
     case = case_of(load_lab("chip-ring"), "H1", "H2")
-    others = at_line_rate(case, duration_ns=10 * A_MS)
+    others = at_line_rate(case.lab, case.admitted, duration_ns=10 * A_MS)
     records = transmit(case, [], seed=1, duration_ns=10 * A_MS, others=others)
     at_each_port = 10 * A_MS // 12_304 + 1
     assert [records.boards[name]["forwarded"] for name in ("s1", "s2")] == [2 * at_each_port] * 2
@@ -67,7 +68,7 @@ def test_ports_share_a_line_where_free_ports_are_few(hosts: int, free: int) -> N
             "control_port": 0,
         }
     )
-    others = at_line_rate(case_of(lab, "h1", "h2"), duration_ns=A_MS)
+    others = at_line_rate(lab, case_of(lab, "h1", "h2").admitted, duration_ns=A_MS)
     assert len(others.lab.hosts) - len(lab.hosts) == free
     assert len({host.ip.ip for host in others.lab.hosts.values()}) == len(others.lab.hosts)
     assert sum(frames_by_sender(others)) == 82 * free

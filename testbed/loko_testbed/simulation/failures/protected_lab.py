@@ -149,7 +149,7 @@ class ProtectedLab:
         if not self.has_port_queues:
             return OtherTraffic(lab=self.plan.plan.lab)
         backups = (backup for flow in self.plan.flows.values() for backup in flow.backups.values())
-        return at_line_rate(self._set_of((*self.sent.admitted, *backups)), duration_ns=duration_ns)
+        return at_line_rate(self.plan.plan.lab, (*self.sent.admitted, *backups), duration_ns=duration_ns)
 
     def _planned(self, cut: Cut, duration_ns: int) -> Planned:
         """Return what the controller sends: the changes of tables, and heartbeats while none is near."""

@@ -14,17 +14,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from loko.admission.port_queues.conditions import OTHER_TRAFFIC_LOWEST_QUEUE
 from loko.admission.port_queues.device import BESIDE_BYTES, queue_of
+from loko.admission.schemes import conditions_of, variant_named
 from loko.control.entries import FlowEntry, flow_entry
 from loko.switch_model.device import has_shared_server
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Endpoint, Host, Lab, Link
-from loko.topology.network import shortest_path
+from loko.topology.network import Routed, shortest_path
 from loko_testbed.simulation.traffic import Instants, Releases, Sender
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 
 _LEAST_NUMBER: Final = 700
-"""Numbers of these flows begin here, or after those of the admitted ones."""
+"""Numbers of these flows begin here, or above those of the admitted ones."""
 _FRAME_BYTES: Final = 1518
 _BENCHMARKS: Final = IPv4Network("198.18.0.0/15")  # RFC 2544: never assigned to a host
 _MAC: Final = "02:4f:00:00:00:01"
@@ -44,52 +46,64 @@ class OtherTraffic:
     """Switches without a free port at which a host could send."""
 
 
-def from_hosts(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic:
+def allowed_beside(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic | None:
+    """Return the most other traffic that the guarantees of a case allow for; None if they allow for none."""
+    if all(queue_of(switch.profile) is None for switch in case.lab.switches.values()):
+        return None
+    conditions = conditions_of(variant_named(case.scheme)).conditions
+    if OTHER_TRAFFIC_LOWEST_QUEUE not in conditions:
+        return None
+    return at_line_rate(case.lab, case.admitted, duration_ns=duration_ns)
+
+
+def from_hosts(lab: Lab, *, duration_ns: int) -> OtherTraffic:
     """Let each host send the largest frames, up to half of 1 Gbit/s, along a shortest path.
 
     Such paths stay away from switches that forward for all ports by one server.
     """
-    hosts = list(case.lab.hosts)
+    hosts = list(lab.hosts)
     entries: dict[str, list[FlowEntry]] = {}
     senders = []
-    for place, source in enumerate(hosts):
-        apart = (other for other in reversed(hosts) if _keeps_apart(case.lab, source, other))
+    for number, source in enumerate(hosts):
+        apart = (other for other in reversed(hosts) if _keeps_apart(lab, source, other))
         if (destination := next(apart, None)) is None:
             continue
-        flow = _flow(_first_number(case) + place, source, destination)
-        for hop in shortest_path(case.lab, source, destination):
-            entries.setdefault(hop.switch, []).append(_entry(case.lab, flow, hop.output_port))
-        instants_ns = np.arange(0, duration_ns, 25_000 + 100 * place, dtype=np.int64)
-        senders.append(_sender(flow, instants_ns))
-    return OtherTraffic(lab=case.lab, entries=entries, senders=tuple(senders))
+        flow = _flow(_LEAST_NUMBER + number, source, destination)
+        for hop in shortest_path(lab, source, destination):
+            entries.setdefault(hop.switch, []).append(_entry(lab, flow, hop.output_port))
+        senders.append(_sender(flow, np.arange(0, duration_ns, 25_000 + 100 * number, dtype=np.int64)))
+    return OtherTraffic(lab=lab, entries=entries, senders=tuple(senders))
 
 
-def at_line_rate(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic:
+def at_line_rate(lab: Lab, routed: Sequence[Routed], *, duration_ns: int) -> OtherTraffic:
     """Fill the ports of all switches with queues that the flows cross, from hosts at their free ports.
 
     Filled are the ports by which flows may leave, but those to switches without queues: these would forward
     such frames by the CPU that forwards the flows. The frames pass one cable. Where free ports are few,
     several ports share the line of a host.
     """
-    crossed = {hop.switch for admitted in case.admitted for hop in admitted.path}
-    filled = {name: ports for name in sorted(crossed) if (ports := _ports_to_fill(case.lab, name))}
-    lines = list(_lines(case.lab, filled))
-    lab = replace(
-        case.lab,
-        hosts=MappingProxyType({**case.lab.hosts, **{line.host.name: line.host for line in lines}}),
-        links=(*case.lab.links, *(line.link for line in lines)),
+    crossed = {hop.switch for route in routed for hop in route.path}
+    filled = {name: ports for name in sorted(crossed) if (ports := _ports_to_fill(lab, name))}
+    lines = list(_lines(lab, filled))
+    destination = next(iter(lab.hosts))
+    first_number = max(_LEAST_NUMBER, len(routed))
+    with_hosts = replace(
+        lab,
+        hosts=MappingProxyType({**lab.hosts, **{line.host.name: line.host for line in lines}}),
+        links=(*lab.links, *(line.link for line in lines)),
     )
     entries: dict[str, list[FlowEntry]] = {}
     senders: list[Sender] = []
     for line in lines:
-        frame_ns = int((_FRAME_BYTES + BESIDE_BYTES) * 8e9 / lab.rate_bps(line.link))
+        frame_ns = int((_FRAME_BYTES + BESIDE_BYTES) * 8e9 / with_hosts.rate_bps(line.link))
         period_ns = frame_ns * len(line.output_ports)
         for turn, output_port in enumerate(line.output_ports):
-            flow = _flow(_first_number(case) + len(senders), line.host.name, next(iter(case.lab.hosts)))
-            entries.setdefault(line.switch, []).append(_entry(lab, flow, output_port, line.link.b.port))
+            flow = _flow(first_number + len(senders), line.host.name, destination)
+            entry = _entry(with_hosts, flow, output_port, line.link.b.port)
+            entries.setdefault(line.switch, []).append(entry)
             senders.append(_sender(flow, np.arange(turn * frame_ns, duration_ns, period_ns, dtype=np.int64)))
     return OtherTraffic(
-        lab=lab,
+        lab=with_hosts,
         entries=entries,
         senders=tuple(senders),
         unfilled=tuple(sorted(filled.keys() - entries.keys())),
@@ -141,10 +155,6 @@ def _free_ports(lab: Lab, switch: str) -> list[int]:
     return [port for port in ports if port != lab.control_port and lab.far_end(switch, port) is None]
 
 
-def _first_number(case: AdmittedSet) -> int:
-    return max(_LEAST_NUMBER, len(case.admitted))
-
-
 def _flow(number: int, source: str, destination: str) -> Flow:
     return Flow(
         id=f"low{number}",
@@ -163,4 +173,4 @@ def _entry(lab: Lab, flow: Flow, output_port: int, input_port: int | None = None
 
 
 def _sender(flow: Flow, instants_ns: Instants) -> Sender:
-    return Sender.of(flow.udp_source, flow, Releases(instants_ns=instants_ns, bucket=None))
+    return Sender.of(flow.udp_source, flow, Releases(instants_ns=instants_ns, bucket=None), observed=False)

@@ -173,7 +173,7 @@ def _transmit_beside_hosts(
     case: AdmittedSet, senders: Sequence[Sender], *, seed: int, duration_ns: int
 ) -> DeliveryResult:
     """Transmit what the flows send beside traffic of low priority from every host, and judge the flows."""
-    others = from_hosts(case, duration_ns=duration_ns)
+    others = from_hosts(case.lab, duration_ns=duration_ns)
     return judge_delivery(case, transmit(case, senders, seed=seed, duration_ns=duration_ns, others=others))
 
 

@@ -20,6 +20,7 @@ from loko_testbed.simulation.planned_control import all_that_may_be_sent
 from loko_testbed.simulation.runner import RunRecords
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import DRAIN_NS, runner_of, timed_senders
+from loko_testbed.simulation.worst_case.other_traffic import allowed_beside
 from loko_testbed.simulation.worst_case.release import (
     LEAD_NS,
     BurstPattern,
@@ -37,6 +38,9 @@ _SCALES_NS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 _SCATTER_NS: Final = 20_000_000
 _SUSTAINED_S: Final = 8.0
 """Many periods of the timers, whose work adds up if a switch is used up to its last bit."""
+_LEAD_WITHOUT_BOARDS_NS: Final = 2_000_000
+"""As `LEAD_NS`, for switches that are done with a burst sooner."""
+_SUSTAINED_WITHOUT_BOARDS_S: Final = 0.1
 _TIMERS_SPREAD_NS: Final = 3_000_000
 """Timers run at most this long after the instant that the bursts aim at."""
 
@@ -78,7 +82,7 @@ def search_worst_case(case: AdmittedSet, *, generations: int, seed: int) -> Sear
         return more
 
     best_found = _search(case, next_ones, generations=generations, seed=seed, aim_timers=True)
-    greedy = sustained_pattern(case, seconds=_SUSTAINED_S)
+    greedy = sustained_pattern(case, seconds=_SUSTAINED_S if _boards(case) else _SUSTAINED_WITHOUT_BOARDS_S)
     damage = damage_of(case, [greedy], seed=best_found.seed)[0]
     if damage <= best_found.damage:
         return best_found
@@ -122,36 +126,43 @@ def _search(
 def damage_of(
     case: AdmittedSet, candidates: Sequence[BurstPattern], *, seed: int, aim_timers: bool = True
 ) -> list[Damage]:
-    """Measure what each candidate does, each in a round of its own."""
-    profile = _profile(case)
-    period_ns = profile.cpu.timers.period_ns.value
+    """Measure what each candidate does, each in a round of its own, beside other traffic where that may be.
+
+    With `aim_timers` the boards' timers run when the bursts meet.
+    """
+    boards = _boards(case)
+    timers_ns = {profile.cpu.timers.period_ns.value for profile in boards.values()}
+    period_ns = math.lcm(*timers_ns)
+    lead_ns = LEAD_NS if boards else _LEAD_WITHOUT_BOARDS_NS
     rng = np.random.default_rng(seed)
     anchor_ns = period_ns // 2
     settings: dict[str, Mapping[str, Setting]] = {}
-    for name in case.lab.switches if aim_timers else ():
+    for name, profile in boards.items() if aim_timers else ():
         late_ns = int(rng.integers(-_TIMERS_SPREAD_NS // 3, _TIMERS_SPREAD_NS))
         settings[name] = {
             "timer_phase_ns": anchor_ns + late_ns,
             "loop_phase_ns": int(rng.integers(profile.cpu.loop_ps.value // 1000)),
         }
-    with runner_of(case) as runner:
-        powered = runner.powered(seed=seed, settings=settings)
-    # A run's instants count from its start, phases from power-up.
-    first_ns = LEAD_NS + (anchor_ns - powered.now_ns - LEAD_NS) % period_ns
     tail_ns = max(int(bursts.following.max(initial=0)) for bursts in candidates) * max(
         flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows
     )
-    round_ns = math.ceil((2 * LEAD_NS + refill_ns(case) + tail_ns) / period_ns) * period_ns
+    round_ns = math.ceil((2 * lead_ns + refill_ns(case) + tail_ns) / period_ns) * period_ns
+    others = allowed_beside(case, duration_ns=lead_ns + period_ns + (len(candidates) + 1) * round_ns)
+    with runner_of(case, others) as runner:
+        powered = runner.powered(seed=seed, settings=settings)
+    # A run's instants count from its start, phases from power-up.
+    first_ns = lead_ns + (anchor_ns - powered.now_ns - lead_ns) % period_ns
     rounds_ns = [first_ns + number * round_ns for number in range(len(candidates))]
     duration_ns = rounds_ns[-1] + round_ns
     control_ns = {name: int(rng.integers(first_ns)) for name in case.lab.switches}
+    senders = timed_senders(case, release_instants(case, rounds_ns, candidates), observed=True)
     records = powered.run(
-        timed_senders(case, release_instants(case, rounds_ns, candidates), observed=True),
+        [*senders, *(() if others is None else others.senders)],
         duration_ns=duration_ns,
         planned=all_that_may_be_sent(case.lab, case.control, duration_ns=duration_ns, first_ns=control_ns),
         drain_ns=DRAIN_NS,
     )
-    return _damages(case, records, first_ns - LEAD_NS, round_ns, len(candidates))
+    return _damages(case, records, first_ns - lead_ns, round_ns, len(candidates))
 
 
 def _damages(
@@ -175,9 +186,10 @@ def _damages(
     ]
 
 
-def _profile(case: AdmittedSet) -> Profile:
-    profiles = [switch.profile for switch in case.lab.switches.values()]
-    profile = profiles[0]
-    if not isinstance(profile, Profile):
-        raise TypeError(f"{case.lab.name}: the worst-case search knows the phases of Zodiac FX boards only")
-    return profile
+def _boards(case: AdmittedSet) -> dict[str, Profile]:
+    """Return the profiles of the switches whose phases are known, by name."""
+    return {
+        name: switch.profile
+        for name, switch in case.lab.switches.items()
+        if isinstance(switch.profile, Profile)
+    }
