@@ -73,19 +73,23 @@ def plan(
     allocation: str | None = None,
     mix: Mix | None = None,
     entries: int | None = None,
+    target_ns: float | None = None,
 ) -> Plan:
     """Which flows fit a lab, with which guarantee, and why the others do not (`loko plan`).
 
     A lab may also be given by name or path, and flows as the path of a file. They are requested in order.
     `scheme`, `allocation` and `entries` are the options of the command, `mix` what the allocation
-    ``optimised`` is made for, by default the lab's. Raises `InputError` if a flow names unknown hosts or
-    repeats another, for an unknown scheme, and if the scheme has no such allocation.
+    ``optimised`` is made for, by default the lab's. `target_ns` is the delay target of each port or switch,
+    by default as the command chooses it. Raises `InputError` if a flow names unknown hosts or repeats
+    another, for an unknown scheme, and if the scheme has no such allocation.
     """
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
-    make, target_ns = _admissions(lab, requests, choice, mix=mix, entries=entries, traffic=HEARTBEAT)
+    make, target_ns = _admissions(
+        lab, requests, choice, mix=mix, entries=entries, traffic=HEARTBEAT, target_ns=target_ns
+    )
     asked = [request.flow for request in requests]
     planned_flows = planning.plan(lab, asked, make(), deadlines_ns=deadlines_of(requests))
     return replace(planned_flows, target_ns=target_ns)
@@ -100,6 +104,7 @@ def plan_for_failures(
     duplicated: Sequence[str] = (),
     scheme: str | None = None,
     allocation: str | None = None,
+    target_ns: float | None = None,
 ) -> ProtectedPlan:
     """Which flows survive each of the failures, with which guarantee and further paths.
 
@@ -109,7 +114,7 @@ def plan_for_failures(
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
     refuse_unprotectable(choice)
     traffic = served_traffic(CHANGES_PER_S, {}, compare_s=0)
-    make, _ = _admissions(lab, requests, choice, mix=None, entries=None, traffic=traffic)
+    make, _ = _admissions(lab, requests, choice, mix=None, entries=None, traffic=traffic, target_ns=target_ns)
     return protect(
         lab,
         [request.flow for request in requests],
@@ -137,6 +142,7 @@ def _admissions(
     mix: Mix | None,
     entries: int | None,
     traffic: ControlTraffic,
+    target_ns: float | None,
 ) -> tuple[Callable[[], Admission], float | None]:
     """Return what makes empty admission controls for these requests, and the delay target that they have."""
     mix = expected_mix(lab, mix) if choice.is_optimised else None
@@ -160,10 +166,11 @@ def _admissions(
             class_targets_ns=class_targets_ns,
         )
 
-    target_ns = None
-    if follows_deadlines(lab, choice, requests):
+    is_given = target_ns is not None
+    if target_ns is None and follows_deadlines(lab, choice, requests):
         target_ns = followed_target_ns(lab, requests, lambda target_ns: ready(requests, {}, target_ns))
-    return lambda: with_class_targets(requests, partial(ready, target_ns=target_ns)), target_ns
+    within = partial(ready, target_ns=target_ns)
+    return lambda: with_class_targets(requests, within, is_given=is_given), target_ns
 
 
 def _known(value: _Value | None) -> _Value | Unknown:

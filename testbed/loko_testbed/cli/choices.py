@@ -59,6 +59,14 @@ ColumnsOption = Annotated[
         " leave out; or guess, by their headings. Default: as the first row says."
     ),
 ]
+TargetOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        help="Delay target of each port, for --scheme ports and mixed, or switch: for packets, mixed, and"
+        " loko on simple devices, whose targets otherwise follow the deadlines.",
+    ),
+]
 PCAP_LIMIT_MEGABYTES: Final = 1_000
 PcapLimitOption = Annotated[
     int, typer.Option(min=1, metavar="MEGABYTES", help="Room for all captures together.")

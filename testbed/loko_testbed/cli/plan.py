@@ -84,6 +84,7 @@ from loko_testbed.cli.choices import (
     ProtectionOption,
     RobustOption,
     SurviveOption,
+    TargetOption,
     mix_of,
     refuse_idle_target,
     refuse_together,
@@ -150,14 +151,7 @@ def plan(
             " fills the tables up. Default: padding fills them up.",
         ),
     ] = None,
-    target_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            help="Delay target of each port, for --scheme ports and mixed, or switch: for packets, mixed, and"
-            " loko on simple devices, whose targets otherwise follow the deadlines.",
-        ),
-    ] = None,
+    target_ms: TargetOption = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     robust: RobustOption = False,
     forwarding: Annotated[

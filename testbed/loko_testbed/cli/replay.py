@@ -16,6 +16,7 @@ from rich.table import Table
 
 from loko.admission.planning import Plan
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
+from loko.admission.schemes import default_scheme, variant_of
 from loko.control.entries import EVALUATION_ENTRIES, default_entries
 from loko.document import InputError
 from loko.notebook_api import plan, plan_for_failures
@@ -34,6 +35,8 @@ from loko_testbed.cli.choices import (
     DuplicateOption,
     ProtectionOption,
     SurviveOption,
+    TargetOption,
+    refuse_idle_target,
     refuse_together,
     scheme_option,
 )
@@ -116,6 +119,7 @@ def replay(
     columns: ColumnsOption = None,
     scheme: Annotated[str | None, scheme_option("Admission scheme. Default: as for 'loko plan'.")] = None,
     allocation: AllocationOption = None,
+    target_ms: TargetOption = None,
     seconds: Annotated[
         float,
         typer.Option(
@@ -154,11 +158,16 @@ def replay(
 
     Example: loko replay two-switch flows.yml --seconds 0.1 --pcap captures
 
+    Example: loko replay chip-ring flows.yml --target-ms 0.1
+
     Example: loko replay plant flows.yml --survive cables=1 --cut s1:2-s2:3@0.5
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     the_lab = load_lab(lab)
     requests = load_requests(flows, the_lab, columns=columns)
+    choice = variant_of(the_lab, scheme or default_scheme(the_lab), allocation)
+    refuse_idle_target(the_lab, target_ms, [choice])
+    target_ns = None if target_ms is None else round(target_ms * NS_PER_MS)
     if survive:
         refuse_together({"--survive": True, "--pcap": pcap is not None})
         failures = failures_of(the_lab, survive)
@@ -170,6 +179,7 @@ def replay(
             duplicated=duplicate or (),
             scheme=scheme,
             allocation=allocation,
+            target_ns=target_ns,
         )
         timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=CHANGES_PER_S)
         cuts = cuts_of(failures, cut, seconds=seconds)
@@ -178,7 +188,7 @@ def replay(
     if duplicate or cut:
         option = "--duplicate" if duplicate else "--cut"
         raise InputError(f"{option}: say with --survive which failures the flows are to survive")
-    planned = plan(the_lab, requests, scheme=scheme, allocation=allocation)
+    planned = plan(the_lab, requests, scheme=scheme, allocation=allocation, target_ns=target_ns)
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:

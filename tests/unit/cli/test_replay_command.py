@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,23 @@ def test_a_lab_of_chips_is_replayed_by_its_own_scheme(tmp_path: Path) -> None:
             assert flow["sent"] >= 10
             assert (flow["lost"], flow["wrong"]) == (0, 0)
             assert 0 < flow["worst"] <= 1
+
+
+def test_guarantees_follow_the_target_as_in_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps(dump_flows(FLOWS)))
+    words = ["chip-ring", str(file), "--target-ms", "0.06"]
+    answer = CliRunner().invoke(app, ["replay", *words, "--seconds", "0.1"])
+    assert answer.exit_code == 0, answer.output
+    in_plan = CliRunner().invoke(app, ["plan", *words]).output
+    for flow in "abc":
+        [replayed] = re.findall(rf"│ {flow} .* (\d\.\d+) │", answer.output)
+        [planned] = re.findall(rf"│ {flow} .* (\d\.\d+) │", in_plan)
+        assert replayed == planned
+        assert 0.06 < float(replayed) < 0.3
+    refused = CliRunner().invoke(app, ["replay", "two-switch", str(file), "--target-ms", "1"])
+    assert refused.exit_code == 2
+    assert "error: --target-ms: is for --scheme packets or ports" in refused.output
 
 
 def test_a_broken_guarantee_of_a_chip_is_noticed() -> None:
