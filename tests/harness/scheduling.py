@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from loko.schedule.gates.gate_list import PortGates
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.lab_schedule import SchedulingOptions, schedule
 from loko.schedule.problem import ScheduleSolution, SchedulingProblem, SchedulingScheme, SlotDemand
@@ -25,6 +26,16 @@ HOSTS = 5
 
 def clock(seconds=60.0) -> TimeBudget:
     return TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + round(seconds * 1e9))
+
+
+def states_at(port: PortGates, now_ns: int) -> int:
+    """Return the states of a port's gates at an instant of its own clock."""
+    left_ns = (now_ns - port.base_time_ns) % port.cycle_ns
+    for entry in port.entries:
+        left_ns -= entry.interval_ns
+        if left_ns < 0:
+            return entry.states
+    raise AssertionError("the intervals do not add up to the cycle")
 
 
 def served_schedule(

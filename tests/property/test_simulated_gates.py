@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scheduling import clock
+from scheduling import clock, states_at
 
 from loko.control.entries import padding_entries
 from loko.schedule.gates.gate_list import gate_lists
@@ -66,8 +66,8 @@ def test_frames_meet_open_gates(data, seed) -> None:
         last = gates[Endpoint(node=flow.path[-1].switch, port=flow.path[-1].output_port)]
         wire_ns = (flow.timed.frame_bytes + 8) * 8 * 10**9 // first.rate_bps
         for sent_ns in records.sent_ns[mine].tolist():
-            assert first.states_at(sent_ns) == options.scheduled_open
-            assert first.states_at(sent_ns + wire_ns) == options.scheduled_open
+            assert states_at(first, sent_ns) == options.scheduled_open
+            assert states_at(first, sent_ns + wire_ns) == options.scheduled_open
         for received_ns in records.received_ns[mine].tolist():
-            assert last.states_at(received_ns) == options.scheduled_open
-            assert last.states_at(received_ns - wire_ns) == options.scheduled_open
+            assert states_at(last, received_ns) == options.scheduled_open
+            assert states_at(last, received_ns - wire_ns) == options.scheduled_open

@@ -48,22 +48,7 @@ class PortGates:
     cycle_ns: int
     base_time_ns: int
     """When a cycle begins, less than a cycle after a whole base period on the clock of the slots."""
-    guard_band_ns: int
-    """How long all gates are closed before the scheduled class opens."""
     entries: tuple[GateEntry, ...]
-
-    def open_ns(self, traffic_class: int) -> int:
-        """For how long of each cycle the gate of a class is open."""
-        return sum(entry.interval_ns for entry in self.entries if entry.states >> traffic_class & 1)
-
-    def states_at(self, now_ns: int) -> int:
-        """The gate states at an instant of the port's clock."""
-        left_ns = (now_ns - self.base_time_ns) % self.cycle_ns
-        for entry in self.entries:
-            left_ns -= entry.interval_ns
-            if left_ns < 0:
-                return entry.states
-        raise AssertionError("the intervals add up to the cycle")
 
 
 class OpenWindow(NamedTuple):
@@ -96,13 +81,13 @@ def gate_lists(schedule: LabSchedule, options: GateOptions) -> GateLists:
         )
     rates_bps = {end: lab.rate_bps(link) for link in lab.links for end in (link.a, link.b)}
     ports: dict[str, tuple[PortGates, ...]] = {}
-    for end, flows in flows_by_port(schedule).items():
+    for end, flows in _flows_by_port(schedule).items():
         gates = _port_gates(lab, end, flows, rate_bps=rates_bps[end], timing=schedule.timing, options=options)
         ports[end.node] = (*ports.get(end.node, ()), gates)
     return GateLists(schedule=schedule, options=options, ports=ports)
 
 
-def flows_by_port(schedule: LabSchedule) -> dict[Endpoint, list[ScheduledFlow]]:
+def _flows_by_port(schedule: LabSchedule) -> dict[Endpoint, list[ScheduledFlow]]:
     """Return the flows that leave by each port in order of their slots: hosts' ports first, as in the lab."""
     flows: dict[Endpoint, list[ScheduledFlow]] = defaultdict(list)
     for flow in sorted(schedule.scheduled, key=lambda flow: flow.slot):
@@ -114,7 +99,7 @@ def flows_by_port(schedule: LabSchedule) -> dict[Endpoint, list[ScheduledFlow]]:
     return {end: flows[end] for end in ends if end in flows}
 
 
-def windows_of(flows: Sequence[ScheduledFlow], timing: CycleTiming, clock_ns: int) -> list[OpenWindow]:
+def _windows(flows: Sequence[ScheduledFlow], timing: CycleTiming, clock_ns: int) -> list[OpenWindow]:
     """Return the windows of flows that leave by one port, in order of their slots.
 
     Times are from the beginning of a base period; the first window may begin before it. Windows that meet
@@ -143,7 +128,7 @@ def _port_gates(
 ) -> PortGates:
     guard_band_ns = longest_wait_ns(LONGEST_OTHER_BYTES, rate_bps, preempted=False)
     needed_ns = guard_band_ns + longest_wait_ns(SHORTEST_FRAME_BYTES, rate_bps, preempted=False)
-    windows = windows_of(flows, timing, options.clock_ns)
+    windows = _windows(flows, timing, options.clock_ns)
     entries = tuple(
         _entries(windows, timing.base_period_ns, guard_band_ns=guard_band_ns, needed_ns=needed_ns, to=options)
     )
@@ -153,7 +138,6 @@ def _port_gates(
         rate_bps=rate_bps,
         cycle_ns=timing.base_period_ns,
         base_time_ns=windows[0].start_ns % timing.base_period_ns,
-        guard_band_ns=guard_band_ns,
         entries=entries,
     )
 
