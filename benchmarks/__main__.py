@@ -17,6 +17,7 @@ from rich.table import Table
 from benchmarks import (
     admission,
     captures,
+    delay_bounds,
     replay,
     schedule,
     service,
@@ -38,6 +39,7 @@ class Benchmark(StrEnum):
     SERVICE = "service"
     ADMISSION = "admission"
     SCHEDULE = "schedule"
+    DELAY_BOUNDS = "delay-bounds"
 
 
 def main(
@@ -59,6 +61,7 @@ def main(
         Benchmark.TABLE_1: _table_1,
         Benchmark.SERVICE: lambda: _service(repetitions),
         Benchmark.ADMISSION: lambda: _admission(repetitions),
+        Benchmark.DELAY_BOUNDS: lambda: _delay_bounds(out),
     }
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
@@ -208,6 +211,22 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
         ratio = measured.loko.cycles_per_s.median / measured.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
     return asdict(measured), rows
+
+
+def _delay_bounds(out: Path) -> tuple[dict[str, Any], list[MeasuredRow]]:
+    answers = delay_bounds.measure()
+    (out / "delay-bounds.md").write_text(delay_bounds.table(answers), encoding="utf-8")
+    rows: list[MeasuredRow] = [
+        (f"{question}: {tool}", *delay_bounds.answer_and_time(answer))
+        for tool, given in answers.items()
+        for question, answer in given.items()
+    ]
+    rows += [(tools, "left out", reason) for tools, reason in delay_bounds.left_out().items()]
+    values = {
+        tool: {question: answer._asdict() for question, answer in given.items()}
+        for tool, given in answers.items()
+    }
+    return values, rows
 
 
 def _plain(rate: Spread) -> tuple[str, str]:

@@ -119,16 +119,28 @@ def _rate(admission: Admission, *, burst_bytes: float, fits: bool) -> float:
     return done / (time.perf_counter() - begin)
 
 
-def _build_peer(folder: Path) -> Callable[[], tuple[float, float]] | None:
-    if shutil.which("mvn") is None or shutil.which("java") is None:
-        return None
+def has_java() -> bool:
+    """Whether the machine has Maven and a JDK."""
+    return shutil.which("mvn") is not None and shutil.which("java") is not None
+
+
+def java_classes(folder: Path) -> str:
+    """Build the Java peers there; return their class path, empty without Maven or a JDK."""
+    if not has_java():
+        return ""
     shutil.copytree(_PEER, folder / "peer")
     maven: list[str | Path] = ["mvn", "-B", "-q", "-f", folder / "peer" / "pom.xml"]
     classpath = folder / "classpath"
     usage = run([*maven, "compile", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"])
     if not classpath.exists():
         raise BenchmarkError(f"the Java peer does not build: {_first_error(usage.output)}")
-    classes = f"{folder / 'peer' / 'target' / 'classes'}:{classpath.read_text(encoding='utf-8')}"
+    return f"{folder / 'peer' / 'target' / 'classes'}:{classpath.read_text(encoding='utf-8')}"
+
+
+def _build_peer(folder: Path) -> Callable[[], tuple[float, float]] | None:
+    classes = java_classes(folder)
+    if not classes:
+        return None
 
     def peer() -> tuple[float, float]:
         output = run(["java", "-cp", classes, "AdmissionPeer", SWITCHES, ON_A_PATH, str(_SECONDS)]).output
