@@ -109,8 +109,13 @@ class ScheduledFlow:
     offset_ns: int
     """When in a base period it sends, and so in each period of its own."""
     every_ns: int
-    bound_ns: float
-    """From the first bit that leaves the source until the last has come to the destination."""
+    link_bounds_ns: tuple[float, ...]
+    """By link of its path: from the first bit that leaves the source until the last has passed the link."""
+
+    @property
+    def bound_ns(self) -> float:
+        """From the first bit that leaves the source until the last has come to the destination."""
+        return self.link_bounds_ns[-1]
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -347,7 +352,7 @@ def scheduled_flow(
         routed=RoutedFlow(flow.sent(timing.base_period_ns), hops),
         offset_ns=timing.offset_ns(assignment.slot),
         every_ns=flow.every(timing.base_period_ns),
-        bound_ns=crossed.bound_ns([hop.switch for hop in hops]),
+        link_bounds_ns=crossed.link_bounds_ns([hop.switch for hop in hops]),
     )
 
 

@@ -42,10 +42,15 @@ class CrossingTimes:
 
     def bound_ns(self, switches: Sequence[str]) -> float:
         """From the first bit that leaves the source until the last has come to the destination."""
+        return self.link_bounds_ns(switches)[-1]
+
+    def link_bounds_ns(self, switches: Sequence[str]) -> tuple[float, ...]:
+        """By link of a path: from the first bit that leaves the source until the last has passed the link."""
         if not switches:
-            return max(self.cable_ns.values())
-        crossed = sum(self.switch_ns[name] + self.cable_ns[name] for name in switches)
-        return self.cable_ns[switches[0]] + crossed
+            return (max(self.cable_ns.values()),)
+        crossed_ns = [self.switch_ns[name] + self.cable_ns[name] for name in switches]
+        first_ns = self.cable_ns[switches[0]]
+        return tuple(first_ns + sum(crossed_ns[:count]) for count in range(len(switches) + 1))
 
 
 def frames_per_slot(lab: Lab, switch: str, exclusive: Exclusive) -> int:

@@ -232,9 +232,11 @@ def test_a_comparison_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.M
 
     def hasty(*args) -> LabSchedule:
         schedule = right(*args)
-        return replace(
-            schedule, scheduled=[replace(flow, bound_ns=flow.bound_ns / 10) for flow in schedule.scheduled]
-        )
+        scheduled = [
+            replace(flow, link_bounds_ns=tuple(ns / 10 for ns in flow.link_bounds_ns))
+            for flow in schedule.scheduled
+        ]
+        return replace(schedule, scheduled=scheduled)
 
     for wrong, told in ((in_one_slot, "is not alone on"), (hasty, "frames took longer than its")):
         monkeypatch.setattr(comparison_admission, "schedule_of", wrong)

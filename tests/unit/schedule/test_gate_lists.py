@@ -42,10 +42,11 @@ def scheduled(lab, pairs, *, slots, base_period_ns=None) -> LabSchedule:
 
 def test_a_list_is_as_computed_by_hand() -> None:
     """Flows of slots 0 and 2 leave by one port, with time for others between them and none at the end."""
-    result = scheduled(LAB, [("H1", "H3"), ("H2", "H3"), ("H1", "H4")], slots=3, base_period_ns=8 * MS)
+    result = scheduled(LAB, [("H1", "H3"), ("H2", "H4"), ("H2", "H3")], slots=3, base_period_ns=8 * MS)
     assert [flow.slot for flow in result.scheduled] == [0, 1, 2]
     bound_ns = math.ceil(result.scheduled[0].bound_ns)
-    (gates,) = gate_lists(result, GateOptions(clock_ns=1_000)).ports["H1"]
+    (gates, _) = gate_lists(result, GateOptions(clock_ns=1_000)).ports["s2"]
+    assert gates.interface == "s2-eth1"
     window_ns = bound_ns + 2 * (GUARD_NS + 1_000)
     slot_ns = 8 * MS // 3
     band_ns = (1522 + 20) * 80
@@ -104,13 +105,13 @@ def test_a_planned_frame_meets_an_open_gate_and_no_frame_of_others(
                 wait_ns = longest_wait_ns(LONGEST_OTHER_BYTES, port.rate_bps, preempted=False)
                 assert following == (ALL_CLOSED, wait_ns)
     for flow, ends in ends_of.items():
-        for end in ends:
+        for end, bound_ns in zip(ends, flow.link_bounds_ns, strict=True):
             period = data.draw(st.integers(0, 3))
             off_ns = data.draw(st.sampled_from((-GUARD_NS, 0, GUARD_NS)))
             clock_off_ns = data.draw(st.sampled_from((-clock_ns, 0, clock_ns)))
             leaves_ns = period * flow.every_ns + flow.offset_ns + off_ns
             for part in (0.0, data.draw(st.floats(0, 1)), 1.0):
-                now_ns = leaves_ns + math.floor(part * flow.bound_ns) + clock_off_ns
+                now_ns = leaves_ns + math.floor(part * bound_ns) + clock_off_ns
                 assert states_at(by_end[end], now_ns) == options.scheduled_open
 
 
@@ -118,23 +119,27 @@ def test_a_window_is_no_longer_than_its_lemma_says() -> None:
     """One ns before and after its window, the gate of the only flow is closed."""
     result = scheduled(LAB, [("H1", "H3")], slots=2)
     (flow,) = result.scheduled
-    for ports in gate_lists(result, GateOptions(clock_ns=700)).ports.values():
-        for port in ports:
-            first_ns = flow.offset_ns - GUARD_NS - 700
-            end_ns = flow.offset_ns + math.ceil(flow.bound_ns) + GUARD_NS + 700
-            assert [states_at(port, now_ns) for now_ns in (first_ns - 1, first_ns, end_ns - 1, end_ns)] == [
-                ALL_CLOSED,
-                0x80,
-                0x80,
-                0x7F,
-            ]
+    lists = gate_lists(result, GateOptions(clock_ns=700))
+    wire_ns = (306 + 8) * 80
+    assert wire_ns <= flow.link_bounds_ns[0] < wire_ns + 1_000  # a long cable, and clocks that are off
+    for node, bound_ns in zip(("H1", "s1", "s2"), flow.link_bounds_ns, strict=True):
+        (port,) = lists.ports[node]
+        first_ns = flow.offset_ns - GUARD_NS - 700
+        end_ns = flow.offset_ns + math.ceil(bound_ns) + GUARD_NS + 700
+        assert [states_at(port, now_ns) for now_ns in (first_ns - 1, first_ns, end_ns - 1, end_ns)] == [
+            ALL_CLOSED,
+            0x80,
+            0x80,
+            0x7F,
+        ]
 
 
 def test_a_full_port_has_one_entry() -> None:
     result = scheduled(LAB, [("H1", "H3")] * 3, slots=3)
-    (gates,) = gate_lists(result, GateOptions()).ports["H1"]
+    lists = gate_lists(result, GateOptions())
+    (gates,) = lists.ports["s2"]
     assert gates.entries == ((0x80, result.timing.base_period_ns),)
-    assert "others may send 0.0 % of the time" in listings(gate_lists(result, GateOptions()))["H1.txt"]
+    assert "others may send 0.0 % of the time" in listings(lists)["s2.txt"]
 
 
 def test_a_cycle_that_no_list_can_express_is_refused() -> None:

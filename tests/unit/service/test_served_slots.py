@@ -208,7 +208,7 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
     def hasty(incremental: IncrementalLabSchedule, wanted: TimedFlow) -> ScheduledFlow | NoFreeSlot:
         scheduled = right(incremental, wanted)
         assert isinstance(scheduled, ScheduledFlow)
-        return replace(scheduled, bound_ns=scheduled.bound_ns / 10)
+        return replace(scheduled, link_bounds_ns=(scheduled.bound_ns / 10,))
 
     one_more = slots.decision(timed(flow(3, "H1", "H4")))
     with monkeypatch.context() as mutated:

@@ -1,8 +1,8 @@
 """Gate control lists of a schedule: for each port that its flows leave by, which gates are open when.
 
 A frame whose slot begins at the instant t leaves its host between t - guard and t + guard, and its last bit
-is at its destination within the flow's bound (`loko.schedule.timing`). So a window from t - guard to
-t + guard + bound contains its transmission on each link of its path. The windows here are longer by the
+has passed a link within the bound of the path up to there (`loko.schedule.timing`). So a window from
+t - guard to t + guard + bound contains its transmission on this link. The windows here are longer by the
 clock error of the gates on both sides (docs/tssdn.md, "Gate control lists").
 """
 
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from loko.document import InputError
 from loko.schedule.gates.options import ALL_CLOSED, GateOptions
-from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
+from loko.schedule.lab_schedule import LabSchedule
 from loko.schedule.preemption import longest_wait_ns
 from loko.schedule.timing import CycleTiming
 from loko.topology.lab import Endpoint, Lab
@@ -81,35 +81,42 @@ def gate_lists(schedule: LabSchedule, options: GateOptions) -> GateLists:
         )
     rates_bps = {end: lab.rate_bps(link) for link in lab.links for end in (link.a, link.b)}
     ports: dict[str, tuple[PortGates, ...]] = {}
-    for end, flows in _flows_by_port(schedule).items():
-        gates = _port_gates(lab, end, flows, rate_bps=rates_bps[end], timing=schedule.timing, options=options)
+    for end, passages in _passages(schedule).items():
+        gates = _port_gates(
+            lab, end, passages, rate_bps=rates_bps[end], timing=schedule.timing, options=options
+        )
         ports[end.node] = (*ports.get(end.node, ()), gates)
     return GateLists(schedule=schedule, options=options, ports=ports)
 
 
-def _flows_by_port(schedule: LabSchedule) -> dict[Endpoint, list[ScheduledFlow]]:
-    """Return the flows that leave by each port in order of their slots: hosts' ports first, as in the lab."""
-    flows: dict[Endpoint, list[ScheduledFlow]] = defaultdict(list)
-    for flow in sorted(schedule.scheduled, key=lambda flow: flow.slot):
-        flows[Endpoint(node=flow.timed.source, port=1)].append(flow)
-        for hop in flow.path:
-            flows[Endpoint(node=hop.switch, port=hop.output_port)].append(flow)
+class _Passage(NamedTuple):
+    """When frames of a flow leave by a port: from `offset_ns` on in a base period, for up to `bound_ns`."""
+
+    offset_ns: int
+    bound_ns: float
+
+
+def _passages(schedule: LabSchedule) -> dict[Endpoint, list[_Passage]]:
+    """Return the passages by each port, hosts' ports first, as in the lab; those of a port in order."""
+    passages: dict[Endpoint, list[_Passage]] = defaultdict(list)
+    for flow in schedule.scheduled:
+        leaves = [(flow.timed.source, 1), *((hop.switch, hop.output_port) for hop in flow.path)]
+        for (node, port), bound_ns in zip(leaves, flow.link_bounds_ns, strict=True):
+            passages[Endpoint(node=node, port=port)].append(_Passage(flow.offset_ns, bound_ns))
     nodes = (*schedule.lab.hosts, *schedule.lab.switches)
     ends = (Endpoint(node=node, port=port) for node in nodes for port, _ in schedule.lab.neighbours(node))
-    return {end: flows[end] for end in ends if end in flows}
+    return {end: sorted(passages[end]) for end in ends if end in passages}
 
 
-def _windows(flows: Sequence[ScheduledFlow], timing: CycleTiming, clock_ns: int) -> list[OpenWindow]:
-    """Return the windows of flows that leave by one port, in order of their slots.
+def _windows(passages: Sequence[_Passage], margin_ns: int) -> list[OpenWindow]:
+    """Return the windows of a port in order, with times from the beginning of a base period.
 
-    Times are from the beginning of a base period; the first window may begin before it. Windows that meet
-    are one.
+    The first may begin before it. Windows that meet are one.
     """
-    margin_ns = timing.guard_ns + clock_ns
     windows: list[OpenWindow] = []
-    for flow in flows:
-        start_ns = flow.offset_ns - margin_ns
-        end_ns = flow.offset_ns + math.ceil(flow.bound_ns) + margin_ns
+    for offset_ns, bound_ns in passages:
+        start_ns = offset_ns - margin_ns
+        end_ns = offset_ns + math.ceil(bound_ns) + margin_ns
         if windows and start_ns <= windows[-1].end_ns:
             last = windows.pop()
             start_ns, end_ns = last.start_ns, max(last.end_ns, end_ns)
@@ -120,7 +127,7 @@ def _windows(flows: Sequence[ScheduledFlow], timing: CycleTiming, clock_ns: int)
 def _port_gates(
     lab: Lab,
     end: Endpoint,
-    flows: Sequence[ScheduledFlow],
+    passages: Sequence[_Passage],
     *,
     rate_bps: int,
     timing: CycleTiming,
@@ -128,7 +135,7 @@ def _port_gates(
 ) -> PortGates:
     guard_band_ns = longest_wait_ns(LONGEST_OTHER_BYTES, rate_bps, preempted=False)
     needed_ns = guard_band_ns + longest_wait_ns(SHORTEST_FRAME_BYTES, rate_bps, preempted=False)
-    windows = _windows(flows, timing, options.clock_ns)
+    windows = _windows(passages, timing.guard_ns + options.clock_ns)
     entries = tuple(
         _entries(windows, timing.base_period_ns, guard_band_ns=guard_band_ns, needed_ns=needed_ns, to=options)
     )
