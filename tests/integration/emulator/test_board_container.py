@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ BECOMES_HEALTHY = """
 until test -e /run/ready; do sleep 0.1; done
 kill $!
 wait $! || true
+cat /run/board.toml
 """
 
 
@@ -75,6 +77,9 @@ def test_a_board_becomes_healthy_and_its_log_says_how_it_is_configured() -> None
         "start-board: waiting for 2 interfaces",
         "start-board: OpenFlow 1.3, controller 127.0.0.1:6633, quirks spec",
     ]
+    board = tomllib.loads(done.stdout[done.stdout.index("[process]") :])["board"][0]
+    assert board["ports"] == {"1": "eth1", "4": "eth4"}
+    assert board["config"]["openflow_ports"] == [1, 2, 3, 4]
 
 
 @pytest.mark.namespaces
@@ -111,8 +116,10 @@ def test_a_file_in_the_container_takes_the_place_of_the_variables(tmp_path: Path
     ],
     ids=["interfaces", "controller", "openflow", "port"],
 )
-def test_what_is_missing_or_wrong_is_one_line_of_the_log(variables: dict[str, str], told: str) -> None:
-    done = started('"$START"', PORTS="1 5", **variables)
+def test_what_is_missing_or_wrong_is_one_line_of_the_log_before_there_are_cables(
+    variables: dict[str, str], told: str
+) -> None:
+    done = started('"$START"', PORTS="", **variables)
     assert (done.returncode, done.stderr) == (2, told)
 
 
