@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -63,8 +64,6 @@ from loko.topology.network import Hop
 
 _MOST_USED: Final = 0.999
 """The part of a port's rate that flows may take: so every busy period ends."""
-_CLASS: Final = " class "
-"""Stands between port and class in the names of servers of lower classes."""
 _MOST_CHANGES: Final = 200
 """Changes of the bounds that an advice to wait looks ahead."""
 
@@ -240,19 +239,20 @@ class PortAdmission:
         """By server of the highest class, the queue of a switch."""
         servers = {_host(name): self._sender(name) for name in lab.hosts}
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
+        self._same_port: dict[str, tuple[str, ...]] = {host: (host,) for host in servers}
+        """By server: those of the same port, the highest class first."""
         for name, queue in self._queues.items():
-            higher: tuple[str, ...] = ()
-            for traffic_class in self._every_class:
-                server = name + _suffix(traffic_class)
+            of_port = tuple(_of_class(name, each) for each in self._every_class)
+            self._same_port |= dict.fromkeys(of_port, of_port)
+            for traffic_class, server in enumerate(of_port, HIGHEST_CLASS):
                 if isinstance(target_ns, Mapping):
                     asked_ns = target_ns.get(server)
                 else:
                     asked_ns = class_targets_ns.get(
                         traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
                     )
-                servers[server] = replace(queue.server, above=higher)
+                servers[server] = replace(queue.server, above=of_port[: traffic_class - HIGHEST_CLASS])
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
-                higher = (*higher, server)
         self._servers = servers
         self._books = _PortState(servers)
         self._entries: Counter[str] = Counter()
@@ -439,8 +439,7 @@ class PortAdmission:
             if used_bps := self._used_bps(of_port):
                 allowed_bps = self._allowed_bps(of_port)
                 shares.append(ResourceShare(self._quantity("rate", of_port), used_bps, allowed_bps, "bit/s"))
-            names = (of_port + _suffix(traffic_class) for traffic_class in self._every_class)
-            for name in filter(network.has_flows, names):
+            for name in filter(network.has_flows, self._same_port[of_port]):
                 delay_ns, backlog_bytes = float(network.bounds[name]), network.backlog_bytes(name)
                 shares += [
                     ResourceShare(self._quantity("delay", name), delay_ns, self._targets[name], "ns"),
@@ -550,34 +549,64 @@ class PortAdmission:
         if (full_switch := self._vlans.obstacle(counted.path)) is not None:
             used, most = self._vlans.used(full_switch), self._vlans.most(full_switch)
             return Refusal(flow, full_switch, "VLANs", float(used), 1.0, float(most), "VLANs")
-        full: tuple[str, float] | None = None
-        network.add(counted.steps, counted.bucket)
         try:
-            touched: set[str] = set()
-            path = [step.server for step in counted.steps]
-            bounds = network.settle(path, limits_ns=self._targets, touched=touched)
-            # In the order of the bounds, so that of several limits it is always the same one that is told.
-            for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
-                backlog_bytes = network.backlog_bytes(name, bounds)
-                if backlog_bytes > self._room_bytes(name):
-                    full = name, backlog_bytes
-                    break
+            with _added(network, counted):
+                touched: set[str] = set()
+                path = [step.server for step in counted.steps]
+                bounds = network.settle(path, limits_ns=self._targets, touched=touched)
+                # In the order of the bounds, so that of several limits the same one is always told.
+                for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
+                    backlog_bytes = network.backlog_bytes(name, bounds)
+                    if backlog_bytes > self._room_bytes(name):
+                        break
+                else:
+                    return bounds
+            refusal = self._burst_refusal(flow, counted, name, backlog_bytes, books)
+            is_room = True
         except UnsettledError as unsettled:
-            return self._delay_refusal(flow, counted, unsettled.server, unsettled.delay_ns, books)
-        finally:
-            kept = network.bounds
-            network.bounds = dict(kept)
-            network.remove(counted.steps, counted.bucket)
-            network.bounds = kept
-        return bounds if full is None else self._burst_refusal(flow, counted, *full, books)
+            name = unsettled.server
+            refusal = self._delay_refusal(flow, counted, name, unsettled.delay_ns, books)
+            is_room = self._is_by_room(name)
+        return refusal._replace(hint=self._room_hint(counted, name, books)) if is_room else refusal
+
+    def _is_by_room(self, name: str) -> bool:
+        """Return whether a port's target is the time in which a full queue drains."""
+        if name in self._lab.hosts:
+            return False
+        traffic_class = HIGHEST_CLASS + self._same_port[name].index(name)
+        return self._targets[name] == self._queue(name).drain_ns(traffic_class)
+
+    def _room_hint(self, counted: _CountedFlow, name: str, books: _PortState) -> str:
+        """Return how much to reserve in switches like that of a server so that a flow fits.
+
+        Empty if they share no memory, or if another limit would refuse the flow.
+        """
+        refusing = None if name in self._lab.hosts else self._queue(name)
+        if not isinstance(refusing, PortDevice) or refusing.profile.buffer is None:
+            return ""
+        network, needed_bytes = books.network, 0.0
+        given_ns = {one: ns for one, ns in self._targets.items() if not self._is_by_room(one)}
+        try:
+            with _added(network, counted):
+                bounds = network.settle([step.server for step in counted.steps], limits_ns=given_ns)
+                for one, bound_ns in bounds.items():
+                    device = None if one in self._lab.hosts else self._queue(one)
+                    if not isinstance(device, PortDevice) or device.profile.name != refusing.profile.name:
+                        continue
+                    needed_bytes = max(needed_bytes, network.backlog_bytes(one, bounds))
+                    if self._is_by_room(one):
+                        traffic_class = HIGHEST_CLASS + self._same_port[one].index(one)
+                        needed_bytes = max(needed_bytes, device.room_for_ns(bound_ns, traffic_class))
+        except UnsettledError:
+            return ""
+        return refusing.room_hint(needed_bytes)
 
     def _burst_refusal(
         self, flow: Flow, counted: _CountedFlow, name: str, backlog_bytes: float, books: _PortState
     ) -> Refusal:
         used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
-        hint = "" if name in self._lab.hosts else self._queue(name).room_hint(backlog_bytes)
-        return self._refusal(flow, counted, name, "burst", numbers)._replace(hint=hint)
+        return self._refusal(flow, counted, name, "burst", numbers)
 
     def _delay_refusal(
         self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, books: _PortState
@@ -604,11 +633,11 @@ class PortAdmission:
 
     def _server(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
         """Return the name of the server at which flows of a class wait that leave a switch by a port."""
-        return (switch if switch in self._shared else f"{switch}:{port}") + _suffix(traffic_class)
+        return _of_class(switch if switch in self._shared else f"{switch}:{port}", traffic_class)
 
     def _queue(self, name: str) -> FlowQueue:
         """Return the queue of a switch's server, which is the same for all classes."""
-        return self._queues[name.partition(_CLASS)[0]]
+        return self._queues[self._same_port[name][0]]
 
     def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
         """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
@@ -690,11 +719,7 @@ class PortAdmission:
 
     def _used_bps(self, name: str, network: TotalFlow | None = None) -> float:
         """Return the rate of all flows of a host's cable, or of all classes of a server's port."""
-        network = network or self._books.network
-        if name in self._lab.hosts:
-            return network.used_bps(name)
-        of_port = name.partition(_CLASS)[0]
-        return sum(network.used_bps(of_port + _suffix(each)) for each in self._every_class)
+        return sum(map((network or self._books.network).used_bps, self._same_port[name]))
 
     def _allowed_bps(self, name: str) -> float:
         return self._servers[name].service.rate_bps * _MOST_USED
@@ -707,13 +732,27 @@ class PortAdmission:
         return target_ns if math.isfinite(target_ns) else 0.0
 
 
+@contextmanager
+def _added(network: TotalFlow, counted: _CountedFlow) -> Iterator[None]:
+    """Count a flow meanwhile. The bounds stay as they are."""
+    network.add(counted.steps, counted.bucket)
+    try:
+        yield
+    finally:
+        kept = network.bounds
+        network.bounds = dict(kept)
+        network.remove(counted.steps, counted.bucket)
+        network.bounds = kept
+
+
 def _host(name: str) -> str:
     """Return the name of a host's cable as a server; no port of a switch is called like a host."""
     return name
 
 
-def _suffix(traffic_class: int) -> str:
-    return "" if traffic_class == HIGHEST_CLASS else f"{_CLASS}{traffic_class}"
+def _of_class(server: str, traffic_class: int) -> str:
+    """Return the name of a server of a class, for that of the highest class of the same port."""
+    return server if traffic_class == HIGHEST_CLASS else f"{server} class {traffic_class}"
 
 
 def _on_wire(flow: Flow) -> TokenBucket:

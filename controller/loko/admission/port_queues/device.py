@@ -123,16 +123,19 @@ class FlowQueue:
         rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
         return self.server.before_ns + service.latency_ns + waiting_bytes * 8e9 / rate_bps
 
+    def room_for_ns(self, delay_ns: float, traffic_class: int) -> float:
+        """Return the room with which a full queue of a class drains in this time; see `drain_ns`."""
+        service = self.server.service
+        rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
+        waiting_bytes = (delay_ns - self.server.before_ns - service.latency_ns) * rate_bps / 8e9
+        return (waiting_bytes - self.server.blocking_bytes) / traffic_class
+
     @property
     def lone_frame_ns(self) -> float:
         """The longest time of a frame that waits for no other flow: the least target."""
         service = self.server.service
         alone_bytes = self.server.frame_bytes + self.server.blocking_bytes
         return self.server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
-
-    def room_hint(self, needed_bytes: float) -> str:  # noqa: ARG002 - of queues in a shared memory
-        """Return how to give the queue this much room; empty if nothing does."""
-        return ""
 
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch."""

@@ -29,13 +29,15 @@ class FlowVlans:
 
     def find(self, path: Sequence[Hop]) -> int | None:
         """Return the first VLAN that takes frames along a path; None if there is none, or none is needed."""
-        hops = self._hops(path)
+        hops = self._hops(path) if self._most else []
+        if not hops:
+            return None
         candidates = [*self._ports, self._new()]
-        return next((vlan for vlan in candidates if not self._obstacle(vlan, hops)), None) if hops else None
+        return next((vlan for vlan in candidates if not self._obstacle(vlan, hops)), None)
 
     def obstacle(self, path: Sequence[Hop]) -> str | None:
         """Return a switch of a path that has no VLAN left for it; None if none is missing."""
-        hops = self._hops(path)
+        hops = self._hops(path) if self._most else []
         if not hops or self.find(path) is not None:
             return None
         return self._obstacle(self._new(), hops)
