@@ -39,6 +39,7 @@ class _FlowRow(NamedTuple):
 
     flow: Flow
     path: str
+    """With class and VLAN, where it has them."""
     guarantee_ms: str
     deadline_ms: str
     slack_ms: str
@@ -121,9 +122,12 @@ def tool_of(context: typer.Context) -> str:
 def _line(result: Plan, admitted: Admitted) -> _FlowRow:
     flow = admitted.flow
     nodes = [flow.source, *(hop.switch for hop in admitted.path), flow.destination]
+    marks = [f"class {admitted.traffic_class}"] if admitted.traffic_class > 1 else []
+    if admitted.vlan is not None:
+        marks.append(f"VLAN {admitted.vlan}")
     return _FlowRow(
         flow=flow,
-        path=" → ".join(nodes),
+        path=" → ".join(nodes) + (f" ({', '.join(marks)})" if marks else ""),
         guarantee_ms=in_ms(admitted.guarantee_ns, math.ceil),
         deadline_ms=in_ms(result.deadlines_ns.get(flow.id), math.floor),
         slack_ms=in_ms(result.slack_ns(admitted), math.floor),

@@ -41,6 +41,14 @@ def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
     assert result.exit_code == 0
 
 
+def test_the_guarantee_sheet_names_class_and_vlan(ring: Path) -> None:
+    ring_of_managed(ring, managed_switch(OWN_BUFFERS, queues=4, vlans=8))
+    planned(ring, "--sheet", str(ring / "sheet.html"))
+    sheet = (ring / "sheet.html").read_text()
+    assert "h0 → s0 → s1 → h1 (VLAN 2)" in sheet
+    assert "h0 → s0 → s1 → s2 → h2 (class 2, VLAN 3)" in sheet
+
+
 def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
     assert not any("traffic_class" in flow for flow in planned(ring, "--classes", "2")["accepted"])
 
