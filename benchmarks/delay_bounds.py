@@ -10,21 +10,18 @@ authors' admission are Java libraries, which Maven gets. What is missing is left
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from benchmarks.admission import has_java, java_classes
-from benchmarks.measure import ROOT, BenchmarkError
+from benchmarks.measure import BenchmarkError
 from loko.admission import Admission, Admitted, LokoAdmission
 from loko.admission.packets import PacketAdmission
 from loko.control.entries import EVALUATION_ENTRIES, switch_entries
@@ -35,7 +32,8 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import EVALUATION
 from loko.topology.lab import Lab, load_lab
 from loko.topology.lab_allocation import allocations_of
-from loko.units import BITS_PER_BYTE, BPS_PER_MBPS, NS_PER_MS, NS_PER_S, NS_PER_US, US_PER_MS
+from loko.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_S, US_PER_MS
+from loko_testbed.reproduce.saihu import Saihu, SaihuNetwork, saihu_bounds, saihu_of_environment
 from loko_testbed.simulation.traffic import Releases, Sender
 from loko_testbed.simulation.virtual import PoweredLab, lab_network
 
@@ -59,7 +57,6 @@ _MOST_FLOWS: Final = 40
 _PATIENCE_S: Final = 300
 _AUTHORS_FRAME_BYTES: Final = 1530
 _AUTHORS_MODELS: Final = {"eces-dnm, multi-hop model": "MHM", "eces-dnm, threshold model (Chameleon)": "TBM"}
-_SAIHU_PEER: Final = ROOT / "labs" / "studies" / "peers" / "saihu.py"
 _SAIHU_METHODS: Final = ("xtfa/TFA", "panco/TFA", "panco/SFA", "panco/PLP")
 
 
@@ -138,7 +135,7 @@ def measure() -> dict[str, dict[str, Answer]]:
             "ours, whole frames (packets)": _admission(lambda: PacketAdmission(lab, EVALUATION)),
         }
         answers[EMULATED] = _emulated(lab)
-        for tool in _calculators(server, classes, Path(scratch)):
+        for tool in _calculators(server, classes):
             for question in QUESTIONS:
                 for method, answer in tool(question.flows).items():
                     answers.setdefault(method, {})[question.name] = answer
@@ -152,7 +149,7 @@ def measure() -> dict[str, dict[str, Answer]]:
 def left_out() -> dict[str, str]:
     """Return the tools that this machine or any lacks, with the reason."""
     missing = {}
-    if not os.environ.get("LOKO_SAIHU"):
+    if saihu_of_environment() is None:
         missing["xTFA, panco"] = "LOKO_SAIHU names no clone of Saihu (docs/port-queues.md)"
     if not has_java():
         missing["DNC, eces-dnm, Chameleon's admission"] = "needs mvn and a JDK"
@@ -180,11 +177,11 @@ def server_of(lab: Lab) -> Server:
     )
 
 
-def _calculators(server: Server, classes: str, scratch: Path) -> Iterator[Bounds]:
+def _calculators(server: Server, classes: str) -> Iterator[Bounds]:
     """Yield what computes bounds for flows that are all known beforehand."""
     yield lambda flows: {"ours, total flow analysis": total_flow(server, flows)}
-    if saihu := os.environ.get("LOKO_SAIHU", ""):
-        yield lambda flows: _saihu(server, flows, saihu, scratch)
+    if saihu := saihu_of_environment():
+        yield lambda flows: _saihu(server, flows, saihu)
     if classes:
         yield lambda flows: _dnc(server, flows, classes)
 
@@ -285,54 +282,24 @@ def total_flow(server: Server, flows: Sequence[AskedFlow]) -> Answer:
     return Answer(total_ns / NS_PER_MS, time.perf_counter() - began)
 
 
-def _saihu(server: Server, flows: Sequence[AskedFlow], saihu: str, scratch: Path) -> dict[str, Answer]:
-    document = scratch / "network.json"
-    document.write_text(json.dumps(_saihu_document(server, flows)), encoding="utf-8")
-    python = os.environ.get("LOKO_SAIHU_PYTHON", sys.executable)
-    words = [python, str(_SAIHU_PEER), f"{saihu}/src", str(document), "OFF", *_SAIHU_METHODS]
-    told = json.loads(_output(words, "", cwd=scratch))
+def _saihu(server: Server, flows: Sequence[AskedFlow], saihu: Saihu) -> dict[str, Answer]:
+    names = [f"f{number}" for number in range(len(flows))]
+    network = SaihuNetwork(
+        name="ring",
+        paths={name: flow.switches for name, flow in zip(names, flows, strict=True)},
+        buckets=dict.fromkeys(names, TokenBucket(rate_bps=_RATE_BPS, burst_bytes=_FRAME_BYTES)),
+        service=RateLatency(rate_bps=server.rate_bps, latency_ns=server.latency_ns),
+        line_rate_bps=100e6,
+        frame_bytes=_FRAME_BYTES,
+        shortest_frame_bytes=_FRAME_BYTES,
+        is_shaped=False,
+        has_packetizer=False,
+    )
     return {
-        method.replace("/", " ").replace("xtfa", "xTFA"): (
-            Answer(None, 0.0, result["error"])
-            if "error" in result
-            else Answer(1e3 * result["delays_s"]["f0"], result["seconds"])
-        )
-        for method, result in told.items()
-    }
-
-
-def _saihu_document(server: Server, flows: Sequence[AskedFlow]) -> dict[str, Any]:
-    return {
-        "network": {
-            "name": "ring",
-            "packetizer": False,
-            "multiplexing": "FIFO",
-            "analysis_option": ["IS"],
-            "time_unit": "us",
-            "data_unit": "B",
-            "rate_unit": "Mbps",
-            "min_packet_length": _FRAME_BYTES,
-        },
-        "flows": [
-            {
-                "name": f"f{number}",
-                "path": list(flow.switches),
-                "arrival_curve": {"bursts": [_FRAME_BYTES], "rates": [_RATE_BPS / BPS_PER_MBPS]},
-                "max_packet_length": _FRAME_BYTES,
-            }
-            for number, flow in enumerate(flows)
-        ],
-        "servers": [
-            {
-                "name": name,
-                "service_curve": {
-                    "latencies": [server.latency_ns / NS_PER_US],
-                    "rates": [server.rate_bps / BPS_PER_MBPS],
-                },
-                "capacity": 100,
-            }
-            for name in sorted({name for flow in flows for name in flow.switches})
-        ],
+        method.replace("/", " ").replace("xtfa", "xTFA"): Answer(None, 0.0, error)
+        if error or seconds is None
+        else Answer(delays_us["f0"] / US_PER_MS, seconds)
+        for method, (seconds, delays_us, error) in saihu_bounds(saihu, network, _SAIHU_METHODS).items()
     }
 
 
@@ -401,12 +368,11 @@ def _requested(
     return told
 
 
-def _output(words: Sequence[object], given: str, cwd: Path | None = None) -> str:
+def _output(words: Sequence[object], given: str) -> str:
     try:
         return subprocess.run(
             [str(word) for word in words],
             input=given,
-            cwd=cwd,
             capture_output=True,
             text=True,
             timeout=_PATIENCE_S,

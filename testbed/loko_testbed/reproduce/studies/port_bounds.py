@@ -1,32 +1,25 @@
 """Bounds of delay in networks of ports, by our methods and by others, beside what frames reach.
 
-The user provides xTFA and panco through Saihu, their common interface (docs/port-queues.md): `LOKO_SAIHU`
-names its clone, and `LOKO_SAIHU_PYTHON` a Python with its dependencies. Without them, only our bounds are
-computed. No valid bound for whole frames is below what frames reach.
+xTFA and panco are asked through Saihu, if the user provides it (`loko_testbed.reproduce.saihu`). Without it,
+only our bounds are computed. No valid bound for whole frames is below what frames reach.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import random
 import re
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import networkx as nx
 
-from loko.document import LABS, InputError, StrictModel
+from loko.document import StrictModel
 from loko.switch_model.calculus.token_buckets import RateLatency, TokenBucket
 from loko.switch_model.calculus.total_flow import PathStep, PortServer, TotalFlow, UnsettledError
 from loko.switch_model.calculus.whole_path import whole_path_ns
@@ -34,16 +27,14 @@ from loko.units import NS_PER_US
 from loko_testbed.reproduce.chart import Chart, ChartAxis, Cloud, Panel, ScatterPanel
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, TableResult
+from loko_testbed.reproduce.saihu import Saihu, SaihuNetwork, saihu_bounds, saihu_of_environment
 from loko_testbed.reproduce.studies.study import Rows, Study
-from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.port_frames import FrameFlow, search
 
-_PEER: Final = LABS / "studies" / "peers" / "saihu.py"
 _LINE_MBPS: Final = 1000
 _FRAME_BYTES: Final = 1542
 _LATENCY_US: Final = 12.336
 """One frame of other traffic on the cable."""
-_PATIENCE_S: Final = 300
 _ROUNDING_US: Final = 0.01
 """Saihu gives bounds with two digits after the microsecond."""
 _OURS: Final = "ours"
@@ -171,12 +162,9 @@ class PortBoundsTask(NamedTuple):
 
 def tasks(size: PortBoundsSize, seed: int) -> list[PortBoundsTask]:
     """Return a task for each network. Raises `InputError` if the peers cannot be found."""
-    saihu = os.environ.get("LOKO_SAIHU", "")
-    if saihu and not Path(saihu, "src", "saihu").is_dir():
-        raise InputError(f"LOKO_SAIHU: {saihu} is no clone of Saihu: it has no src/saihu")
-    python = os.environ.get("LOKO_SAIHU_PYTHON", sys.executable) if saihu else ""
+    clone, python = saihu_of_environment() or ("", "")
     names = [network.name for network in networks()][: size.networks]
-    return [PortBoundsTask(name, size.runs, seed, saihu, python) for name in names]
+    return [PortBoundsTask(name, size.runs, seed, clone, python) for name in names]
 
 
 def measure(task: PortBoundsTask) -> Rows:
@@ -189,7 +177,7 @@ def measure(task: PortBoundsTask) -> Rows:
     for shaping in SHAPINGS:
         results = [*ours(network, shaping)]
         if task.saihu:
-            results += _theirs(task, network, shaping)
+            results += _theirs(Saihu(task.saihu, task.python), network, shaping)
         if shaping.frame_bytes:
             results.append(BoundResult(_SIMULATED, 0.0, found_us))
         for result in results:
@@ -243,29 +231,22 @@ def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, PortServer]:
     return dict.fromkeys(network.servers, server)
 
 
-def _theirs(task: PortBoundsTask, network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
-    with tempfile.TemporaryDirectory() as scratch:
-        document = Path(scratch, "network.json")
-        document.write_text(json.dumps(_document(network, shaping)), encoding="utf-8")
-        mode = "OFF" if math.isinf(shaping.line_rate_bps) else "ON"
-        words = [task.python, str(_PEER), f"{task.saihu}/src", str(document), mode, *shaping.methods]
-        try:
-            ran = subprocess.run(
-                words, cwd=scratch, capture_output=True, text=True, timeout=_PATIENCE_S, check=True
-            )
-        except subprocess.TimeoutExpired:
-            raise RunError(f"Saihu took more than {_PATIENCE_S} s for {network.name}") from None
-        except (OSError, subprocess.CalledProcessError) as error:
-            said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1]
-            raise RunError(f"Saihu does not run: {said} (docs/port-queues.md says how)") from None
-    for method, result in json.loads(ran.stdout).items():
-        if "error" in result:
-            yield BoundResult(method, None, {}, result["error"])
-            continue
-        delays_us = {flow: delay_s * 1e6 for flow, delay_s in result["delays_s"].items()}
-        yield BoundResult(method, result["seconds"], delays_us)
-        if method in _CORRECTED and shaping.frame_bytes:
-            yield BoundResult(f"{method}, corrected", result["seconds"], corrected_us(network, delays_us))
+def _theirs(saihu: Saihu, network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
+    given = SaihuNetwork(
+        name=network.name,
+        paths=network.paths,
+        buckets=network.buckets,
+        service=RateLatency(rate_bps=_LINE_MBPS * 1e6, latency_ns=_LATENCY_US * 1e3),
+        line_rate_bps=_LINE_MBPS * 1e6,
+        frame_bytes=_FRAME_BYTES,
+        shortest_frame_bytes=84,
+        is_shaped=not math.isinf(shaping.line_rate_bps),
+        has_packetizer=shaping.frame_bytes > 0,
+    )
+    for method, (seconds, delays_us, error) in saihu_bounds(saihu, given, shaping.methods).items():
+        yield BoundResult(method, seconds, delays_us, error)
+        if not error and method in _CORRECTED and shaping.frame_bytes:
+            yield BoundResult(f"{method}, corrected", seconds, corrected_us(network, delays_us))
 
 
 def corrected_us(network: PortNetwork, delays_us: Mapping[str, float]) -> dict[str, float]:
@@ -279,42 +260,6 @@ def corrected_us(network: PortNetwork, delays_us: Mapping[str, float]) -> dict[s
 def _even(name: str, paths: Mapping[str, tuple[str, ...]], *, rate_mbps: float) -> PortNetwork:
     bucket = TokenBucket(rate_bps=rate_mbps * 1e6, burst_bytes=2 * _FRAME_BYTES)
     return PortNetwork(name=name, paths=paths, buckets=dict.fromkeys(paths, bucket))
-
-
-def _document(network: PortNetwork, shaping: Shaping) -> dict[str, Any]:
-    # Saihu's output-port format. The packetizer makes panco's cables deliver whole frames.
-    return {
-        "network": {
-            "name": network.name,
-            "packetizer": shaping.frame_bytes > 0,
-            "multiplexing": "FIFO",
-            "analysis_option": ["IS"],
-            "time_unit": "us",
-            "data_unit": "B",
-            "rate_unit": "Mbps",
-            "min_packet_length": 84,
-        },
-        "flows": [
-            {
-                "name": flow,
-                "path": list(path),
-                "arrival_curve": {
-                    "bursts": [network.buckets[flow].burst_bytes],
-                    "rates": [network.buckets[flow].rate_bps / 1e6],
-                },
-                "max_packet_length": _FRAME_BYTES,
-            }
-            for flow, path in network.paths.items()
-        ],
-        "servers": [
-            {
-                "name": name,
-                "service_curve": {"latencies": [_LATENCY_US], "rates": [_LINE_MBPS]},
-                "capacity": _LINE_MBPS,
-            }
-            for name in network.servers
-        ],
-    }
 
 
 def _bounds(
