@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission.planning import Plan
+from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
 from loko.admission.schemes import default_scheme, variant_of
 from loko.control.entries import EVALUATION_ENTRIES, default_entries
@@ -33,9 +34,11 @@ from loko_testbed.cli.choices import (
     ColumnsOption,
     DetectionOption,
     DuplicateOption,
+    PortDetectionOption,
     ProtectionOption,
     SurviveOption,
     TargetOption,
+    move_timing,
     refuse_idle_target,
     refuse_together,
     scheme_option,
@@ -133,6 +136,7 @@ def replay(
     protection: ProtectionOption = Protection.BACKUP,
     duplicate: DuplicateOption = None,
     detect_ms: DetectionOption = DETECTION_MS,
+    port_detect_ms: PortDetectionOption = None,
     cut: Annotated[
         list[str] | None,
         typer.Option(
@@ -181,7 +185,9 @@ def replay(
             allocation=allocation,
             target_ns=target_ns,
         )
-        timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=CHANGES_PER_S)
+        timing = move_timing(detect_ms=detect_ms, port_detect_ms=port_detect_ms, changes_per_s=CHANGES_PER_S)
+        if port_detect_ms is not None:
+            survivable = survivable.with_groups(planned_entries(the_lab, default_entries(the_lab)))
         cuts = cuts_of(failures, cut, seconds=seconds)
         _replay_failures(survivable, timing, cuts, seconds=seconds, seed=seed, as_json=as_json, as_csv=as_csv)
         return
