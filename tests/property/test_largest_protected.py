@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
 from loko.admission.planning import scenario_of
-from loko.admission.protection import NetworkFailure, Protection, failures_of, largest_protected, protect
+from loko.admission.protection import NetworkFailure, Protection, failures_of, protect
+from loko.admission.protection.largest_protected import largest_protected
 from loko.admission.protection.replacement import may_replace
 from loko.admission.routing import paths
 from loko.admission.schemes import admission_of, variant_named

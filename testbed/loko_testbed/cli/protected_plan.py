@@ -23,7 +23,6 @@ from loko.admission.protection import (
     Protection,
     Recovery,
     failures_of,
-    largest_protected,
     most_helpful_cable,
     protect,
 )
@@ -127,6 +126,10 @@ class ProtectedAnswer:
             failures: Sequence[NetworkFailure] = request.failures,
         ) -> ProtectedPlan:
             if clock is not None:
+                from loko.admission.protection.largest_protected import (  # noqa: PLC0415 - slow, so only here
+                    largest_protected,
+                )
+
                 found = largest_protected(
                     where,
                     flows,

@@ -2,7 +2,6 @@
 
 from loko.admission.protection.failures import NetworkFailure, failures_of
 from loko.admission.protection.fast_failover import FailoverGroup
-from loko.admission.protection.largest_protected import LargestProtectedSet, largest_protected
 from loko.admission.protection.missing_cables import HelpfulCable, most_helpful_cable
 from loko.admission.protection.planner import (
     MoveTiming,
@@ -17,7 +16,6 @@ from loko.admission.protection.planner import (
 __all__ = [
     "FailoverGroup",
     "HelpfulCable",
-    "LargestProtectedSet",
     "MoveTiming",
     "NetworkFailure",
     "ProtectedFlow",
@@ -26,7 +24,6 @@ __all__ = [
     "Recovery",
     "TableChange",
     "failures_of",
-    "largest_protected",
     "most_helpful_cable",
     "protect",
 ]

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from loko.admission.protection.failures import NetworkFailure
-from loko.admission.protection.replacement import last_common_hop
+from loko.admission.protection.replacement import ChosenPaths, last_common_hop
 from loko.topology.network import Hop
-
-if TYPE_CHECKING:
-    from loko.admission.protection.planner import ProtectedFlow
 
 
 class FailoverGroup(NamedTuple):
@@ -33,7 +30,7 @@ class FailoverGroup(NamedTuple):
 
 
 def failover_groups(
-    flows: Mapping[str, ProtectedFlow], failures: Sequence[NetworkFailure], entries: Mapping[str, int]
+    flows: Mapping[str, ChosenPaths], failures: Sequence[NetworkFailure], entries: Mapping[str, int]
 ) -> dict[str, tuple[FailoverGroup, ...]]:
     """Return by flow the groups that its switches can have, as far as the tables have room.
 
@@ -43,11 +40,10 @@ def failover_groups(
     room = {switch: count - _most_entries(flows, failures, switch) for switch, count in entries.items()}
     found: dict[str, tuple[FailoverGroup, ...]] = {}
     for flow_id, flow in flows.items():
-        backups = flow.paths.backups
         ports: dict[str, int] = {}
         groups = []
-        for place in range(len(flow.working.path)):
-            group = failover_group(flow.working.path, place, backups, failures)
+        for place in range(len(flow.working)):
+            group = failover_group(flow.working, place, flow.backups, failures)
             if group is None:
                 continue
             added = [hop for hop in group.installed if hop.switch not in ports]
@@ -62,16 +58,16 @@ def failover_groups(
     return found
 
 
-def _most_entries(flows: Mapping[str, ProtectedFlow], failures: Sequence[NetworkFailure], switch: str) -> int:
+def _most_entries(flows: Mapping[str, ChosenPaths], failures: Sequence[NetworkFailure], switch: str) -> int:
     """Return the most entries of a switch in any state: of working paths, second copies and backup paths."""
     always = 0
     added: Counter[str] = Counter()
     for flow in flows.values():
-        crosses = any(hop.switch == switch for hop in flow.working.path)
-        always += crosses + any(hop.switch == switch for hop in flow.paths.second or ())
+        crosses = any(hop.switch == switch for hop in flow.working)
+        always += crosses + any(hop.switch == switch for hop in flow.second or ())
         if not crosses:
             added.update(
-                name for name, path in flow.paths.backups.items() if any(hop.switch == switch for hop in path)
+                name for name, path in flow.backups.items() if any(hop.switch == switch for hop in path)
             )
     return always + max((added[failure.name] for failure in failures), default=0)
 

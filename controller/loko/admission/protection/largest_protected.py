@@ -22,14 +22,13 @@ from loko.admission.largest import LargestSet, conflicting
 from loko.admission.protection.failures import NetworkFailure
 from loko.admission.protection.planner import (
     MOST_WORKING_PATHS,
-    ChosenPaths,
-    Path,
     ProtectedPlan,
     Protection,
     StatePlanner,
     protections_of,
     second_request,
 )
+from loko.admission.protection.replacement import ChosenPaths, Path
 from loko.admission.routing import paths
 from loko.admission.scheme import Admission, ResourceDemand
 from loko.solvers.program import IntegerProgram, Solve, TimeBudget

@@ -23,7 +23,7 @@ from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
 from loko.admission.protection.failures import NetworkFailure, Reachability
 from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
-from loko.admission.protection.replacement import may_replace, rounds_of_move
+from loko.admission.protection.replacement import ChosenPaths, Path, may_replace, rounds_of_move
 from loko.admission.routing import on_path, paths
 from loko.admission.scheme import Admission
 from loko.document import InputError
@@ -49,19 +49,6 @@ class Protection(StrEnum):
     DUPLICATE = "duplicate"
     """1+1: two copies of each frame on paths that no failure hits together; nothing is lost. The receiver
     takes the first copy and drops the other (IEEE 802.1CB, FRER)."""
-
-
-Path = tuple[Hop, ...]
-
-
-class ChosenPaths(NamedTuple):
-    """The paths on which a flow is requested."""
-
-    working: Path
-    second: Path | None
-    """Of second copies; None if there are none."""
-    backups: Mapping[str, Path]
-    """By name of a failure that hits the working path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +170,12 @@ class ProtectedPlan:
                 f"{self.plan.lab.name}: its boards have no groups of type fast failover (quirk 167); leave"
                 " --port-detect-ms out"
             )
-        return replace(self, groups=failover_groups(self.flows, self.failures, entries))
+        return replace(
+            self,
+            groups=failover_groups(
+                {flow_id: flow.paths for flow_id, flow in self.flows.items()}, self.failures, entries
+            ),
+        )
 
     def group_for(self, flow_id: str, failure: str) -> FailoverGroup | None:
         """Return the group that diverts a flow after a failure; None if the controller moves it."""
@@ -329,7 +321,7 @@ def protections_of(
 
 
 @dataclass(frozen=True)
-class NetworkState:
+class FailedState:
     """The network after a failure."""
 
     failure: NetworkFailure
@@ -375,7 +367,7 @@ class StatePlanner:
         self.working = make_admission()
         """The state without failures."""
         self.states = [
-            NetworkState(failure, make_admission(), Reachability(lab, failure)) for failure in failures
+            FailedState(failure, make_admission(), Reachability(lab, failure)) for failure in failures
         ]
         self.deadlines_ns = deadlines_ns
 
@@ -471,7 +463,7 @@ class StatePlanner:
         dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
         return islice(paths(self.lab, flow.source, flow.destination, dead_ends=dead_ends), MOST_BACKUP_PATHS)
 
-    def hitting(self, flow: Flow, working: Path) -> list[NetworkState]:
+    def hitting(self, flow: Flow, working: Path) -> list[FailedState]:
         """Return the failures that hit a working path and leave the flow its hosts."""
         return [
             state
@@ -521,7 +513,7 @@ class StatePlanner:
         return ProtectedFlow(working=working, duplicate=None, backups=backups, ends_with=ends_with)
 
     def _backup(
-        self, flow: Flow, candidates: Iterable[Path], state: NetworkState, requests: _Requests
+        self, flow: Flow, candidates: Iterable[Path], state: FailedState, requests: _Requests
     ) -> Admitted | Refusal:
         """Reserve a backup path for one failure, if possible one that the flow has for another failure."""
         failure, copy = state.failure, second_request(flow)

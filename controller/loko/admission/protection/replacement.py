@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from loko.admission.routing import Ends
 from loko.topology.network import Hop
+
+Path = tuple[Hop, ...]
+
+
+class ChosenPaths(NamedTuple):
+    """The paths on which a flow is requested."""
+
+    working: Path
+    second: Path | None
+    """Of second copies; None if there are none."""
+    backups: Mapping[str, Path]
+    """By name of a failure that hits the working path."""
 
 
 def may_replace(former: Sequence[Hop], path: Sequence[Hop], dead_ends: Ends) -> bool:
