@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from loko.admission.planning import Plan
+from loko.admission.protection import ProtectedPlan
 from loko.control import os_ken_messages, os_ken_messages13, wire, wire13
-from loko.control.entries import path_entries
+from loko.control.entries import Failover, failover_entries, path_entries
 from loko.switch_model.scenario import OpenFlow
 
 Command = Literal["add", "modify", "modify-strict", "delete", "delete-strict"]
@@ -77,3 +78,20 @@ def flow_mods(planned: Plan, *, openflow: OpenFlow | str = OpenFlow.V1_0) -> dic
             add = wire.AddEntry(len(sent_before) + 1, encoding.entry_of(entry, cookie=cookie))
             sent_before.append(encoding.encode(add))
     return by_switch
+
+
+def failover_mods(protected: ProtectedPlan) -> dict[str, list[bytes]]:
+    """By switch, the GROUP_MODs and FLOW_MODs that install a plan with groups of type fast failover.
+
+    They are of OpenFlow 1.3. See `loko.control.entries.failover_entries`.
+    """
+    lab = protected.plan.lab
+    groups: dict[str, dict[int, bytes]] = {name: {} for name in lab.switches}
+    entries: dict[str, list[bytes]] = {name: [] for name in lab.switches}
+    for cookie, (switch, entry) in enumerate(failover_entries(lab, protected), start=1):
+        for action in entry.actions:
+            if isinstance(action, Failover):
+                groups[switch][action.group_id] = wire13.add_group(len(groups[switch]) + 1, action)
+        add = wire.AddEntry(cookie, wire13.entry_of(entry, cookie=cookie))
+        entries[switch].append(wire13.encode(add))
+    return {name: [*groups[name].values(), *entries[name]] for name in lab.switches}

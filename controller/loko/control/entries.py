@@ -10,6 +10,7 @@ from typing import Final
 
 from loko.admission import Admitted
 from loko.admission.port_queues.device import HIGHEST_CLASS, planned_entries, queue_of
+from loko.admission.protection import ProtectedPlan
 from loko.document import InputError
 from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow, refuse_duplicates
@@ -93,7 +94,23 @@ class SetVlan:
     vid: int
 
 
-Action = Output | Enqueue | PopVlan | PushVlan | SetVlan
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """Send the frame out of the first of some ports that is up, by a group of type fast failover.
+
+    OpenFlow 1.0 has no such action.
+    """
+
+    buckets: tuple[Output | Enqueue, ...]
+
+    @property
+    def group_id(self) -> int:
+        """Number of the group, the same for all flows with these ports."""
+        working, backup = (bucket.port for bucket in self.buckets)
+        return working << 16 | backup
+
+
+Action = Output | Enqueue | PopVlan | PushVlan | SetVlan | Failover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +213,26 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
         )
         for visit in visits(lab, routed.flow.source, routed.path)
     )
+
+
+def failover_entries(lab: Lab, plan: ProtectedPlan) -> tuple[tuple[str, FlowEntry], ...]:
+    """Return the entries of a plan whose switches have groups of type fast failover, each with its switch.
+
+    They send along the working paths, by a group where there is one, and along the backup paths behind
+    groups. The second copies of duplicated flows are flows of their own, with entries as `path_entries`.
+    """
+    entries: list[tuple[str, FlowEntry]] = []
+    for flow_id, flow in plan.flows.items():
+        of_flow = {visit.switch: entry for visit, entry in path_entries(lab, flow.working)}
+        for group in plan.groups.get(flow_id, ()):
+            path = flow.backups[min(group.failures)]
+            backup = {visit.switch: entry for visit, entry in path_entries(lab, path)}
+            sends = (of_flow[group.switch].actions[-1], backup[group.switch].actions[-1])
+            buckets = tuple(action for action in sends if isinstance(action, Output | Enqueue))
+            of_flow[group.switch] = replace(of_flow[group.switch], actions=(Failover(buckets),))
+            of_flow |= {hop.switch: backup[hop.switch] for hop in group.installed}
+        entries += of_flow.items()
+    return tuple(entries)
 
 
 def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:

@@ -17,7 +17,17 @@ from functools import partial, wraps
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from loko.control.entries import Action, Enqueue, Fields, FlowEntry, Output, PopVlan, PushVlan, SetVlan
+from loko.control.entries import (
+    Action,
+    Enqueue,
+    Failover,
+    Fields,
+    FlowEntry,
+    Output,
+    PopVlan,
+    PushVlan,
+    SetVlan,
+)
 from loko.control.framing import HEADER, SEGMENT_BYTES, framed
 from loko.control.port_links import PORTS_10, PortsReply
 from loko.document import InputError
@@ -149,6 +159,8 @@ def _action_of(action: Action) -> bytes:
             return _STRIP_VLAN.pack(3, _STRIP_VLAN.size)
         case Enqueue(port=port, queue=queue):
             return _ENQUEUE.pack(11, _ENQUEUE.size, port, queue)
+        case Failover():
+            raise InputError("fast failover: OpenFlow 1.0 has no groups; ask for 1.3")
         case PushVlan(vid=vid):
             raise InputError(
                 f"push-vlan {vid}: OpenFlow 1.0 cannot put a tag in front of another; ask for 1.3"

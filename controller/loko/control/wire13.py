@@ -18,6 +18,7 @@ from loko.control.entries import (
     UNTAGGED,
     Action,
     Enqueue,
+    Failover,
     Fields,
     FlowEntry,
     Output,
@@ -48,7 +49,7 @@ from loko.control.wire import (
 VERSION: Final = 4
 _message: Final = partial(framed, VERSION)
 
-_ERROR, _PORT_STATUS, _FLOW_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 12, 14, 20, 21
+_ERROR, _PORT_STATUS, _FLOW_MOD, _GROUP_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 12, 14, 15, 20, 21
 _MULTIPART_REQUEST, _MULTIPART_REPLY = 18, 19
 _FLOW_STATS, _AGGREGATE, _PORT_DESCRIPTION, _MORE = 1, 2, 13, 1
 _ADD, _DELETE_STRICT = 0, 4
@@ -118,6 +119,10 @@ _OUTPUT: Final = struct.Struct("!HHIH6x")
 _PUSH_VLAN: Final = struct.Struct("!HHHxx")
 _POP_VLAN: Final = struct.Struct("!HH4x")
 _SET_QUEUE: Final = struct.Struct("!HHI")
+_GROUP: Final = struct.Struct("!HHI")
+_GROUP_MOD_BODY: Final = struct.Struct("!HBxI")
+_BUCKET: Final = struct.Struct("!HHII4x")
+_FAST_FAILOVER: Final = 3
 _SEND_ALL: Final = 0xFFFF
 
 
@@ -186,6 +191,8 @@ def _action_of(action: Action) -> bytes:
             return _OUTPUT.pack(0, _OUTPUT.size, port, _SEND_ALL)
         case Enqueue(port=port, queue=queue):
             return _SET_QUEUE.pack(21, _SET_QUEUE.size, queue) + _action_of(Output(port))
+        case Failover(group_id=group_id):
+            return _GROUP.pack(22, _GROUP.size, group_id)
         case PopVlan():
             return _POP_VLAN.pack(18, _POP_VLAN.size)
         case PushVlan(vid=vid):
@@ -211,6 +218,16 @@ def encode(request: WireRequest) -> bytes:
             return _multipart(xid, _FLOW_STATS)
         case PortsRequest(xid=xid):
             return _message(_MULTIPART_REQUEST, xid, _MULTIPART.pack(_PORT_DESCRIPTION, 0))
+
+
+def add_group(xid: int, failover: Failover) -> bytes:
+    """GROUP_MOD that adds the group of an action: a bucket for each port, which it watches (7.3.4.2)."""
+    buckets = b""
+    for bucket in failover.buckets:
+        actions = _action_of(bucket)
+        buckets += _BUCKET.pack(_BUCKET.size + len(actions), 0, bucket.port, _ANY) + actions
+    body = _GROUP_MOD_BODY.pack(_ADD, _FAST_FAILOVER, failover.group_id)
+    return _message(_GROUP_MOD, xid, body + buckets)
 
 
 def segment(requests: Iterable[WireRequest]) -> bytes:

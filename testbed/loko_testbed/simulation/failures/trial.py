@@ -22,7 +22,6 @@ from loko.admission.protection import (
     protect,
 )
 from loko.admission.schemes import SchemeName, admission_of, variant_named
-from loko.control.entries import planned_entries
 from loko.document import InputError
 from loko.switch_model.control_traffic import served_traffic
 from loko.switch_model.flow import Flow
