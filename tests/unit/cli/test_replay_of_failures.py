@@ -67,6 +67,20 @@ def test_one_cable_is_cut_at_an_instant(words: list[str]) -> None:
     assert all(row["fate"] == "moves" and int(row["lost"]) > 0 for row in valve)
 
 
+def test_switches_with_groups_lose_less(words: list[str]) -> None:
+    cut = [*words, "--cut", "s1:2-s2:2@0.3", "--json"]
+    by_controller = CliRunner().invoke(app, cut)
+    diverted = CliRunner().invoke(app, [*cut, "--port-detect-ms", "10"])
+    assert (by_controller.exit_code, diverted.exit_code) == (0, 0), diverted.output
+    slow, quick = (json.loads(done.stdout)["runs"][0]["flows"] for done in (by_controller, diverted))
+    for before, flow in zip(slow, quick, strict=True):
+        assert flow["fate"] == "moves"
+        assert flow["lost"] < before["lost"]
+        assert flow["most_lost"] < before["most_lost"]
+    planned = CliRunner().invoke(app, ["plan", *words[1:-2], "--port-detect-ms", "10"])
+    assert "switches divert flows by themselves in " in planned.output
+
+
 def test_the_table_tells_the_worst_of_each_flow(words: list[str]) -> None:
     done = CliRunner().invoke(app, [*words, "--cut", "s1:2-s2:2@0.3"])
     assert done.exit_code == 0, done.output
