@@ -123,6 +123,12 @@ def readable(values: Sequence[float], unit: str) -> tuple[list[str], str]:
     return [_scaled(value, power) for value in values], name
 
 
+def rate_text(rate_bps: int) -> str:
+    """Write a rate as `rate_bps` reads it, such as 100 Mbit/s."""
+    (value,), unit = readable([rate_bps], "bit/s")
+    return f"{value} {unit}"
+
+
 def _scaled(value: float, power: int) -> str:
     if abs(value) >= EXACT:
         return f"{value / 10**power:g}"

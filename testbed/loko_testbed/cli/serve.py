@@ -77,7 +77,10 @@ def serve(
     ] = None,
     scheme: Annotated[
         str | None,
-        scheme_option("Admission scheme. Default: ports where all switches have queues for it, else loko."),
+        scheme_option(
+            "Admission scheme. Default: ports where all switches have queues for it, mixed where only some"
+            " have, else loko."
+        ),
     ] = None,
     baseline: Annotated[
         bool,
@@ -91,7 +94,8 @@ def serve(
         float | None,
         typer.Option(
             min=0,
-            help="Delay target of each port, for ports, or switch, for packets and loko (simple devices).",
+            help="Delay target of each port, for ports and mixed, or switch, for packets, mixed and loko"
+            " (simple devices).",
         ),
     ] = None,
     entries: EntriesOption = None,

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from loko.admission import Admitted, Refusal
+from loko.admission import Admitted, Refusal, Terms
 from loko.admission.mixed import MixedAdmission
 from loko.admission.port_queues.device import planned_entries
-from loko.admission.schemes import SchemeName, admission_of, bounds_by_switch, default_scheme, variant_named
+from loko.admission.schemes import (
+    SchemeName,
+    admission_of,
+    bounds_by_switch,
+    conditions_of,
+    default_scheme,
+    variant_named,
+)
 from loko.document import InputError
 from loko.notebook_api import plan
 from loko.switch_model.control_traffic import AS_PRINTED, HEARTBEAT, NO_MESSAGES, ControlTraffic
@@ -178,6 +185,20 @@ def test_a_target_is_kept_at_every_server_and_may_be_too_short_for_a_board() -> 
     assert max(answer.delays_ns) < 3.1e6
     with pytest.raises(InputError, match=r"target 0\.2 ms: a frame may take .* ms at s0; choose more"):
         mixed(target_ns=2e5)
+
+
+def test_conditions_are_those_of_the_switches_that_the_lab_has() -> None:
+    def stated(lab: Lab) -> set[str]:
+        terms = Terms(lab=lab, reserved="nothing", entries=planned_entries(lab, 17))
+        return set(conditions_of(variant_named("mixed")).ids(terms))
+
+    of_chips = {"other-traffic-lowest-queue", "no-jumbo-frames", "no-pause", "uncabled-ports-unused"}
+    of_boards = {"housekeeping-off", "control-as-reserved", "openflow-version", "other-traffic-elsewhere"}
+    assert stated(LAB) >= of_chips | of_boards
+    boards_alone = stated(line(BOARD, BOARD))
+    assert boards_alone >= of_boards
+    assert not boards_alone & of_chips
+    assert "only-these-flows" not in stated(LAB)
 
 
 def test_a_margin_is_one_for_all_kinds() -> None:

@@ -448,6 +448,26 @@ def test_an_exported_lab_keeps_the_devices_of_its_switches():
     assert json.loads(loko("plan", "graphml", "flows.yml", "--json"))["scheme"] == "mixed"
 
 
+def test_an_exported_lab_keeps_the_speeds_of_its_cables():
+    loko("lab", "new", "line", "--switches", "2", "--profile", "ideal-1g", "--out", "mine")
+    told = yaml.safe_load(Path("mine/lab.yml").read_text())
+    told["hosts"]["h1"]["speed"] = "100 Mbit/s"
+    trunk = next(link for link in told["links"] if link["a"].startswith("s"))
+    trunk["speed"] = "10 Mbit/s"
+    Path("mine/lab.yml").write_text(yaml.safe_dump(told))
+    for form in ("graphml", "netjson"):
+        file = f"net.{'json' if form == 'netjson' else form}"
+        loko("lab", "export", "mine", form, "--out", file)
+        loko("lab", "new", "--from", file, "--hosts", "1", "--out", form)
+        lab = load_lab(form)
+        assert lab.port_rate_bps("h1", 1) == 100_000_000
+        assert lab.port_rate_bps("h2", 1) == 1_000_000_000
+        assert lab.slowest_rate_bps("s2") == 10_000_000
+    loko("lab", "draw", "mine", "--out", "mine.svg")
+    drawn = Path("mine.svg").read_text()
+    assert all(f">{speed}bit/s<" in drawn for speed in ("10 M", "100 M", "1 G"))
+
+
 def test_what_is_there_is_replaced_only_by_force():
     loko("lab", "new", "ring")
     loko("flows", "example", "ring", "--out", "ring/flows.yml")

@@ -53,15 +53,10 @@ def _shared_queues(lab: Lab, scenario: Scenario, traffic: ControlTraffic) -> dic
     """Return the queues of the switches with one server for all ports, by switch."""
     names = [name for name, switch in lab.switches.items() if has_shared_server(switch.profile)]
     allocator = Allocator(lab, scenario, traffic, switches=names)
-    fastest_bps = {
-        name: max(lab.port_rate_bps(name, port) for port, _ in lab.neighbours(name))
-        / lab.switches[name].profile.tolerance.shrink
-        for name in names
-    }
 
     def queues(delays_ns: Mapping[str, float] | None) -> dict[str, SharedServerQueue]:
         return {
-            name: shared_queue(splits, fastest_wire_bps=fastest_bps[name])
+            name: shared_queue(lab.switches[name].profile, splits)
             for name, splits in allocator.frontiers(delays_ns).items()
         }
 

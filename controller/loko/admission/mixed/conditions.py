@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from loko.admission.port_queues.conditions import CONDITIONS as OF_PORTS
@@ -23,6 +24,10 @@ def _shared(terms: Terms) -> tuple[str, ...]:
     return (f"These forward for all ports by one server: {', '.join(names)}.",)
 
 
+def _has_port_queues(terms: Terms) -> bool:
+    return not all(has_shared_server(switch.profile) for switch in terms.lab.switches.values())
+
+
 def _used(key: str, device: Device, terms: Terms) -> bool:
     return (used_of_one_server if has_shared_server(device) else used_of_ports)(key, device, terms)
 
@@ -41,9 +46,10 @@ _OWN: Final = {
 
 
 def _united() -> tuple[Condition, ...]:
-    both = (*of_one_server().conditions, *OF_PORTS.conditions)
-    by_id = {condition.id: _OWN.get(condition.id, condition) for condition in both}
-    return tuple(by_id.values())
+    by_id = {condition.id: condition for condition in of_one_server().conditions}
+    of_ports_alone = (condition for condition in OF_PORTS.conditions if condition.id not in by_id)
+    by_id |= {condition.id: replace(condition, applies=_has_port_queues) for condition in of_ports_alone}
+    return tuple(_OWN.get(name, condition) for name, condition in by_id.items())
 
 
 CONDITIONS: Final = SchemeConditions(conditions=_united())

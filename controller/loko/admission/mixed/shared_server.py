@@ -7,21 +7,23 @@ from dataclasses import dataclass
 from loko.admission.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, FlowQueue
 from loko.switch_model.allocation import Frontier
 from loko.switch_model.calculus import PortServer, RateLatency, time_ns
+from loko.switch_model.device import Device
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedServerQueue(FlowQueue):
     """The queue before a server that all ports share."""
 
-    fastest_wire_bps: float
-    """The rate of its fastest cable, as the fastest clock counts it."""
+    profile: Device
 
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch: that on the cable."""
-        return time_ns(size_bytes=PREAMBLE_BYTES + frame_bytes, rate_bps=self.fastest_wire_bps)
+        rate_bps = self.profile.ports.link_rate_bps.value
+        wire_ns = time_ns(size_bytes=PREAMBLE_BYTES + frame_bytes, rate_bps=rate_bps)
+        return wire_ns * self.profile.tolerance.shrink
 
 
-def shared_queue(splits: Frontier, *, fastest_wire_bps: float) -> SharedServerQueue:
+def shared_queue(profile: Device, splits: Frontier) -> SharedServerQueue:
     """Return the queue of a switch with this frontier (docs/mixed-labs.md, lemma 1).
 
     Its server has the rate R' and the latency T' that control traffic leaves, and a packetizer, l/R. Its room
@@ -37,5 +39,5 @@ def shared_queue(splits: Frontier, *, fastest_wire_bps: float) -> SharedServerQu
             frame_bytes=float(splits.frame_bytes + BESIDE_BYTES),
         ),
         room_bytes=splits.room_bytes * on_wire,
-        fastest_wire_bps=fastest_wire_bps,
+        profile=profile,
     )

@@ -448,8 +448,8 @@ class PortAdmission:
                     ),
                 ]
         entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
-        delay_ns = max(self._delay_ns(switch, port) for port, _ in self._lab.neighbours(switch))
-        return Usage(shares=(*shares, entries), delay_ns=delay_ns)
+        targets_ns = (self._delay_ns(switch, port) for port, _ in self._lab.neighbours(switch))
+        return Usage(shares=(*shares, entries), delay_ns=max(targets_ns, default=0.0))
 
     def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
         """See `Admission.demands`. Flows that exceed no capacity need not fit: delays and bursts decide."""

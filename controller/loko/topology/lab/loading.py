@@ -16,7 +16,7 @@ from loko.topology.cabling import disagreement, load_cabling
 from loko.topology.lab.file import HostFile, LabFile, MultihomedHostFile
 from loko.topology.lab.structure import OF_MACHINE, Backend, Endpoint, Host, Lab, Link, Switch
 from loko.topology.ring import Ring
-from loko.units import readable
+from loko.units import rate_text
 
 
 def load_lab(name_or_path: str | Path, cabling: Path | None = None) -> Lab:
@@ -74,11 +74,6 @@ def _with_cabling(file: LabFile, path: Path) -> LabFile:
 
 def _host(name: str, file: HostFile) -> Host:
     return Host(name=name, mac=file.mac, ip=IPv4Interface(file.ip), speed_bps=_whole_bps(file.speed))
-
-
-def _written(rate_bps: int) -> str:
-    (value,), unit = readable([rate_bps], "bit/s")
-    return f"{value} {unit}"
 
 
 def _whole_bps(speed: float | None) -> int | None:
@@ -295,7 +290,7 @@ class _Checker:
             if link.speed_bps is not None and rate_bps < link.speed_bps:
                 raise self._error(
                     ("links", index, "speed"),
-                    f"its ports run at {_written(rate_bps)} at most; write that, or leave it out",
+                    f"its ports run at {rate_text(rate_bps)} at most; write that, or leave it out",
                 )
             for end in (link.a, link.b):
                 switch = lab.switches.get(end.node)
@@ -305,8 +300,8 @@ class _Checker:
                 if rate_bps < own_bps:
                     raise self._error(
                         ("links", index),
-                        f"its ports negotiate {_written(rate_bps)}, but {switch.profile.name} is known at"
-                        f" {_written(own_bps)} only; use a faster port",
+                        f"its ports negotiate {rate_text(rate_bps)}, but {switch.profile.name} is known at"
+                        f" {rate_text(own_bps)} only; use a faster port",
                     )
 
     def _refuse_unreachable(self, lab: Lab) -> None:

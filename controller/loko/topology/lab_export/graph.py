@@ -13,6 +13,7 @@ from typing import NamedTuple
 import networkx as nx
 
 from loko.topology.lab import Endpoint, Lab
+from loko.units import rate_text
 
 
 class GraphCable(NamedTuple):
@@ -23,6 +24,8 @@ class GraphCable(NamedTuple):
     a: str
     """The end at `source`, as in a lab's file."""
     b: str
+    speed: Mapping[str, str]
+    """As an attribute, where the lab sets it for the cable or its host."""
 
 
 def graphml(lab: Lab) -> str:
@@ -30,8 +33,8 @@ def graphml(lab: Lab) -> str:
     graph = nx.MultiGraph(label=lab.title)
     for name, values in _nodes(lab).items():
         graph.add_node(name, **values)
-    for number, (source, target, a, b) in enumerate(_cables(lab)):
-        graph.add_edge(source, target, key=number, a=a, b=b)
+    for number, (source, target, a, b, speed) in enumerate(_cables(lab)):
+        graph.add_edge(source, target, key=number, a=a, b=b, **speed)
     return "\n".join([*nx.generate_graphml(graph), ""])
 
 
@@ -45,8 +48,8 @@ def netjson(lab: Lab) -> str:
         "label": lab.title,
         "nodes": [{"id": name, "properties": values} for name, values in _nodes(lab).items()],
         "links": [
-            {"source": source, "target": target, "cost": 1.0, "properties": {"a": a, "b": b}}
-            for source, target, a, b in _cables(lab)
+            {"source": source, "target": target, "cost": 1.0, "properties": {"a": a, "b": b, **speed}}
+            for source, target, a, b, speed in _cables(lab)
         ],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -58,7 +61,7 @@ def dot(lab: Lab) -> str:
     for name, values in _nodes(lab).items():
         shape = "ellipse" if values["type"] == "host" else "box"
         lines.append(f"  {_quoted(name)} [shape={shape}];")
-    for source, target, a, b in _cables(lab):
+    for source, target, a, b, _ in _cables(lab):
         ports = f"taillabel={_quoted(_interface(a))}, headlabel={_quoted(_interface(b))}"
         lines.append(f"  {_quoted(source)} -- {_quoted(target)} [{ports}];")
     return "\n".join([*lines, "}", ""])
@@ -83,7 +86,10 @@ def _nodes(lab: Lab) -> Mapping[str, Mapping[str, str]]:
 def _cables(lab: Lab) -> Iterator[GraphCable]:
     for link in lab.links:
         first, second = sorted((link.a, link.b), key=lambda end: (_node(lab, end), end.port))
-        yield GraphCable(_node(lab, first), _node(lab, second), _end(lab, first), _end(lab, second))
+        hosts = [lab.hosts[end.node].speed_bps for end in (first, second) if end.node in lab.hosts]
+        is_stated = link.speed_bps is not None or any(hosts)
+        speed = {"speed": rate_text(lab.rate_bps(link))} if is_stated else {}
+        yield GraphCable(_node(lab, first), _node(lab, second), _end(lab, first), _end(lab, second), speed)
 
 
 def _node(lab: Lab, end: Endpoint) -> str:

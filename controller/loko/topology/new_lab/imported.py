@@ -59,6 +59,7 @@ def import_network(path: Path, *, name: str, environment: Mapping[str, str]) -> 
         hosts=tuple(names[key] for key, node in found.nodes.items() if node.is_host),
         cables=tuple((names[found.cables[place][0]], names[found.cables[place][1]]) for place in cables),
         interfaces=tuple(found.interfaces[place] for place in cables) if found.interfaces else (),
+        speeds=tuple(found.speeds[place] for place in cables) if found.speeds else (),
         profiles={names[key]: node.profile for key, node in found.nodes.items() if node.profile},
     )
     called = {key: node.label or key for key, node in found.nodes.items()}

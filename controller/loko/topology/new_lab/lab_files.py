@@ -112,7 +112,11 @@ def lab_text(drawing: Drawing, devices: Mapping[str, SwitchDevice]) -> str:
         used[node] += 1
         return f"{node}:{at[node][used[node] - 1]}" if node in at else node
 
-    links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
+    speeds = drawing.speeds or [""] * len(drawing.cables)
+    links = [
+        {"a": end(a), "b": end(b), **({"speed": speed} if speed else {})}
+        for (a, b), speed in zip(drawing.cables, speeds, strict=True)
+    ]
     return _text(
         {
             "name": drawing.name,

@@ -40,6 +40,8 @@ class Drawing:
     cables: tuple[tuple[str, str], ...]
     interfaces: tuple[tuple[str, str], ...] = ()
     """Interfaces at the ends of each cable, of a switch its port as 3 or eth3. Empty where not stated."""
+    speeds: tuple[str, ...] = ()
+    """The speed of each cable, as 100 Mbit/s. Empty where not stated."""
     profiles: Mapping[str, str] = field(default_factory=dict)
     """The profiles of switches, by switch, where stated."""
 
@@ -76,6 +78,7 @@ class Drawing:
             hosts=tuple(host for host in self.hosts if host in parts[0]),
             cables=tuple(self.cables[place] for place in kept),
             interfaces=tuple(self.interfaces[place] for place in kept) if self.interfaces else (),
+            speeds=tuple(self.speeds[place] for place in kept) if self.speeds else (),
         )
 
     def _parts(self) -> list[set[str]]:
@@ -150,8 +153,13 @@ def with_hosts(drawing: Drawing, hosts: int, at: list[str]) -> Drawing:
             taken.add(host)
             named.append(host)
             cables.append((host, switch))
-    interfaces = (*[("", "")] * len(cables), *drawing.interfaces) if drawing.interfaces else ()
-    return replace(drawing, hosts=tuple(named), cables=(*cables, *drawing.cables), interfaces=interfaces)
+    return replace(
+        drawing,
+        hosts=tuple(named),
+        cables=(*cables, *drawing.cables),
+        interfaces=(*[("", "")] * len(cables), *drawing.interfaces) if drawing.interfaces else (),
+        speeds=(*[""] * len(cables), *drawing.speeds) if drawing.speeds else (),
+    )
 
 
 def refuse_hosts(hosts: int) -> None:

@@ -35,6 +35,8 @@ class ParsedNetwork:
     cables: Sequence[Cable]
     interfaces: Sequence[tuple[str, str]] = ()
     """Interfaces at the ends of each cable: of a switch a port, as 3 or eth3. Empty where not stated."""
+    speeds: Sequence[str] = ()
+    """The speed of each cable, as 100 Mbit/s; empty where not stated."""
     notes: tuple[str, ...] = ()
     """Lines that say what was left out, or how an ambiguity was read."""
 
@@ -74,6 +76,7 @@ def network_of_arcs(
         nodes=nodes,
         cables=[arcs[place] for place in kept],
         interfaces=[_stated_interfaces(arcs[place], stated[place]) for place in kept] if stated else (),
+        speeds=[str(stated[place].get("speed") or "") for place in kept] if stated else (),
         notes=notes,
     )
 

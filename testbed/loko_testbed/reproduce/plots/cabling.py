@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loko.topology.lab import Backend, Endpoint, Host, Lab
+from loko.units import rate_text
 from loko_testbed.reproduce.plots.drawing import Box, Line, Point, boxes, drawing, lines, texts, write
 from loko_testbed.reproduce.plots.lab_places import host_angles, switch_places
 
@@ -52,6 +53,8 @@ def draw(lab: Lab, path: Path) -> None:
         controller = Endpoint(node=_CONTROLLER, port=0)
         control = [(Endpoint(node=name, port=lab.control_port), controller) for name in lab.switches]
     drawn, labels = [], []
+    rates = {cable: lab.rate_bps(link) for cable, link in zip(cables, lab.links, strict=True)}
+    has_speeds = len(set(rates.values())) > 1
     aside = _beside_each_other([*cables, *control], places)
     for alike, look in ((cables, {"color": "black"}), (control, {"color": _CONTROL, "strokeDash": [6, 4]})):
         ends = [
@@ -60,6 +63,11 @@ def draw(lab: Lab, path: Path) -> None:
         ]
         drawn.append(lines(ends, strokeWidth=1.8, **look))
         for cable, (first, last) in zip(alike, ends, strict=True):
+            if has_speeds and cable in rates:
+                speed = rate_text(rates[cable])
+                labels.append(
+                    Box(middle=_middle([first, last]), text=speed, fill="white", stroke="white", padding=2)
+                )
             for end, far, begin, target in ((*cable, first, last), (*cable[::-1], last, first)):
                 text, is_card = _label(lab, end, far)
                 if text:
