@@ -133,8 +133,9 @@ def deterministic(device: Device) -> Profile:
         )
     if isinstance(device, GenericSwitch):
         raise InputError(
-            f"profile '{device.name}': what it guarantees depends on the queues of its ports; describe them"
-            " in a file and ask 'loko model slice FILE' (docs/slicing.md)"
+            f"profile '{device.name}': what it guarantees depends on the queues of its ports; plan with"
+            " another '--scheme', or without (docs/mixed-labs.md), or describe them in a file and ask 'loko"
+            " model slice FILE' (docs/slicing.md)"
         )
     raise InputError(
         f"profile '{device.name}': this device gives no worst case: its operating system can interrupt the"

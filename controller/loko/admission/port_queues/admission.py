@@ -763,36 +763,32 @@ def _on_wire(flow: Flow) -> TokenBucket:
 
 def _ports(lab: Lab, switch: str, sizes: tuple[int, ...], classes: int) -> Iterator[tuple[int, PortDevice]]:
     """Yield the ports of a switch that have cables, each with what it promises at its cable's rate."""
-    cables = lab.neighbours(switch)
-    by_rate: dict[int, PortDevice] = {}
-    for port, _ in cables:
-        rate_bps = lab.port_rate_bps(switch, port)
-        if rate_bps not in by_rate:
-            try:
-                by_rate[rate_bps] = port_device(
-                    lab.switches[switch].profile,
-                    frame_bytes=sizes,
-                    cabled_ports=len(cables),
-                    fastest=lab.switches[switch].fastest,
-                    rate_bps=rate_bps,
-                    classes=classes,
-                )
-            except InputError as error:
-                raise InputError(f"{switch}: {error}") from None
-            _refuse_small_room(switch, by_rate[rate_bps])
-        yield port, by_rate[rate_bps]
+    by_rate = LazyMapping[int, PortDevice](lambda rate_bps: _device(lab, switch, sizes, rate_bps, classes))
+    for port, _ in lab.neighbours(switch):
+        yield port, by_rate[lab.port_rate_bps(switch, port)]
 
 
-def _refuse_small_room(switch: str, device: PortDevice) -> None:
-    """Raise `InputError` if a queue may not even hold the largest frame of the flows."""
-    frame_bytes = device.server.frame_bytes
-    if device.room_bytes < frame_bytes:
-        hint = device.room_hint(frame_bytes)
+def _device(lab: Lab, switch: str, sizes: tuple[int, ...], rate_bps: int, classes: int) -> PortDevice:
+    device, cabled = lab.switches[switch], len(lab.neighbours(switch))
+    try:
+        port = port_device(
+            device.profile,
+            frame_bytes=sizes,
+            cabled_ports=cabled,
+            fastest=device.fastest,
+            rate_bps=rate_bps,
+            classes=classes,
+        )
+    except InputError as error:
+        raise InputError(f"{switch}: {error}") from None
+    if port.room_bytes < port.server.frame_bytes:
+        hint = port.room_hint(port.server.frame_bytes)
         raise InputError(
             f"{switch}: {device.profile.name}: nothing can be promised: when other queues are full, a queue"
-            f" has room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
+            f" has room for {max(0.0, port.room_bytes):.0f} bytes, less than a frame"
             + (f"; {hint}" if hint else "")
         )
+    return port
 
 
 def _target_ns(queue: FlowQueue, name: str, target_ns: float | None, traffic_class: int) -> float:

@@ -20,10 +20,15 @@ from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
 from loko_testbed.reproduce.studies.study import Rows, Study
 from loko_testbed.simulation.failures.trial import FailureTrial, failure_trial
-from loko_testbed.simulation.worst_case.port_trial import PortTrial, changing_port_trial, port_trial
+from loko_testbed.simulation.worst_case.port_trial import (
+    PortTrial,
+    changing_port_trial,
+    mixed_trial,
+    port_trial,
+)
 from loko_testbed.simulation.worst_case.trial import Trial, narrow_down, run_trial
 
-Part = Literal["boards", "ports", "port changes", "failures"]
+Part = Literal["boards", "ports", "port changes", "failures", "mixed", "mixed changes"]
 _NS_PER_HOUR: Final = 3.6e12
 _TIGHTEST: Final = 5
 """Trials that are named, as those which came closest to their guarantees."""
@@ -33,12 +38,12 @@ class RandomSetsSize(StrictModel):
     """How much is measured."""
 
     part: Part
-    """Sets on boards, or on switches with queues for each port: sets that stay, or that change; or sets on
-    either that survive failures."""
+    """Sets on boards, on switches with queues for each port, or on both: sets that stay, or that change; or
+    sets on boards or such switches that survive failures."""
     runs: int
     """Trials."""
     packets: int
-    """Packets of a trial at most; low rates have fewer, and sets that change on ports send all they plan."""
+    """Packets of a trial at most; low rates have fewer. Sets that change with chips send all they plan."""
 
 
 class RandomSetsTask(NamedTuple):
@@ -76,7 +81,10 @@ def measure(task: RandomSetsTask) -> Rows:
         return [_of_ports(task.number, port_trial(task.seed, packets=task.packets))]
     if task.part == "port changes":
         return [_of_ports(task.number, changing_port_trial(task.seed))]
-    return [_of_failures(task.number, failure_trial(task.seed, packets=task.packets))]
+    if task.part == "failures":
+        return [_of_failures(task.number, failure_trial(task.seed, packets=task.packets))]
+    is_changing = task.part == "mixed changes"
+    return [_of_ports(task.number, mixed_trial(task.seed, packets=task.packets, is_changing=is_changing))]
 
 
 def _of_boards(number: int, trial: Trial) -> dict[str, Any]:

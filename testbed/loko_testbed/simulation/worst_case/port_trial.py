@@ -111,11 +111,16 @@ def mixed_trial(seed: int, *, packets: int = 0, is_changing: bool = False) -> Po
         senders = timed_senders(case, history.offers())
         verdict = _transmit_beside_hosts(case, senders, seed=seed, duration_ns=until_ns)
     else:
-        _request_at_random(rng, lab, admission, sizes, most_mbps=(1, 3, 8))
+        while not admission.admitted:  # where large bursts do not fit, small ones do
+            _request_at_random(rng, lab, admission, sizes, most_mbps=(1, 3, 8))
         admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
         verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets, entries=entries)
     return PortTrial(
-        seed=seed, shape=shape, profile=" ".join(profiles), flows=len(verdict.flows), verdict=verdict
+        seed=seed,
+        shape=shape,
+        profile=" and ".join(sorted(set(profiles))),
+        flows=len(verdict.flows),
+        verdict=verdict,
     )
 
 
