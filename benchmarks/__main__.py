@@ -26,6 +26,7 @@ from benchmarks import (
 )
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, MeasuredRow, Spread
+from loko.document import InputError
 from loko_testbed.simulation.runner import RunError
 
 
@@ -73,7 +74,7 @@ def main(
         console.print(f"measuring: {part} …")
         try:
             values, more = measures[part]()
-        except (BenchmarkError, RunError) as error:
+        except (BenchmarkError, InputError, RunError) as error:
             print(f"bench: {part}: {error}", file=sys.stderr)
             failed = True
             continue
