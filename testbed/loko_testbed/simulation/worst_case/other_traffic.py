@@ -51,7 +51,7 @@ def allowed_beside(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic | Non
     if all(queue_of(switch.profile) is None for switch in case.lab.switches.values()):
         return None
     conditions = conditions_of(variant_named(case.scheme)).conditions
-    if OTHER_TRAFFIC_LOWEST_QUEUE not in conditions:
+    if OTHER_TRAFFIC_LOWEST_QUEUE.id not in {condition.id for condition in conditions}:
         return None
     return at_line_rate(case.lab, case.admitted, duration_ns=duration_ns)
 
