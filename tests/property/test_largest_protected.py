@@ -15,7 +15,7 @@ from loko.admission import Admission, Admitted
 from loko.admission.planning import scenario_of
 from loko.admission.protection import NetworkFailure, Protection, failures_of, protect
 from loko.admission.protection.largest_protected import largest_protected
-from loko.admission.protection.replacement import may_replace
+from loko.admission.protection.replacement import may_exchange
 from loko.admission.routing import paths
 from loko.admission.schemes import admission_of, variant_named
 from loko.solvers import Solver, solver_named
@@ -70,11 +70,7 @@ def choices(
                     yield working, dict.fromkeys((failure.name for failure in failures), second)
             continue
         options = [
-            [
-                way
-                for way in ways
-                if not failure.hits(flow.source, way) and may_replace(working, way, failure.dead_ends)
-            ]
+            [way for way in ways if not failure.hits(flow.source, way) and may_exchange(working, way)]
             for failure in hit
         ]
         for chosen in itertools.product(*options):

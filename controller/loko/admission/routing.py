@@ -66,7 +66,9 @@ def _tried(
     one: whatever is said of the other paths, it may be what keeps the flow off its best path.
     """
     first = admission.check(flow)
-    fastest = first if isinstance(first, Admitted) and not _leaves_by(dead_ends, first) else None
+    fastest = (
+        first if isinstance(first, Admitted) and not leaves_by(dead_ends, flow.source, first.path) else None
+    )
     if fastest is not None and _in_time(fastest, deadline_ns):
         return fastest, first, 1, ""
     tried, hint = 1, first.hint if isinstance(first, Refusal) else ""
@@ -91,10 +93,10 @@ def _fastest(lab: Lab, admission: Admission, flow: Flow, dead_ends: Ends) -> Adm
     return fastest
 
 
-def _leaves_by(dead_ends: Ends, admitted: Admitted) -> bool:
-    """Return whether the path of a flow crosses a dead cable."""
-    leaves = [(hop.switch, hop.output_port) for hop in admitted.path]
-    return bool(dead_ends) and not dead_ends.isdisjoint([(admitted.flow.source, 1), *leaves])
+def leaves_by(dead_ends: Ends, source: str, path: Sequence[Hop]) -> bool:
+    """Return whether a path from a host crosses a dead cable."""
+    leaves = ((hop.switch, hop.output_port) for hop in path)
+    return bool(dead_ends) and not dead_ends.isdisjoint([(source, 1), *leaves])
 
 
 def _in_time(admitted: Admitted, deadline_ns: float | None) -> bool:

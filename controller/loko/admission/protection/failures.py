@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import Field, RootModel, model_validator
 
-from loko.admission.routing import Ends
+from loko.admission.routing import Ends, leaves_by
 from loko.document import InputError, StrictModel, read
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.flow import Flow
@@ -39,9 +39,7 @@ class NetworkFailure:
 
     def hits(self, source: str, path: Sequence[Hop]) -> bool:
         """Return whether a path from a host crosses something that fails."""
-        return (source, 1) in self.dead_ends or any(
-            (hop.switch, hop.output_port) in self.dead_ends for hop in path
-        )
+        return leaves_by(self.dead_ends, source, path)
 
 
 class _GroupDocument(StrictModel):
@@ -98,7 +96,7 @@ def _failures(lab: Lab, text: str) -> Iterator[NetworkFailure]:
         return
     if kind not in _KINDS or not re.fullmatch(r"[1-9][0-9]{0,8}", count):
         raise InputError(f"--survive {text}: give cables=1, switches=1, or a file of groups")
-    parts = _cables(lab) if kind == "cables" else [_of_switch(lab, name) for name in lab.switches]
+    parts = _cables(lab) if kind == "cables" else [failure_of_switch(lab, name) for name in lab.switches]
     most = min(len(parts), int(count))
     total = sum(math.comb(len(parts), size) for size in range(1, most + 1))
     if total > MOST_FAILURES:
@@ -136,7 +134,7 @@ def _groups(lab: Lab, file: Path) -> Iterator[NetworkFailure]:
         for name in group.switches:
             if name not in lab.switches:
                 raise InputError(f"{file}: group '{group.name}': lab '{lab.name}' has no switch '{name}'")
-            parts.append(_of_switch(lab, name))
+            parts.append(failure_of_switch(lab, name))
         yield _joined(group.name, parts)
 
 
@@ -149,7 +147,8 @@ def _cables(lab: Lab, *, with_hosts: bool = False) -> list[NetworkFailure]:
     ]
 
 
-def _of_switch(lab: Lab, name: str) -> NetworkFailure:
+def failure_of_switch(lab: Lab, name: str) -> NetworkFailure:
+    """Return the failure of a switch with all its cables, those of its hosts included."""
     links = [link for link in lab.links if name in {link.a.node, link.b.node}]
     ends = frozenset[tuple[str, int]]().union(*(link.ends for link in links))
     return NetworkFailure(name=f"switch {name}", switches=frozenset({name}), dead_ends=ends)

@@ -22,14 +22,14 @@ from loko.admission.largest import LargestSet, conflicting
 from loko.admission.protection.failures import NetworkFailure
 from loko.admission.protection.planner import (
     MOST_WORKING_PATHS,
+    ProtectedAdmission,
     ProtectedPlan,
     Protection,
-    StatePlanner,
+    on_second_path,
     protections_of,
-    second_request,
 )
 from loko.admission.protection.replacement import ChosenPaths, Path
-from loko.admission.routing import paths
+from loko.admission.routing import on_path, paths
 from loko.admission.scheme import Admission, ResourceDemand
 from loko.solvers.program import IntegerProgram, Solve, TimeBudget
 from loko.switch_model.flow import Flow
@@ -68,8 +68,8 @@ def largest_protected(
     monotonic, as for `loko.admission.largest.largest`. Raises `InputError` as `protect` does.
     """
     kinds = protections_of(flows, protection, duplicated)
-    planner = StatePlanner(lab, make_admission, failures, deadlines_ns)
-    search = _ProtectedSearch(flows, planner, protection, kinds)
+    planner = ProtectedAdmission(lab, make_admission, failures)
+    search = _ProtectedSearch(flows, planner, protection, kinds, deadlines_ns)
     search.improve(solve, clock)
     return LargestProtectedSet(
         protected=search.best,
@@ -87,7 +87,7 @@ class _Request(NamedTuple):
     """A path on which a flow or its second copy counts."""
 
     flow: Flow
-    """For a second path, the flow under the id of `second_request`."""
+    """For a second path, the flow under the id of `on_second_path`."""
     path: Path
 
 
@@ -109,13 +109,14 @@ class _ProtectedSearch:
     def __init__(
         self,
         flows: Sequence[Flow],
-        planner: StatePlanner,
+        planner: ProtectedAdmission,
         protection: Protection,
         kinds: Mapping[str, Protection],
+        deadlines_ns: Mapping[str, float],
     ) -> None:
         self._flows, self._planner = flows, planner
-        self._protection, self._kinds = protection, kinds
-        self.best = planner.plan(flows, protection, kinds)
+        self._protection, self._kinds, self._deadlines_ns = protection, kinds, deadlines_ns
+        self.best = planner.plan(flows, protection, kinds, deadlines_ns=deadlines_ns)
         self.in_order = len(self.best.flows)
         self.bound = len(flows) - len(self.best.cut_off)
         self.is_by_few_paths = False
@@ -152,10 +153,12 @@ class _ProtectedSearch:
 
     def _plan_first(self, chosen: Mapping[str, ChosenPaths]) -> ProtectedPlan:
         flows = sorted(self._flows, key=lambda flow: flow.id not in chosen)
-        return self._planner.plan(flows, self._protection, self._kinds, chosen)
+        return self._planner.plan(
+            flows, self._protection, self._kinds, chosen, deadlines_ns=self._deadlines_ns
+        )
 
     def _write_program(self) -> None:
-        for admission in (self._planner.working, *(state.admission for state in self._planner.states)):
+        for admission in self._planner.admissions:
             admission.release_all()
         choices_of: defaultdict[tuple[object, ...], list[list[int]]] = defaultdict(list)
         for flow in self._flows:
@@ -166,7 +169,7 @@ class _ProtectedSearch:
             working_paths = self._planner.working_paths(flow)
             choices = [choice for path in working_paths for choice in self._choices_on(flow, path)]
             self._choices += choices
-            deadline_ns = self._planner.deadlines_ns.get(flow.id)
+            deadline_ns = self._deadlines_ns.get(flow.id)
             alike = (flow.source, flow.destination, *flow[5:], self._kinds[flow.id], deadline_ns)
             if choices:
                 choices_of[alike].append([choice.variable for choice in choices])
@@ -196,7 +199,7 @@ class _ProtectedSearch:
         if not self._fits_alone(flow, request):
             return
         hit = self._planner.hitting(flow, path)
-        copy = second_request(flow)
+        copy = on_second_path(flow)
         if self._kinds[flow.id] is Protection.DUPLICATE and hit:
             for second in self._planner.second_paths(flow, path):
                 second_copy = _Request(copy, second)
@@ -229,10 +232,11 @@ class _ProtectedSearch:
     def _fits_alone(self, flow: Flow, request: _Request) -> bool:
         """Return whether a request is granted in an empty network, and note what it takes there."""
         if request not in self._demands:
-            answer = self._planner.check(flow, request.path)
+            working = self._planner.working
+            answer = on_path(working, request.path, self._deadlines_ns.get(flow.id), flow)
             if not isinstance(answer, Admitted):
                 return False
-            self._demands[request] = tuple(self._planner.working.demands(answer))
+            self._demands[request] = tuple(working.demands(answer))
         return True
 
     def _proposed(self, values: Sequence[int]) -> dict[str, ChosenPaths]:
@@ -276,7 +280,7 @@ class _ProtectedSearch:
                 yield _Request(flow, chosen.working)
                 second = chosen.backups.get(name, chosen.second)
                 if second is not None:
-                    yield _Request(second_request(flow), second)
+                    yield _Request(on_second_path(flow), second)
 
     def _greatest_part(self, request: _Request) -> float:
         return max((demand.amount / demand.capacity for demand in self._demands[request]), default=0.0)

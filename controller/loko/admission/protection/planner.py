@@ -23,8 +23,8 @@ from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
 from loko.admission.protection.failures import NetworkFailure, Reachability
 from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
-from loko.admission.protection.replacement import ChosenPaths, Path, may_replace, rounds_of_move
-from loko.admission.routing import on_path, paths
+from loko.admission.protection.replacement import ChosenPaths, Path, may_exchange, rounds_of_move
+from loko.admission.routing import Ends, on_path, paths
 from loko.admission.scheme import Admission
 from loko.document import InputError
 from loko.switch_model.flow import Flow, refuse_duplicates
@@ -306,7 +306,8 @@ def protect(
     or repeats another.
     """
     kinds = protections_of(flows, protection, duplicated)
-    return StatePlanner(lab, make_admission, failures, deadlines_ns).plan(flows, protection, kinds)
+    planner = ProtectedAdmission(lab, make_admission, failures)
+    return planner.plan(flows, protection, kinds, deadlines_ns=deadlines_ns)
 
 
 def protections_of(
@@ -332,7 +333,8 @@ class FailedState:
 class _Requests:
     """The requests of one flow in several states, which are kept together or not at all."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline_ns: float | None = None) -> None:
+        self.deadline_ns = deadline_ns
         self._made: list[tuple[Admission, str]] = []
 
     def request(self, admission: Admission, flow: Flow, path: Sequence[Hop]) -> Admitted | Refusal:
@@ -353,7 +355,7 @@ class _Requests:
             admission.cancel(flow_id)
 
 
-class StatePlanner:
+class ProtectedAdmission:
     """The admission controls of all states, and the search for paths."""
 
     def __init__(
@@ -361,15 +363,19 @@ class StatePlanner:
         lab: Lab,
         make_admission: Callable[[], Admission],
         failures: Sequence[NetworkFailure],
-        deadlines_ns: Mapping[str, float],
     ) -> None:
+        """Begin without flows. `make_admission` returns an empty admission control of the lab."""
         self.lab = lab
         self.working = make_admission()
         """The state without failures."""
         self.states = [
             FailedState(failure, make_admission(), Reachability(lab, failure)) for failure in failures
         ]
-        self.deadlines_ns = deadlines_ns
+
+    @property
+    def admissions(self) -> tuple[Admission, ...]:
+        """The admission controls of all states, first that without failures."""
+        return (self.working, *(state.admission for state in self.states))
 
     def cutting_off(self, flow: Flow) -> tuple[str, ...]:
         """Return the failures that leave the flow no path, although its hosts are there."""
@@ -385,13 +391,15 @@ class StatePlanner:
         protection: Protection,
         kinds: Mapping[str, Protection],
         chosen: Mapping[str, ChosenPaths] = MappingProxyType({}),
+        *,
+        deadlines_ns: Mapping[str, float],
     ) -> ProtectedPlan:
         """Request flows in their order, beginning with empty states; see `protect`.
 
         `kinds` has the protection of each flow. A flow whose id is in `chosen` is requested on these paths,
         and on no others.
         """
-        for admission in (self.working, *(state.admission for state in self.states)):
+        for admission in self.admissions:
             admission.release_all()
         accepted: dict[str, ProtectedFlow] = {}
         refused: list[Refusal] = []
@@ -402,7 +410,9 @@ class StatePlanner:
                     cut_off[flow.id] = names
                     refused.append(_no_path(flow, self.lab, names[0]))
                     continue
-                answer = self.admit(flow, kinds[flow.id], chosen.get(flow.id))
+                answer = self.admit(
+                    flow, kinds[flow.id], deadlines_ns.get(flow.id), chosen=chosen.get(flow.id)
+                )
             except InputError as error:
                 raise InputError(f"flow '{flow.id}': {error}") from None
             if isinstance(answer, ProtectedFlow):
@@ -416,7 +426,7 @@ class StatePlanner:
                 allocations=getattr(self.working, "allocations", {}),
                 accepted=tuple(flow.working for flow in accepted.values()),
                 refused=tuple(refused),
-                deadlines_ns=self.deadlines_ns,
+                deadlines_ns=deadlines_ns,
                 baseline=self.working.conditions.baseline,
             ),
             protection=protection,
@@ -426,13 +436,26 @@ class StatePlanner:
         )
 
     def admit(
-        self, flow: Flow, protection: Protection, chosen: ChosenPaths | None = None
+        self,
+        flow: Flow,
+        protection: Protection,
+        deadline_ns: float | None = None,
+        *,
+        chosen: ChosenPaths | None = None,
+        path: Path | None = None,
+        dead_ends: Ends = frozenset(),
     ) -> ProtectedFlow | Refusal:
-        """Admit a flow in every state, or in none. The refusal is that of the first working path."""
+        """Admit a flow in every state, or in none. The refusal is that of the first working path.
+
+        It is requested on the `chosen` paths alone, or with `path` as its working path. By default its working
+        path avoids the `dead_ends`, if any path does.
+        """
+        if chosen is not None:
+            path = chosen.working
         first: Refusal | None = None
-        for path in self.working_paths(flow) if chosen is None else (chosen.working,):
-            requests = _Requests()
-            answer = self._on_working_path(flow, path, protection, chosen, requests)
+        for working in self._alive_paths(flow, dead_ends) if path is None else [path]:
+            requests = _Requests(deadline_ns)
+            answer = self._on_working_path(flow, working, protection, chosen, requests)
             if isinstance(answer, ProtectedFlow):
                 return answer
             requests.cancel()
@@ -440,13 +463,59 @@ class StatePlanner:
         assert first is not None, "a lab has a path between any two hosts"
         return first
 
-    def check(self, flow: Flow, path: Path) -> Admitted | Refusal:
-        """Answer a flow on a path beside what is admitted without failures. Its deadline counts."""
-        return on_path(self.working, path, self.deadlines_ns.get(flow.id), flow)
+    def reserve(self, flow: Flow, path: Path, backups: Mapping[str, Path]) -> ProtectedFlow | Refusal:
+        """Admit a flow again in the states after failures, on the paths that `admit` had found for it.
 
-    def working_paths(self, flow: Flow) -> Iterator[Path]:
-        """Yield the working paths that are tried for a flow."""
-        return islice(paths(self.lab, flow.source, flow.destination), MOST_WORKING_PATHS)
+        `backups` has them by the name of the failure. Raises `InputError` if one is missing or broken.
+        """
+        hit = {state.failure.name for state in self.hitting(flow, path)}
+        if missing := hit - backups.keys():
+            raise InputError(f"it has no backup path for a failure of {min(missing)}")
+        requests = _Requests()
+        admitted: dict[str, Admitted] = {}
+        working: Admitted | None = None
+        try:
+            for state in self.states:
+                answer, name = requests.request(state.admission, flow, path), state.failure.name
+                if isinstance(answer, Admitted):
+                    working = answer
+                    if name in hit:
+                        answer = requests.request(state.admission, on_second_path(flow), backups[name])
+                if isinstance(answer, Refusal):
+                    requests.cancel()
+                    return _after(answer, flow, state.failure)
+                if name in hit:
+                    admitted[name] = answer._replace(flow=flow)
+        except InputError:
+            requests.cancel()
+            raise
+        assert working is not None, "there is a failure to survive"
+        return ProtectedFlow(
+            working=working, duplicate=None, backups=admitted, ends_with=self._ending_with(flow)
+        )
+
+    def cancel_reserved(self, flow: ProtectedFlow) -> None:
+        """Undo the requests of a flow with backup paths in the states after failures."""
+        for state in self.states:
+            state.admission.cancel(flow.working.flow.id)
+            if state.failure.name in flow.backups:
+                state.admission.cancel(on_second_path(flow.working.flow).id)
+
+    def release_reserved(self, flow: ProtectedFlow, *, now_ns: int, sent_until_ns: int | None) -> None:
+        """Release a flow with backup paths in the states after failures; it has sent on its working path."""
+        for state in self.states:
+            state.admission.release(flow.working.flow.id, now_ns=now_ns, sent_until_ns=sent_until_ns)
+            if state.failure.name in flow.backups:
+                state.admission.cancel(on_second_path(flow.working.flow).id)
+
+    def working_paths(self, flow: Flow, dead_ends: Ends = frozenset()) -> Iterator[Path]:
+        """Yield the working paths that are tried for a flow, all of which avoid the `dead_ends`."""
+        ends = flow.source, flow.destination
+        return islice(paths(self.lab, *ends, dead_ends=dead_ends), MOST_WORKING_PATHS)
+
+    def _alive_paths(self, flow: Flow, dead_ends: Ends) -> list[Path]:
+        """Return the working paths that avoid the `dead_ends`, or the shortest path if all have one."""
+        return list(self.working_paths(flow, dead_ends)) or list(islice(self.working_paths(flow), 1))
 
     def backup_paths(
         self, flow: Flow, working: Path, failure: NetworkFailure, known: Iterable[Path] = ()
@@ -454,7 +523,7 @@ class StatePlanner:
         """Yield the backup paths that are tried for a failure that hits a working path, known ones first."""
         others = paths(self.lab, flow.source, flow.destination, dead_ends=failure.dead_ends)
         for path in (*known, *islice(others, MOST_BACKUP_PATHS)):
-            if not failure.hits(flow.source, path) and may_replace(working, path, failure.dead_ends):
+            if not failure.hits(flow.source, path) and may_exchange(working, path):
                 yield path
 
     def second_paths(self, flow: Flow, working: Path) -> Iterator[Path]:
@@ -471,6 +540,10 @@ class StatePlanner:
             if state.failure.hits(flow.source, working) and not state.reachability.takes_host_of(flow)
         ]
 
+    def _ending_with(self, flow: Flow) -> tuple[str, ...]:
+        """Return the failures by which the flow loses its source or destination."""
+        return tuple(state.failure.name for state in self.states if state.reachability.takes_host_of(flow))
+
     def _on_working_path(
         self,
         flow: Flow,
@@ -479,7 +552,7 @@ class StatePlanner:
         chosen: ChosenPaths | None,
         requests: _Requests,
     ) -> ProtectedFlow | Refusal:
-        answer = self.check(flow, path)
+        answer = on_path(self.working, path, requests.deadline_ns, flow)
         if isinstance(answer, Refusal):
             return answer
         working = requests.request(self.working, flow, path)
@@ -488,10 +561,7 @@ class StatePlanner:
             answer = requests.request(state.admission, flow, path)
             if isinstance(answer, Refusal):
                 return _after(answer, flow, state.failure)
-        ends_with = tuple(
-            state.failure.name for state in self.states if state.reachability.takes_host_of(flow)
-        )
-        hit = self.hitting(flow, path)
+        ends_with, hit = self._ending_with(flow), self.hitting(flow, path)
         if protection is Protection.DUPLICATE:
             # If no failure hits the first path, one copy is enough.
             duplicate = self._duplicate(flow, path, chosen, requests) if hit else None
@@ -516,10 +586,10 @@ class StatePlanner:
         self, flow: Flow, candidates: Iterable[Path], state: FailedState, requests: _Requests
     ) -> Admitted | Refusal:
         """Reserve a backup path for one failure, if possible one that the flow has for another failure."""
-        failure, copy = state.failure, second_request(flow)
+        failure, copy = state.failure, on_second_path(flow)
         first: Refusal | None = None
         for candidate in candidates:
-            answer = on_path(state.admission, candidate, self.deadlines_ns.get(flow.id), copy)
+            answer = on_path(state.admission, candidate, requests.deadline_ns, copy)
             if isinstance(answer, Admitted):
                 reserved = requests.request(state.admission, copy, candidate)
                 assert isinstance(reserved, Admitted), "the check has said so"
@@ -533,17 +603,16 @@ class StatePlanner:
         self, flow: Flow, working: Path, chosen: ChosenPaths | None, requests: _Requests
     ) -> Admitted | Refusal:
         """Reserve a second path in every state, which no failure hits together with the first."""
-        copy = second_request(flow)
-        admissions = (self.working, *(state.admission for state in self.states))
+        copy = on_second_path(flow)
         first: Refusal | None = None
         candidates: Iterable[Path] = self.second_paths(flow, working)
         if chosen is not None and chosen.second is not None:
             candidates = (chosen.second,)
         for candidate in candidates:
-            answer = on_path(self.working, candidate, self.deadlines_ns.get(flow.id), copy)
-            made = _Requests()
+            answer = on_path(self.working, candidate, requests.deadline_ns, copy)
+            made = _Requests(requests.deadline_ns)
             if isinstance(answer, Admitted):
-                for admission in admissions:
+                for admission in self.admissions:
                     answer = made.request(admission, copy, candidate)
                     if isinstance(answer, Refusal):
                         break
@@ -555,7 +624,7 @@ class StatePlanner:
         return first or _no_path(flow, self.lab, "what its first path crosses")
 
 
-def second_request(flow: Flow) -> Flow:
+def on_second_path(flow: Flow) -> Flow:
     """Return a flow under an id and a port that no flow has, for its second path.
 
     The original has a valid id and port, so a negative port and an id with a space cannot meet another's.

@@ -35,6 +35,22 @@ def may_replace(former: Sequence[Hop], path: Sequence[Hop], dead_ends: Ends) -> 
     return set(before[fork + 1 : dead + 1]).isdisjoint(after[fork + 1 :])
 
 
+def may_exchange(former: Sequence[Hop], path: Sequence[Hop]) -> bool:
+    """Return whether a path may replace a former one, and that one it again, while frames pass on both.
+
+    They part once and join once: neither visits a switch twice, and every switch of both but the one where
+    they part has the same output port on both. So each frame follows one of the two from end to end, in
+    whichever order the switches exchange their entries (docs/broken-promises.md). Implies `may_replace`
+    after a failure that hits the former path only.
+    """
+    before = {hop.switch: hop.output_port for hop in former}
+    after = {hop.switch: hop.output_port for hop in path}
+    if len(before) < len(former) or len(after) < len(path):
+        return False
+    fork = former[last_common_hop(former, path)].switch
+    return all(before[switch] == after[switch] for switch in before.keys() & after.keys() - {fork})
+
+
 def last_common_hop(former: Sequence[Hop], path: Sequence[Hop]) -> int:
     """Return the place of the last switch that two paths from the same host reach by the same cables."""
     for place, (before, hop) in enumerate(zip(former, path, strict=False)):
