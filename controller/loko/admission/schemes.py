@@ -289,7 +289,7 @@ def admission_of(
     alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
     packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
     promises them. `classes` are their traffic classes, where these are not the highest, for ports alone;
-    `class_targets_ns` the delay targets of lower classes.
+    `class_targets_ns` the delay targets of classes (`loko.admission.class_targets`).
 
     By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
     Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must

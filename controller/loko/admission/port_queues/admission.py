@@ -2,8 +2,8 @@
 
 Each class of flows has a queue at every port, which is a server of its own. A flow fits if, with it, bounds
 exist for all servers of the network that are not above their targets, and no queue holds more than its worst
-room. Its guarantee is the sum of the targets on its path, so it holds
-whatever is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
+room. Its guarantee is the sum of the targets on its path, so it holds whatever is admitted later. Rule and
+proofs, also for flows that leave: docs/port-queues.md.
 """
 
 from __future__ import annotations
@@ -209,14 +209,13 @@ class PortAdmission:
         """Start empty. `target_ns` is the target of each queue, or has each one's, by the name of its server.
 
         `classes` has the traffic classes of the flows to come, by id, where it is not the highest one;
-        `class_targets_ns` has the targets of lower classes. Without a target, it is what the room in the
-        buffer allows. `shared` has the queues of switches with one for all ports and classes, by switch; its
+        `class_targets_ns` has the targets of classes, and is the stronger. Without a target, it is what the
+        room in the buffer allows. `shared` has the queues of switches with one for all ports and classes, by switch; its
         server is called like the switch. All others have one for each port and class, with a server
         `switch:port`, or `switch:port class 2`. Raises `InputError` for a switch that can promise nothing, or
         not to so many classes, or a target that no frame can keep.
         """
         self._classes = classes
-        self._class_targets_ns = class_targets_ns
         self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
         self._sizes = LazyMapping(self._sizes_at)
         self._register = AdmittedFlows(
@@ -251,7 +250,8 @@ class PortAdmission:
                     asked_ns = class_targets_ns.get(
                         traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
                     )
-                servers[server] = replace(queue.server, above=of_port[: traffic_class - HIGHEST_CLASS])
+                above = of_port[: traffic_class - HIGHEST_CLASS]
+                servers[server] = replace(queue.server, above=above) if above else queue.server
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
         self._servers = servers
         self._books = _PortState(servers)

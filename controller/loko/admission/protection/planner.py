@@ -447,8 +447,8 @@ class ProtectedAdmission:
     ) -> ProtectedFlow | Refusal:
         """Admit a flow in every state, or in none. The refusal is that of the first working path.
 
-        It is requested on the `chosen` paths alone, or with `path` as its working path. By default its working
-        path avoids the `dead_ends`, if any path does.
+        It is requested on the `chosen` paths alone, or with `path` as its working path. By default its
+        working path avoids the `dead_ends`, if any path does.
         """
         if chosen is not None:
             path = chosen.working

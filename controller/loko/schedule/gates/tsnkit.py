@@ -2,8 +2,8 @@
 
 A file of streams and one of links go in; gate control lists, offsets, routes and queues come out, as tsnkit's
 own methods write them. In tsnkit's model a frame takes size * 8 / rate on a link, and is in the next queue
-after the link's propagation and processing. All times are exact, so slots need no guards. The checker of gates
-reads the files by itself, so that an error here does not hide there.
+after the link's propagation and processing. All times are exact, so slots need no guards. The checker of
+gates reads the files by itself, so that an error here does not hide there.
 """
 
 from __future__ import annotations
