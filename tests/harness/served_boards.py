@@ -9,7 +9,8 @@ from pathlib import Path
 
 from board_end import BoardEnd
 
-from loko.admission import LokoAdmission
+from loko.admission import Admission, LokoAdmission
+from loko.admission.protection import ProtectedAdmission, failures_of
 from loko.control.dialect import DIALECTS
 from loko.control.driver import OWN_MARK, Driver
 from loko.control.entries import match_of, padding_entries
@@ -28,6 +29,7 @@ from loko.service.outcome import (
     UpdateState,
     Write,
 )
+from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.slots import ServedSchedule, SlotAdmitter
 from loko.service.store import Store
 from loko.switch_model.allocation import scheme_named
@@ -82,8 +84,11 @@ class ServedBoards:
         openflow: OpenFlow = OpenFlow.V1_0,
         compare_ns: int = 0,
         reroute_ns: int | None = None,
+        survive: Sequence[str] = (),
+        returns_by_call: bool = False,
     ) -> None:
         self.reroute_ns = reroute_ns
+        self.survive, self.returns_by_call = survive, returns_by_call
         self.padding, self.compare_ns = padding, compare_ns
         self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
@@ -132,6 +137,7 @@ class ServedBoards:
             openflow=self.openflow,
             conditions=CONDITIONS,
             reroute_ns=self.reroute_ns,
+            returns_by_call=self.returns_by_call,
         )
         self.answers = {}
         self.unwritten = []
@@ -146,13 +152,25 @@ class ServedBoards:
             match=match_of(self.lab),
         )
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
-        self.admission = LokoAdmission(self.lab, allocations, padding=self.padding)
-        self.admitter: Admitter = SchemeAdmitter(self.lab, self.admission)
+
+        def make() -> LokoAdmission:
+            return LokoAdmission(self.lab, allocations, padding=self.padding)
+
+        self.admitter: Admitter
+        if self.survive:
+            protected = ProtectedAdmission(self.lab, make, failures_of(self.lab, self.survive))
+            self.admission: Admission = protected.working
+            self.admitter = ProtectedAdmitter(self.lab, protected)
+        else:
+            self.admission = make()
+            self.admitter = SchemeAdmitter(self.lab, self.admission)
 
     def decision(
         self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
     ) -> Decide:
         """Return the function that decides on a flow."""
+        if isinstance(self.admitter, ProtectedAdmitter):
+            return self.admitter.decision(wanted, path, deadline_ns)
         return SchemeAdmitter(self.lab, self.admission).decision(wanted, path, deadline_ns)
 
     def kill(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from loko.admission import Admission, Admitted, Refusal, SchemeConditions, Usage
 from loko.admission.routing import Ends, admit
-from loko.service.outcome import SendSlot, StoredFlow
+from loko.service.outcome import ReservedPaths, SendSlot, StoredFlow
 from loko.switch_model.flow import Flow
 from loko.switch_model.margin import LimitTest
 from loko.topology.lab import Lab
@@ -51,6 +51,12 @@ class Admitter(Protocol):
 
     def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:
         """Give a granted flow another id and other ports. Raises `InputError` where flows cannot be moved."""
+
+    def promised_ns(self, grant: AdmittedFlow) -> float:
+        """Return the bound on the delay of a granted flow on all paths that are reserved for it."""
+
+    def reserved_paths(self, flow_id: str) -> ReservedPaths | None:
+        """Return the paths of a granted flow that survives failures; None if it has only one path."""
 
     def send_slot(self, flow_id: str) -> SendSlot | None:
         """Return when a granted flow sends; None if it was granted no particular time."""
@@ -140,6 +146,14 @@ class SchemeAdmitter:
     def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:
         """Have the admission scheme rename it."""
         return self._admission.rename(flow_id, flow)
+
+    def promised_ns(self, grant: AdmittedFlow) -> float:
+        """Return the guarantee: a flow has one path."""
+        return grant.guarantee_ns
+
+    def reserved_paths(self, _flow_id: str) -> ReservedPaths | None:
+        """None: nothing is reserved for failures."""
+        return None
 
     def send_slot(self, _flow_id: str) -> SendSlot | None:
         """None: admitted flows send at any time, as their token buckets allow."""

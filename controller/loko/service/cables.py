@@ -92,6 +92,16 @@ class Cables:
         return f"cable {cable} has no link at {ends}"
 
     @property
+    def dead(self) -> tuple[str, ...]:
+        """The dead cables."""
+        return tuple(sorted(self._down))
+
+    @property
+    def reporting(self) -> frozenset[str]:
+        """The switches that report no link at an end of a cable: so they were alive when it died."""
+        return frozenset(node for ends in self._down.values() for node, _ in ends)
+
+    @property
     def dead_ends(self) -> Ends:
         """Both ends of every dead cable: no new flow should be sent out there."""
         return frozenset[tuple[str, int]]().union(*(self._ends[cable] for cable in self._down))

@@ -15,7 +15,9 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Refusal, ResourceShare
-from loko.admission.protection.replacement import last_common_hop, may_replace
+from loko.admission.protection import failure_of_switch
+from loko.admission.protection.replacement import last_common_hop, may_exchange, may_replace
+from loko.admission.routing import Ends, leaves_by
 from loko.control.driver import OWN_MARK, Driver, Segment, SessionPhase
 from loko.control.entries import FlowEntry, left_entries, path_entries
 from loko.control.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
@@ -52,6 +54,7 @@ from loko.service.outcome import (
     WriteBacklogs,
 )
 from loko.service.promises import Grounds, NotAdmitted, RestoredFlow, is_kept, limit_ns, restore
+from loko.service.protected_admitter import ProtectedAdmitter
 from loko.switch_model.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab
@@ -67,6 +70,11 @@ _NEXT_TRY_NS: Final = 200_000_000
 """Time until a path for a lost flow is looked for again."""
 _NEXT_SEARCH_NS: Final = 10_000_000_000
 """Time until another path for a flow that still has one is looked for again."""
+SWITCH_FAILED_NS: Final = 5_000_000_000
+"""Time without a session after which a switch counts as failed, although its cables have links."""
+WAIT_TO_RESTORE_NS: Final = 5_000_000_000
+"""Time for which a working path is intact until flows return to it (RFC 4427), so that no loose plug moves
+them to and fro."""
 
 
 _WITHOUT_ENTRIES: Final = frozenset({FlowState.REMOVING, FlowState.LOST})
@@ -125,6 +133,8 @@ class ManagedFlow:
     """Whether it has lost its path, and another is looked for."""
     search_ns: int = 0
     """When a path is looked for again."""
+    return_ns: int | None = None
+    """If it is on a backup path: when it returns to its working path; None if it does not by itself."""
     pending_grant: tuple[AdmittedFlow, PromisedGuarantee] | None = None
     """Grant and promise on the new path, until they are on disk."""
 
@@ -194,6 +204,7 @@ class FlowManager:
         utc_less_now_ns: int = 0,
         conditions: Sequence[str] = (),
         reroute_ns: int | None = None,
+        returns_by_call: bool = False,
     ) -> None:
         """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
@@ -203,7 +214,8 @@ class FlowManager:
         `grace_ns`. The switches' sessions speak `openflow`; `drivers` and `admitter` must be made for it.
         What is to be added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on
         the `conditions` with these ids. A flow moves to another path if a cable of its own has been dead for
-        `reroute_ns`; without it, flows wait for the cable.
+        `reroute_ns`; without it, flows wait for the cable. Flows of a `ProtectedAdmitter` move to their
+        backup paths at once, and return by themselves unless `returns_by_call`.
         """
         self.lab = lab
         self.admitter = admitter
@@ -212,6 +224,10 @@ class FlowManager:
         self.cables = Cables(lab)
         self._utc_less_now_ns = utc_less_now_ns
         self._reroute_ns = reroute_ns
+        self.protected = admitter if isinstance(admitter, ProtectedAdmitter) else None
+        """The admitter, if flows survive failures."""
+        self._returns_by_call = returns_by_call
+        self._away_since_ns = dict.fromkeys(drivers, now_ns)
         self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
         self._by_number: dict[int, ManagedFlow] = {}
@@ -298,7 +314,7 @@ class FlowManager:
         if isinstance(answer, RequestOutcome):
             self._answer(answer)
         else:
-            managed = self._accept(now_ns, answer, self._grounds.promise(answer, deadline_ns))
+            managed = self._accept(now_ns, answer, self._promise(answer, deadline_ns))
             managed.tickets.append(self._ticket)
         return self._ticket
 
@@ -371,7 +387,10 @@ class FlowManager:
                 self._take_back(managed, Unavailable(managed.flow.id, silent, reason, Disposition.TAKEN_BACK))
         for managed in list(self._removing.values()):
             self._review_removal(now_ns, managed)
-        self._move_one(now_ns)
+        if self.protected is None:
+            self._move_one(now_ns)
+        else:
+            self._move_protected(now_ns)
         self._write_backlogs(
             server for server in list(self._backlogged) if self.admitter.residual_backlog(server) is None
         )
@@ -517,7 +536,7 @@ class FlowManager:
             self._answer(answer)
         else:
             known.tickets.append(self._ticket)
-            self._regrant(known, answer, self._grounds.promise(answer, deadline_ns))
+            self._regrant(known, answer, self._promise(answer, deadline_ns))
 
     def _obstacle(self, grant: AdmittedFlow) -> RequestOutcome | None:
         """Return why a granted flow cannot be installed now; None if it can."""
@@ -710,8 +729,9 @@ class FlowManager:
 
     def _release(self, now_ns: int, managed: ManagedFlow) -> None:
         """Give back the room of a flow that has sent."""
+        servers = self.admitter.servers(managed.grant)
         self.admitter.release(managed.flow.id, now_ns=now_ns, sent_until_ns=managed.ingress_removed_ns)
-        self._write_backlogs(self.admitter.servers(managed.grant))
+        self._write_backlogs(servers)
 
     def _forget_lost(self, managed: ManagedFlow) -> None:
         """Forget a flow that is neither granted nor installed."""
@@ -770,6 +790,7 @@ class FlowManager:
         self._effects.sends += [(switch, segment) for segment in segments]
         if driver.ready and not self._was_ready[switch]:
             self._was_ready[switch] = True
+            self._away_since_ns.pop(switch, None)
             self._log_switch(switch, "table compared; keeping it")
             self._returned(now_ns, switch)
 
@@ -819,6 +840,7 @@ class FlowManager:
 
     def _lost(self, now_ns: int, switch: str, reason: str) -> None:
         self._was_ready[switch] = False
+        self._away_since_ns.setdefault(switch, now_ns)
         for managed in list(self._flows.values()):
             if switch not in managed.switches:
                 continue
@@ -862,6 +884,88 @@ class FlowManager:
                 self._break(now_ns, managed, ViolationCause.LINK_DOWN, change.cable, text)
             elif managed.state is FlowState.ACCEPTED:
                 self._take_back(managed, Unavailable(managed.flow.id, switch, text, Disposition.TAKEN_BACK))
+        if self.protected is not None:
+            self._move_protected(now_ns)
+
+    # Flows that survive failures.
+
+    @property
+    def on_backup(self) -> tuple[str, ...]:
+        """The flows that are in place, but not on their working paths."""
+        return tuple(
+            managed.flow.id
+            for managed in self._flows.values()
+            if managed.state is FlowState.INSTALLED and self._working_path(managed) is not None
+        )
+
+    def uncovered(self) -> tuple[str, ...]:
+        """Say why the reserved paths do not cover the next failure; empty if they do."""
+        away = (f"{switch} is away" for switch in self._away_since_ns)
+        backup = (f"flow '{flow_id}' is on its backup path" for flow_id in self.on_backup)
+        return (*map(self.cables.text, self.cables.dead), *away, *backup)
+
+    def return_flows(self, now_ns: int) -> tuple[str, ...]:
+        """Let the flows on backup paths return whose working paths are intact. Return their ids."""
+        self._advance(now_ns)
+        dead_ends = self._dead_ends(now_ns)
+        returning = []
+        for flow_id in self.on_backup:
+            managed = self._flows[flow_id]
+            path = self._working_path(managed)
+            if path is not None and not leaves_by(dead_ends, managed.flow.source, path):
+                managed.return_ns = now_ns
+                returning.append(flow_id)
+        self._move_protected(now_ns)
+        return tuple(returning)
+
+    def _working_path(self, managed: ManagedFlow) -> tuple[Hop, ...] | None:
+        """Return the working path of a flow that is on another; else None."""
+        if self.protected is None:
+            return None
+        return self.protected.working_path(managed.flow.id, managed.path)
+
+    def _dead_ends(self, now_ns: int) -> Ends:
+        """Return the ends of all cables that are dead, or whose switch has failed."""
+        failed = (
+            failure_of_switch(self.lab, switch).dead_ends
+            for switch, since_ns in self._away_since_ns.items()
+            if now_ns - since_ns >= SWITCH_FAILED_NS
+        )
+        return self.cables.dead_ends.union(*failed)
+
+    def _move_protected(self, now_ns: int) -> None:
+        """Have flows take the reserved paths that failures or repairs make them take."""
+        dead_ends = self._dead_ends(now_ns)
+        for managed in list(self._flows.values()):
+            is_moving = managed.successor is not None or managed.former is not None
+            if managed.state is not FlowState.INSTALLED or managed.is_leaving or is_moving:
+                continue
+            path = self._path_to_take(now_ns, managed, dead_ends)
+            if path is not None and managed.search_ns <= now_ns:
+                managed.search_ns = now_ns + _NEXT_TRY_NS
+                self._begin_protected_move(now_ns, managed, path)
+
+    def _path_to_take(self, now_ns: int, managed: ManagedFlow, dead_ends: Ends) -> tuple[Hop, ...] | None:
+        """Return the path to which a flow is to move now; None if it stays where it is."""
+        assert self.protected is not None
+        flow = managed.flow
+        if leaves_by(dead_ends, flow.source, managed.path):
+            return self.protected.path_without(flow.id, managed.path, dead_ends, self.cables.reporting)
+        working = self._working_path(managed)
+        if working is None or leaves_by(dead_ends, flow.source, working):
+            managed.return_ns = None
+            return None
+        if managed.return_ns is None and not self._returns_by_call:
+            managed.return_ns = now_ns + WAIT_TO_RESTORE_NS
+        return working if managed.return_ns is not None and managed.return_ns <= now_ns else None
+
+    def _begin_protected_move(self, now_ns: int, managed: ManagedFlow, path: tuple[Hop, ...]) -> None:
+        protected, flow_id = self.protected, managed.flow.id
+        assert protected is not None
+        second = self._second_flow(managed)
+        answer = self._decide(second, lambda: protected.grant_second_path(flow_id, second, path))
+        if not isinstance(answer, RequestOutcome):
+            self._begin_move(now_ns, managed, answer, managed.promised)
 
     # Flows that get another path.
 
@@ -899,15 +1003,26 @@ class FlowManager:
         There it is granted under another id, beside its former self, until the switches have its entries.
         So it never gives up its room before it has another.
         """
-        flow = managed.flow._replace(id=self._temporary_id(managed.flow.id, self._last_number + 1))
-        like = flow._replace(udp_source=self._free_port(flow))
-        answer = self._decide(like, self._move_decision(like, managed.promised))
+        second = self._second_flow(managed)
+        answer = self._decide(second, self._move_decision(second, managed.promised))
         if isinstance(answer, RequestOutcome):
             return
         if not may_replace(managed.path, answer.path, self.cables.dead_ends):
-            self.admitter.cancel(like.id)
+            self.admitter.cancel(second.id)
             return
-        successor = self._accept(now_ns, answer, self._renewed_promise(managed, answer), requested_flow=flow)
+        self._begin_move(now_ns, managed, answer, self._renewed_promise(managed, answer))
+
+    def _second_flow(self, managed: ManagedFlow) -> Flow:
+        """Return a flow under a free id and port, to count another path of it beside its own."""
+        second = managed.flow._replace(id=self._temporary_id(managed.flow.id, self._last_number + 1))
+        return second._replace(udp_source=self._free_port(second))
+
+    def _begin_move(
+        self, now_ns: int, managed: ManagedFlow, answer: AdmittedFlow, promised: PromisedGuarantee
+    ) -> None:
+        """Have the entries of another path of a flow installed, which is granted as its second flow."""
+        flow = managed.flow._replace(id=answer.flow.id)
+        successor = self._accept(now_ns, answer, promised, requested_flow=flow)
         successor.former, managed.successor = managed, successor
         successor.unconfirmed -= _shared(managed, successor)
         names = "-".join(hop.switch for hop in answer.path)
@@ -922,12 +1037,14 @@ class FlowManager:
 
     def _begin_swap(self, managed: ManagedFlow, successor: ManagedFlow) -> None:
         """Have it written that a flow has its new path, and leaves the former under the id of that."""
-        if managed.state is not FlowState.INSTALLED or managed.is_leaving or not managed.crosses_dead_cable:
+        is_needed = managed.crosses_dead_cable or self.protected is not None
+        if managed.state is not FlowState.INSTALLED or managed.is_leaving or not is_needed:
             self._give_up_move(managed)
             return
         managed.flow_after_swap = successor.flow
-        former = replace(self._stored_form(managed), flow=managed.flow_after_swap, state=FlowState.REMOVING)
-        moved = replace(self._stored_form(successor), flow=managed.flow, state=FlowState.INSTALLED)
+        before, after = self._stored_form(managed), self._stored_form(successor)
+        former = replace(before, flow=after.flow, state=FlowState.REMOVING, reserved=None)
+        moved = replace(after, flow=before.flow, state=FlowState.INSTALLED, reserved=before.reserved)
         self._effects.writes += [Rewrite(former), Rewrite(moved)]
 
     def _swap_paths(self, now_ns: int, managed: ManagedFlow, successor: ManagedFlow) -> None:
@@ -942,20 +1059,21 @@ class FlowManager:
         self._register(managed)
         self._register(successor)
         managed.state, managed.since_ns, managed.on_disk = FlowState.REMOVING, now_ns, FlowState.REMOVING
-        managed.breaks = Violations()
+        was_broken, managed.breaks = bool(managed.breaks), Violations()
         successor.state, successor.may_have_sent, successor.on_disk = (
             FlowState.INSTALLED,
             True,
             FlowState.INSTALLED,
         )
-        self._log_flow(successor, "gets another path; its switches exchange its entries")
+        names = "-".join(hop.switch for hop in successor.path)
+        self._log_flow(successor, f"gets the path {names}; its switches exchange its entries")
         self._supersede(managed, successor)
         for switch in successor.switches:
             if not self.drivers[switch].ready:
                 self._break(
                     now_ns, successor, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
                 )
-            elif switch in successor.unconfirmed_switches:
+            elif was_broken and switch in successor.unconfirmed_switches:
                 text = "its entry is being installed"
                 successor.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
         self._break_by_dead_cables(now_ns, successor)
@@ -987,8 +1105,12 @@ class FlowManager:
         successor.former, managed.successor = managed, successor
 
     def _exchange(self, now_ns: int, successor: ManagedFlow) -> None:
-        """Have the next switch exchange its entry once the one behind it has."""
-        while successor.pending_replacements and successor.last_replaced not in successor.unconfirmed:
+        """Have the next switch exchange its entry once the one behind it has, or all if any order will do."""
+        left = successor.former
+        at_once = left is not None and may_exchange(left.path, successor.path)
+        while successor.pending_replacements and (
+            at_once or successor.last_replaced not in successor.unconfirmed
+        ):
             switch, former, entry = successor.pending_replacements.pop(0)
             successor.last_replaced = switch, entry.cookie
             self.drivers[switch].replace(former, entry)
@@ -1015,10 +1137,13 @@ class FlowManager:
 
     def _renewed_promise(self, managed: ManagedFlow, grant: AdmittedFlow) -> PromisedGuarantee:
         """Return what a flow is promised with another grant, which is no worse than its requester needs."""
-        promised = self._grounds.promise(grant, managed.promised.deadline_ns)
-        if is_kept(managed.promised, grant.guarantee_ns):
+        promised = self._promise(grant, managed.promised.deadline_ns)
+        if is_kept(managed.promised, promised.guarantee_ns):
             promised = replace(promised, guarantee_ns=managed.promised.guarantee_ns)
         return promised
+
+    def _promise(self, grant: AdmittedFlow, deadline_ns: float | None) -> PromisedGuarantee:
+        return self._grounds.promise(grant, deadline_ns, self.admitter.promised_ns(grant))
 
     def _regrant_lost(self, managed: ManagedFlow) -> None:
         """Grant a lost flow again, if that is possible now."""
@@ -1080,6 +1205,7 @@ class FlowManager:
             state=managed.state,
             send_slot=self.admitter.send_slot(managed.flow.id),
             promise=managed.promised,
+            reserved=self.admitter.reserved_paths(managed.flow.id),
         )
 
     # Broken promises.
@@ -1119,6 +1245,7 @@ class FlowManager:
             for flow in stored
             if flow.state is FlowState.INSTALLED and gaps[flow.number] is None
         }
+        ids = {flow.number: flow.flow.id for flow in stored}
         ports = {flow.flow[1:4] for flow in stored}
         for stored_flow in stored:
             gap = gaps[stored_flow.number]
@@ -1127,6 +1254,8 @@ class FlowManager:
                 continue
             flow = stored_flow.flow
             if own.get(flow[1:5], stored_flow.number) != stored_flow.number:  # one of a flow's two paths
+                if self.protected is not None:
+                    self.protected.expect_second_path(flow.id, ids[own[flow[1:5]]])
                 flow = flow._replace(udp_source=_free_port(flow, ports))
                 ports.add(flow[1:4])
             found = restore(self.admitter, replace(stored_flow, flow=flow), self._grounds)
@@ -1230,7 +1359,7 @@ class FlowManager:
 
     def _adopt(self, found: RestoredFlow, grant: AdmittedFlow) -> None:
         stored, holds = found.stored, found.problem is None
-        promised = self._grounds.promise(grant, None)
+        promised = self._promise(grant, None)
         if (before := stored.promise) is not None:
             told = replace(promised, guarantee_ns=before.guarantee_ns, deadline_ns=before.deadline_ns)
             promised = told if holds else before
@@ -1253,7 +1382,12 @@ class FlowManager:
             for switch, entry in managed.entries:
                 self.drivers[switch].ensure(entry)
         if stored.state is FlowState.INSTALLED:
-            restated = replace(stored, promise=promised, broken=None if holds else stored.broken)
+            restated = replace(
+                stored,
+                promise=promised,
+                broken=None if holds else stored.broken,
+                reserved=self.admitter.reserved_paths(stored.flow.id),
+            )
             if restated != stored:
                 self._effects.writes.append(Rewrite(restated))
             if stored.broken is not None and holds:

@@ -207,18 +207,19 @@ class _FlowMigrator:
         """Return what becomes of a flow that keeps its promise; give back what another got."""
         if isinstance(answer, str):
             return None
-        promised, guarantee_ns = flow.promise, answer.guarantee_ns
+        promised, guarantee_ns = flow.promise, self._admitter.promised_ns(answer)
         if promised is not None and not is_sufficient(promised, guarantee_ns):
             self._admitter.cancel(flow.flow.id)
             self.granted.remove(flow.flow.id)
             return None
-        anew = self._grounds.promise(answer, None if promised is None else promised.deadline_ns)
+        deadline_ns = None if promised is None else promised.deadline_ns
+        anew = self._grounds.promise(answer, deadline_ns, guarantee_ns)
         fate, text = MigrationResult.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
         if promised is not None and is_kept(promised, guarantee_ns):
             anew = replace(anew, guarantee_ns=promised.guarantee_ns)
         elif promised is not None:
             fate, text = MigrationResult.RAISED, describe_raised(promised, guarantee_ns, self._grounds)
-        after = replace(flow, path=answer.path, state=FlowState.INSTALLED, promise=anew, broken=None)
+        after = replace(self._carried(flow, answer), promise=anew, broken=None)
         return MigratedFlow(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
 
     def _in_any_way(self, flow: StoredFlow) -> MigratedFlow:
@@ -232,15 +233,19 @@ class _FlowMigrator:
             lost = replace(flow, state=FlowState.LOST, broken=broken)
             return MigratedFlow(flow, MigrationResult.LOST, str(why), lost, None)
         assert flow.promise is not None  # without a promise, any guarantee keeps it
-        text = describe_raised(flow.promise, answer.guarantee_ns, self._grounds)
+        guarantee_ns = self._admitter.promised_ns(answer)
+        text = describe_raised(flow.promise, guarantee_ns, self._grounds)
         changed = self._grounds.changed_profiles(flow.promise)
         broken = StoredViolation(
             ViolationCause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
         )
-        after = replace(flow, path=answer.path, state=FlowState.INSTALLED, broken=broken)
-        return MigratedFlow(
-            flow, MigrationResult.BROKEN, text + _moved(flow, answer.path), after, answer.guarantee_ns
-        )
+        after = replace(self._carried(flow, answer), broken=broken)
+        text += _moved(flow, answer.path)
+        return MigratedFlow(flow, MigrationResult.BROKEN, text, after, guarantee_ns)
+
+    def _carried(self, flow: StoredFlow, answer: AdmittedFlow) -> StoredFlow:
+        reserved = self._admitter.reserved_paths(flow.flow.id)
+        return replace(flow, path=answer.path, state=FlowState.INSTALLED, reserved=reserved)
 
     def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""

@@ -56,6 +56,16 @@ class PromisedGuarantee:
     """Ids of the conditions on which the guarantee holds (`loko.topology.conditions`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReservedPaths:
+    """The paths of a flow that survives failures. Its present path is one of them."""
+
+    working: tuple[Hop, ...]
+    """Its path while nothing has failed."""
+    backups: Mapping[str, tuple[Hop, ...]]
+    """By the name of a failure that hits the working path, its path then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFlow:
     """A flow as it is on disk."""
@@ -71,6 +81,8 @@ class StoredFlow:
     """None if it was granted by a version of the service that did not store it."""
     broken: StoredViolation | None = None
     """Why its promise is broken, if that outlasts a restart."""
+    reserved: ReservedPaths | None = None
+    """None if nothing is reserved for failures."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,12 @@ class Grounds:
         profiles = {name: known[id(switch.profile)] for name, switch in lab.switches.items()}
         return cls(profiles, tuple(conditions))
 
-    def promise(self, grant: AdmittedFlow, deadline_ns: float | None) -> PromisedGuarantee:
-        """Return what is promised with a grant."""
+    def promise(
+        self, grant: AdmittedFlow, deadline_ns: float | None, guarantee_ns: float | None = None
+    ) -> PromisedGuarantee:
+        """Return what is promised with a grant: its guarantee, or the one that is given for all its paths."""
         return PromisedGuarantee(
-            guarantee_ns=grant.guarantee_ns,
+            guarantee_ns=grant.guarantee_ns if guarantee_ns is None else guarantee_ns,
             deadline_ns=deadline_ns,
             profiles={hop.switch: self.profiles[hop.switch] for hop in grant.path},
             conditions=self.conditions,
@@ -111,10 +113,10 @@ def restore(admitter: Admitter, stored: StoredFlow, grounds: Grounds) -> Restore
     if isinstance(answer, Refusal):
         text = str(answer).removeprefix(f"{stored.flow.id}: ")
         return RestoredFlow(stored, None, f"does not fit any more: {text}")
-    promised = stored.promise
-    if promised is None or stored.state is not FlowState.INSTALLED or is_kept(promised, answer.guarantee_ns):
+    promised, guarantee_ns = stored.promise, admitter.promised_ns(answer)
+    if promised is None or stored.state is not FlowState.INSTALLED or is_kept(promised, guarantee_ns):
         return RestoredFlow(stored, answer, None)
-    return RestoredFlow(stored, answer, describe_raised(promised, answer.guarantee_ns, grounds))
+    return RestoredFlow(stored, answer, describe_raised(promised, guarantee_ns, grounds))
 
 
 def describe_raised(promised: PromisedGuarantee, guarantee_ns: float, grounds: Grounds) -> str:

@@ -21,7 +21,7 @@ from loko.schedule.saved_schedule import SavedFlow, SavedSchedule
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import flow_values
 from loko.service.admitter import AdmittedFlow, Decide
-from loko.service.outcome import FlowState, SendSlot, StoredFlow
+from loko.service.outcome import FlowState, ReservedPaths, SendSlot, StoredFlow
 from loko.switch_model.flow import Flow, UdpPort
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab
@@ -262,6 +262,14 @@ class SlotAdmitter:
     def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:  # noqa: ARG002 - as others
         """Raise `InputError`: see `move`."""
         raise InputError("a flow with a slot cannot be moved")
+
+    def promised_ns(self, grant: AdmittedFlow) -> float:
+        """Return the guarantee: a flow has one path."""
+        return grant.guarantee_ns
+
+    def reserved_paths(self, _flow_id: str) -> ReservedPaths | None:
+        """None: nothing is reserved for failures."""
+        return None
 
     def send_slot(self, flow_id: str) -> SendSlot | None:
         """Return the flow's slot and its period."""

@@ -11,7 +11,15 @@ from pydantic import Field, model_validator
 
 from loko.document import StrictModel
 from loko.service.breaks import StoredViolation, ViolationCause
-from loko.service.outcome import Event, FlowState, LoggedEvent, PromisedGuarantee, SendSlot, StoredFlow
+from loko.service.outcome import (
+    Event,
+    FlowState,
+    LoggedEvent,
+    PromisedGuarantee,
+    ReservedPaths,
+    SendSlot,
+    StoredFlow,
+)
 from loko.switch_model.flow import FlowDocument
 from loko.topology.network import HopDocument
 
@@ -52,6 +60,19 @@ class BrokenDocument(StrictModel):
     since_ms: int
 
 
+class ReservedPathsDocument(StrictModel):
+    """See `loko.service.outcome.ReservedPaths`."""
+
+    working: list[HopDocument] = Field(min_length=1)
+    backups: dict[str, list[HopDocument]]
+
+    @property
+    def reserved(self) -> ReservedPaths:
+        """The paths that the document describes."""
+        backups = {name: tuple(hop.hop for hop in path) for name, path in self.backups.items()}
+        return ReservedPaths(tuple(hop.hop for hop in self.working), backups)
+
+
 class StoredFlowDocument(StrictModel):
     """A flow as it is stored."""
 
@@ -64,6 +85,7 @@ class StoredFlowDocument(StrictModel):
     send_slot: SendSlotDocument | None
     promise: PromiseDocument | None
     broken: BrokenDocument | None
+    reserved: ReservedPathsDocument | None = None
 
     @property
     def stored(self) -> StoredFlow:
@@ -77,6 +99,7 @@ class StoredFlowDocument(StrictModel):
             send_slot=None if send_slot is None else SendSlot(send_slot.slot, send_slot.period_ns),
             promise=None if promise is None else promise.promised,
             broken=None if broken is None else StoredViolation(**dict(broken)),
+            reserved=None if self.reserved is None else self.reserved.reserved,
         )
 
 
@@ -138,6 +161,7 @@ def flow_row(stored: StoredFlow) -> tuple[object, ...]:
         "send_slot": None if stored.send_slot is None else stored.send_slot._asdict(),
         "promise": None if stored.promise is None else asdict(stored.promise),
         "broken": None if stored.broken is None else asdict(stored.broken),
+        **({} if stored.reserved is None else {"reserved": asdict(stored.reserved)}),
     }
     return stored.number, stored.flow.id, stored.state.value, json.dumps(details)
 

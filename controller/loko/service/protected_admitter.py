@@ -1,0 +1,220 @@
+"""Flows that are granted together with what they need to survive failures: a backup path for each.
+
+As in every `SchemeAdmitter`, the admission control counts the paths in use. Here it also counts the working
+path of a flow that is on a backup path. So all paths in use are admitted together, and guarantees hold
+whatever has failed. The states after failures (`loko.admission.protection`) reserve the room that flows need
+to get their backup paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loko.admission import Admitted, Refusal
+from loko.admission.protection import (
+    NetworkFailure,
+    ProtectedAdmission,
+    ProtectedFlow,
+    Protection,
+    on_second_path,
+)
+from loko.admission.protection.replacement import may_exchange
+from loko.admission.routing import Ends, leaves_by
+from loko.document import InputError
+from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
+from loko.service.outcome import ReservedPaths, StoredFlow
+from loko.switch_model.flow import Flow
+from loko.topology.lab import Lab
+from loko.topology.network import Hop
+
+
+class ProtectedAdmitter(SchemeAdmitter):
+    """Grants a flow only if its reserved paths fit after every failure that is covered, one at a time.
+
+    While a flow moves, it is granted twice: under its own id, and under another on the path that it gets or
+    leaves. A path that it leaves stays reserved if it is the working path, and is released otherwise.
+    """
+
+    def __init__(self, lab: Lab, protected: ProtectedAdmission) -> None:
+        """Begin without flows."""
+        super().__init__(lab, protected.working)
+        self._protected = protected
+        self._flows: dict[str, ProtectedFlow] = {}
+        self._second_paths: dict[str, str] = {}
+        """By the id under which a flow is granted on a second path: its own id."""
+
+    @property
+    def failures(self) -> tuple[NetworkFailure, ...]:
+        """The failures that are covered, one at a time."""
+        return self._protected.failures
+
+    # Requests.
+
+    def decision(
+        self, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+    ) -> Decide:
+        """Return what decides on a flow with all its paths: on the given working path or else the best."""
+        return lambda: self._request(flow, path, deadline_ns)
+
+    def _request(
+        self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None
+    ) -> Admitted | Refusal:
+        answer = self._protected.admit(
+            flow, Protection.BACKUP, deadline_ns, path=path, dead_ends=self._dead_ends
+        )
+        if isinstance(answer, Refusal):
+            return answer
+        self._flows[flow.id] = answer
+        return answer.working
+
+    def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
+        """Grant a flow again on its paths; if no backup paths are stored, or not all of them, on new ones."""
+        flow, reserved = stored.flow, stored.reserved or ReservedPaths(stored.path, {})
+        if (flow_id := self._second_paths.get(flow.id)) is not None:
+            return self.grant_second_path(flow_id, flow, stored.path)
+        try:
+            answer = self._protected.reserve(flow, reserved.working, reserved.backups)
+        except InputError:
+            return self._request(flow, reserved.working, None)
+        if isinstance(answer, Refusal):
+            return answer
+        granted = super().restore_flow(stored)
+        if isinstance(granted, Refusal):
+            self._protected.cancel_reserved(answer)
+            return granted
+        self._flows[flow.id] = answer
+        if (refusal := self._reserve_working_path(flow.id)) is None:
+            return granted
+        self.cancel(flow.id)
+        return refusal
+
+    def expect_second_path(self, second_id: str, flow_id: str) -> None:
+        """Note that what is to be restored under `second_id` is the second path of a flow."""
+        self._second_paths[second_id] = flow_id
+
+    def _reserve_working_path(self, flow_id: str) -> Refusal | None:
+        """Reserve a flow's working path unless it is granted there, or may be so when all are restored."""
+        working = self._flows[flow_id].working
+        reserved = on_second_path(working.flow)
+        seconds = [second for second, first in self._second_paths.items() if first == flow_id]
+        granted = [self._admission.admitted.get(name) for name in (flow_id, *seconds)]
+        is_granted = any(admitted and admitted.path == working.path for admitted in granted)
+        if None in granted or is_granted or reserved.id in self._admission.admitted:
+            return None
+        answer = self._admission.request(reserved, working.path)
+        return answer if isinstance(answer, Refusal) else None
+
+    def promised_ns(self, grant: AdmittedFlow) -> float:
+        """Return the longest guarantee of all paths of a flow."""
+        known = self._flows.get(grant.flow.id)
+        return grant.guarantee_ns if known is None else max(grant.guarantee_ns, known.guarantee_ns)
+
+    def reserved_paths(self, flow_id: str) -> ReservedPaths | None:
+        """Return the working path and the backup paths of a flow; None for a second path under its own id."""
+        known = self._flows.get(flow_id)
+        if known is None:
+            return None
+        backups = {name: backup.path for name, backup in known.backups.items()}
+        return ReservedPaths(known.working.path, backups)
+
+    # Moves.
+
+    def path_without(
+        self, flow_id: str, present: Sequence[Hop], dead_ends: Ends, alive: frozenset[str]
+    ) -> tuple[Hop, ...] | None:
+        """Return a reserved path on which a flow avoids what has failed; None if it has none.
+
+        First comes the backup path for the smallest failure that covers what has failed, and takes no switch
+        that is known to be `alive`.
+        """
+        known = self._flows.get(flow_id)
+        if known is None:
+            return None
+
+        def remoteness(failure: NetworkFailure) -> tuple[bool, bool, int]:
+            return (
+                not dead_ends <= failure.dead_ends,
+                bool(failure.switches & alive),
+                len(failure.dead_ends),
+            )
+
+        source = known.working.flow.source
+        failures = sorted(self.failures, key=remoteness)
+        backups = [known.backups[failure.name].path for failure in failures if failure.name in known.backups]
+        for path in (*backups, known.working.path):
+            if not leaves_by(dead_ends, source, path) and may_exchange(present, path):
+                return path
+        return None
+
+    def working_path(self, flow_id: str, present: Sequence[Hop]) -> tuple[Hop, ...] | None:
+        """Return the working path of a flow that is on another, and may return; None for any other."""
+        known = self._flows.get(flow_id)
+        if known is None or known.working.path == tuple(present):
+            return None
+        return known.working.path if may_exchange(present, known.working.path) else None
+
+    def grant_second_path(self, flow_id: str, second: Flow, path: Sequence[Hop]) -> Admitted | Refusal:
+        """Grant a flow on another of its paths as well, as the flow `second`."""
+        known = self._flows.get(flow_id)
+        if known is not None and known.working.path == tuple(path):
+            reservation = on_second_path(known.working.flow).id
+            if reservation in self._admission.admitted:
+                self._second_paths[second.id] = flow_id
+                return self._admission.rename(reservation, second)
+        answer = self._admission.request(second, path)
+        if isinstance(answer, Refusal):
+            return answer
+        self._second_paths[second.id] = flow_id
+        refusal = None if known is None else self._reserve_working_path(flow_id)
+        return answer if refusal is None else refusal
+
+    # Ends of grants.
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo a flow's request, or give up its second path."""
+        if self._keeps_working_path(flow_id):
+            return
+        super().cancel(flow_id)
+        if (known := self._flows.pop(flow_id, None)) is not None:
+            self._protected.cancel_reserved(known)
+            reservation = on_second_path(known.working.flow).id
+            if reservation in self._admission.admitted:
+                super().cancel(reservation)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:
+        """Release a flow with all its paths, or the second path that it has left."""
+        if self._keeps_working_path(flow_id):
+            return
+        super().release(flow_id, now_ns=now_ns, sent_until_ns=sent_until_ns)
+        if (known := self._flows.pop(flow_id, None)) is not None:
+            self._protected.release_reserved(known, now_ns=now_ns, sent_until_ns=sent_until_ns)
+            reservation = on_second_path(known.working.flow).id
+            if reservation in self._admission.admitted:
+                super().release(reservation, now_ns=now_ns, sent_until_ns=sent_until_ns)
+
+    def _keeps_working_path(self, second_id: str) -> bool:
+        """Turn a second path that a flow leaves into a reservation, if it is the flow's working path."""
+        flow_id = self._second_paths.pop(second_id, None)
+        known = None if flow_id is None else self._flows.get(flow_id)
+        if known is None or self._admission.admitted[second_id].path != known.working.path:
+            return False
+        self._admission.rename(second_id, on_second_path(known.working.flow))
+        return True
+
+    def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
+        """Return the servers of the path in use and of the working path."""
+        servers = super().servers(grant)
+        known = self._flows.get(grant.flow.id)
+        return servers if known is None else tuple(dict.fromkeys((*servers, *super().servers(known.working))))
+
+    # All states.
+
+    def advance(self, now_ns: int) -> None:
+        """Let time pass in every state."""
+        for admission in self._protected.admissions:
+            admission.advance(now_ns)
+
+    def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over stored residual backlogs in every state, as if no time had passed since."""
+        for admission in self._protected.admissions:
+            admission.restore_backlogs(backlogs, now_ns=now_ns)

@@ -1,0 +1,311 @@
+"""Flows of a service with `--survive`: reserved, moved at a failure, returned, and right across kills."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_boards import KilledError, ServedBoards, flow
+from test_migration import two_ways
+
+from loko.admission.protection import ProtectedAdmission
+from loko.control.port_links import PortsReply
+from loko.service.breaks import ViolationCause
+from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
+from loko.service.outcome import FlowState, Granted, Refused, Released
+from loko.service.protected_admitter import ProtectedAdmitter
+
+MS, S = 1_000_000, 1_000_000_000
+CUT = ("s1", 2)
+"""The end at s1 of the cable on the shortest path from a to b."""
+RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
+"""Milliseconds after which flows have returned."""
+
+
+def begun(path: Path, **options: Any) -> ServedBoards:
+    """Return boards in a triangle that survive the failure of a cable, with two flows from a to b."""
+    served = ServedBoards(path, lab=two_ways(), **{"survive": ["cables=1"], **options})
+    served.settle()
+    for number in (1, 2):
+        assert isinstance(served.request(flow(number, "a", "b")), Granted)
+    return served
+
+
+def set_link(served: ServedBoards, end: tuple[str, int] = CUT, *, is_up: bool) -> None:
+    """Have a switch report the link at one of its ports."""
+    switch, port = end
+    for name, board in served.boards.items():
+        board.board.link(board.now_ns, port, is_up or name != switch)
+    served.manager.reply(served.now_ns, switch, PortsReply(0, {port: is_up}))
+    served.carry()
+
+
+def until_kept(served: ServedBoards, *names: str, most: int = 2_000) -> int:
+    """Go on until the promises to flows are kept. Return the milliseconds that it took."""
+    for steps in range(most):
+        if not any(served.manager.flows[name].breaks for name in names):
+            return steps
+        served.step()
+    raise AssertionError(served.log[-5:])
+
+
+def state(served: ServedBoards, name: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
+    managed = served.manager.flows[name]
+    return managed.state, [found.cause for found in managed.breaks], [hop.switch for hop in managed.path]
+
+
+def kept(*path: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
+    return FlowState.INSTALLED, [], list(path)
+
+
+def protected(served: ServedBoards) -> ProtectedAdmission:
+    assert isinstance(served.admitter, ProtectedAdmitter)
+    return served.admitter._protected
+
+
+def reserved(served: ServedBoards) -> list[list[tuple[str, tuple[str, ...]]]]:
+    """Return the flows and paths that each state counts."""
+    return [
+        sorted((name, tuple(hop.switch for hop in found.path)) for name, found in state.admitted.items())
+        for state in protected(served).admissions
+    ]
+
+
+def test_a_granted_flow_has_a_path_for_each_failure_and_a_promise_for_all_paths(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    managed = served.manager.flows["f1"]
+    paths = served.admitter.reserved_paths("f1")
+    assert paths is not None
+    assert [hop.switch for hop in paths.working] == ["s1", "s2"]
+    assert {name: [hop.switch for hop in path] for name, path in paths.backups.items()} == {
+        "cable s1:2-s2:3": ["s1", "s3", "s2"]
+    }
+    assert managed.promised.guarantee_ns > managed.grant.guarantee_ns
+    assert served.tables() == served.promised(), "boards hold no entries of backup paths"
+    assert served.manager.uncovered() == ()
+
+
+def test_a_flow_is_refused_if_its_backup_path_has_no_room_or_is_too_slow(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    longest_ns = served.manager.flows["f1"].promised.guarantee_ns
+    refused = served.request(flow(3, "a", "b"), deadline_ns=longest_ns - 1)
+    assert isinstance(refused, Refused)
+    assert "after a failure of cable s1:2-s2:3" in str(refused.refusal)
+    assert isinstance(served.request(flow(3, "a", "b"), deadline_ns=longest_ns), Granted)
+    assert isinstance(served.request(flow(4, "a", "b")), Granted)
+    before = reserved(served)
+    refused = served.request(flow(5, "a", "b", burst_bytes=300.0))
+    assert isinstance(refused, Refused)
+    assert "after a failure of cable s1:2-s2:3" in str(refused.refusal)
+    assert reserved(served) == before, "a refusal reserves nothing"
+
+
+def test_flows_move_to_their_backup_paths_at_once_and_return_when_the_cable_is_back(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    promised = {name: served.manager.flows[name].promised for name in ("f1", "f2")}
+    set_link(served, is_up=False)
+    took_ms = until_kept(served, "f1", "f2")
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s3", "s2")
+    assert took_ms < 50, "no tick is waited for"
+    assert {name: served.manager.flows[name].promised for name in promised} == promised
+    assert served.manager.on_backup == ("f1", "f2")
+    assert served.manager.uncovered()[0] == "cable s1:2-s2:3 has no link at s1:2"
+    served.settle()
+    served.run(100)
+    assert served.tables() == served.promised()
+    assert ("f1 again", ("s1", "s2")) in reserved(served)[0], "the working path stays reserved"
+    set_link(served, is_up=True)
+    heard = len(served.log)
+    served.run(1_000)
+    assert state(served, "f1") == kept("s1", "s3", "s2"), "it waits whether the cable stays"
+    served.run(RETURNED_MS)
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s2")
+    assert served.manager.uncovered() == ()
+    assert set(served.admission.admitted) == {"f1", "f2"}
+    assert served.tables() == served.promised()
+    assert not any("is broken" in event.text for event in served.log[heard:]), "a return breaks no promise"
+
+
+def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", returns_by_call=True)
+    set_link(served, is_up=False)
+    until_kept(served, "f1", "f2")
+    assert served.manager.return_flows(served.now_ns) == (), "their cable is still dead"
+    set_link(served, is_up=True)
+    served.run(RETURNED_MS)
+    assert served.manager.on_backup == ("f1", "f2")
+    assert served.manager.return_flows(served.now_ns) == ("f1", "f2")
+    served.run(500)
+    assert served.manager.on_backup == ()
+
+
+def test_a_switch_without_a_session_counts_as_failed_after_some_time(tmp_path: Path) -> None:
+    served = ServedBoards(tmp_path / "s", lab=two_ways(), survive=["switches=1"])
+    served.settle()
+    assert isinstance(served.request(flow(1, "a", "b"), None), Granted)
+    long_way = [served.manager.flows["f1"].path]
+    assert [hop.switch for hop in long_way[0]] == ["s1", "s2"], "no failure of s3 hits it"
+    served.kill()
+    served = ServedBoards(tmp_path / "t", lab=two_ways(), survive=["cables=1", "switches=1"])
+    served.settle()
+    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    set_link(served, is_up=False)
+    until_kept(served, "f1")
+    set_link(served, is_up=True)
+    served.unplug("s3")
+    served.run(SWITCH_FAILED_NS // MS + 500)
+    served.settle()
+    assert state(served, "f1")[2] == ["s1", "s2"], "it left the switch that is away"
+    assert not served.manager.flows["f1"].breaks
+    served.unplug("s3", plugged=True)
+    served.run(3_000)
+    served.settle()
+    assert served.tables() == served.promised()
+
+
+def test_what_is_requested_and_released_meanwhile_is_right(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    set_link(served, is_up=False)
+    until_kept(served, "f1", "f2")
+    assert served.request(flow(3, "a", "b")) == Granted("f3", is_new=True)
+    assert state(served, "f3") == kept("s1", "s3", "s2"), "its working path avoids the dead cable"
+    assert served.release("f1") == Released("f1")
+    served.run(200)
+    served.settle()
+    assert {name.removesuffix(" again") for counted in reserved(served) for name, _ in counted} == {
+        "f2",
+        "f3",
+    }
+    assert served.tables() == served.promised()
+    set_link(served, is_up=True)
+    served.run(RETURNED_MS)
+    assert state(served, "f2") == kept("s1", "s2")
+    assert state(served, "f3") == kept("s1", "s3", "s2")
+    assert served.release("f2") == Released("f2")
+    assert served.release("f3") == Released("f3")
+    assert reserved(served) == [[], [], [], []]
+
+
+def test_a_second_failure_breaks_promises_until_one_is_repaired(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    set_link(served, is_up=False)
+    until_kept(served, "f1", "f2")
+    served.run(200)
+    set_link(served, ("s3", 2), is_up=True)
+    served.manager.reply(served.now_ns, "s3", PortsReply(0, {3: False}))
+    served.run(500)
+    assert state(served, "f1")[1] == [ViolationCause.LINK_DOWN]
+    served.manager.reply(served.now_ns, "s1", PortsReply(0, {CUT[1]: True}))
+    served.carry()
+    until_kept(served, "f1", "f2")
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s2")
+
+
+def test_no_frame_misses_a_table_while_flows_move_and_return(tmp_path: Path) -> None:
+    """The first switch has an entry for each flow all the time, and all before it are confirmed."""
+    served = begun(tmp_path / "s")
+    set_link(served, is_up=False)
+    for _ in range(300):
+        served.step()
+        assert len(served.tables()["s1"]) == 2
+    set_link(served, is_up=True)
+    for _ in range(RETURNED_MS):
+        served.step()
+        assert len(served.tables()["s1"]) == 2
+    assert served.manager.on_backup == ()
+
+
+@pytest.mark.parametrize("returning", [False, True], ids=["at the failure", "at the return"])
+def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
+    tmp_path: Path, *, returning: bool
+) -> None:
+    """Until no step is left, the service is killed after one more of them."""
+    for fuse in range(100):
+        served = begun(tmp_path / f"{fuse}")
+        set_link(served, is_up=False)
+        if returning:
+            until_kept(served, "f1", "f2")
+            served.run(200)
+            set_link(served, is_up=True)
+            served.run(WAIT_TO_RESTORE_NS // MS - 100)
+        served.fuse = fuse
+        is_killed = False
+        try:
+            served.run(500)
+        except KilledError:
+            is_killed = True
+            served.kill()
+            served.start()
+            served.settle()
+            until_kept(served, "f1", "f2")
+        else:
+            served.fuse = None
+        served.run(RETURNED_MS + 2_000)
+        served.settle()
+        expected = kept("s1", "s2") if returning else kept("s1", "s3", "s2")
+        assert state(served, "f1") == state(served, "f2") == expected, fuse
+        assert served.tables() == served.promised()
+        again = {"f1", "f2"} if returning else {"f1", "f2", "f1 again", "f2 again"}
+        assert set(served.admission.admitted) == again
+        paths = served.admitter.reserved_paths("f1")
+        assert paths is not None
+        assert [hop.switch for hop in paths.working] == ["s1", "s2"]
+        if not is_killed:
+            assert fuse > 6
+            return
+    raise AssertionError("a move has fewer steps")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_fails_meanwhile_flows_keep_their_reserved_paths(tmp_path: Path, seed: int) -> None:
+    """Cables, boards and disk come and go, and the service is killed; afterwards all is as at first."""
+    choice = random.Random(seed)
+    served = begun(tmp_path / "s")
+    before = reserved(served)
+    is_up = True
+    for _ in range(5):
+        for _ in range(400):
+            if choice.random() < 0.01:
+                is_up = not is_up
+                set_link(served, is_up=is_up)
+            if choice.random() < 0.03:
+                served.full = not served.full
+            if choice.random() < 0.003:
+                served.reboot(choice.choice(sorted(served.boards)))
+                served.boards["s1"].board.link(served.boards["s1"].now_ns, CUT[1], is_up)
+            served.step(choice.choice((1, 5)) * MS)
+        served.full = False
+        if choice.random() < 0.5:
+            served.kill()
+            served.start()
+        served.run(1_000)
+        served.settle()
+        assert set(served.manager.flows) == {"f1", "f2"}
+        assert served.tables() == served.promised()
+    set_link(served, is_up=True)
+    served.run(RETURNED_MS + 2_000)
+    served.settle()
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s2")
+    assert reserved(served) == before
+
+
+def test_a_move_that_the_disk_does_not_take_is_tried_again(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    served.full = True
+    set_link(served, is_up=False)
+    served.run(500)
+    assert state(served, "f1")[1] == [ViolationCause.LINK_DOWN]
+    served.full = False
+    until_kept(served, "f1", "f2")
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+
+
+def test_flows_with_different_reserved_paths_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    for number in (3, 4):
+        assert isinstance(served.request(flow(number, "a", "b")), Granted)
+    set_link(served, is_up=False)
+    assert until_kept(served, *served.manager.flows) < 50, "no tick is waited for"
+    assert served.manager.on_backup == ("f1", "f2", "f3", "f4")
