@@ -25,6 +25,7 @@ from loko.service.outcome import (
     FlowState,
     Insert,
     RequestOutcome,
+    ReturnMode,
     Rewrite,
     UpdateState,
     Write,
@@ -85,10 +86,10 @@ class ServedBoards:
         compare_ns: int = 0,
         reroute_ns: int | None = None,
         survive: Sequence[str] = (),
-        returns_by_call: bool = False,
+        returns: ReturnMode = ReturnMode.AUTOMATIC,
     ) -> None:
         self.reroute_ns = reroute_ns
-        self.survive, self.returns_by_call = survive, returns_by_call
+        self.survive, self.returns = survive, returns
         self.padding, self.compare_ns = padding, compare_ns
         self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
@@ -137,7 +138,7 @@ class ServedBoards:
             openflow=self.openflow,
             conditions=CONDITIONS,
             reroute_ns=self.reroute_ns,
-            returns_by_call=self.returns_by_call,
+            returns=self.returns,
         )
         self.answers = {}
         self.unwritten = []

@@ -34,7 +34,9 @@ from loko.service.shapes import (
     HealthView,
     HostScheduleView,
     MarginView,
+    ProtectionView,
     RemovalView,
+    ReturnView,
     ScheduleView,
     ServiceView,
     SlotRequest,
@@ -87,6 +89,7 @@ def application(
     _add_requests(app, call, metrics, gives_slots=settings.gives_slots)
     _add_release(app, call)
     _add_views(app, view)
+    _add_protection(app, call, view)
     _add_schedule(app, view)
     _add_margin(app, call)
     _add_watching(app, manager, view, clients, metrics)
@@ -328,6 +331,29 @@ def _add_margin(app: FastAPI, call: _Call) -> None:
     async def show_margin(_: Request) -> Response:
         """How much slower than planned the switches may be before a promise to the flows of now falls."""
         return await call("margin")  # which takes too long for other views to wait for it
+
+
+def _add_protection(app: FastAPI, call: _Call, view: _Call) -> None:
+    @app.get(
+        "/v1/protection",
+        responses=_responses({200: (ProtectionView, "The protection.")}, {404: "Nothing is reserved."}),
+        tags=["network"],
+    )
+    async def show_protection(_: Request) -> Response:
+        """The failures that flows survive, and whether they would survive the next one now.
+
+        Of a service with `--survive`.
+        """
+        return await view("protection")
+
+    @app.post(
+        "/v1/protection/return",
+        responses=_responses({200: (ReturnView, "They return.")}, {**_CHANGES, 404: "Nothing is reserved."}),
+        tags=["network"],
+    )
+    async def return_flows(_: Request) -> Response:
+        """Let flows on backup paths return whose working paths are intact. No frame is lost."""
+        return await call("return")
 
 
 def _add_schedule(app: FastAPI, view: _Call) -> None:

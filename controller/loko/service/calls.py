@@ -36,6 +36,7 @@ from loko.service.views import (
     delay_values,
     flow_values,
     health_values,
+    protection_values,
     schedule_values,
     sends_values,
     service_values,
@@ -70,6 +71,8 @@ class Calls:
             "delays": lambda: _json(200, {"flows": delay_values(self._manager, operation.delays)}),
             "delays-over-time": self._delays_over_time,
             "notes": lambda: _json(200, {"notes": operation.history.values()}),
+            "protection": self._protection,
+            "return": self._return_flows,
             "schedule": self._schedule,
             "sends": self._sends,
             "source": self._source,
@@ -157,6 +160,17 @@ class Calls:
             return _error(404, "gives-slots", "this service gives slots: it has no margin")
         return _json(200, await self._margins.values())
 
+    def _protection(self) -> CallResponse:
+        protected = self._manager.protected
+        if protected is None:
+            return _NO_PROTECTION
+        return _json(200, protection_values(self._manager, protected))
+
+    def _return_flows(self) -> CallResponse:
+        if self._manager.protected is None:
+            return _NO_PROTECTION
+        return _json(200, {"returning": self._operation.return_flows()})
+
     def _schedule(self) -> CallResponse:
         if not isinstance(self._admitter, SlotAdmitter):
             return _NO_SCHEDULE
@@ -206,6 +220,7 @@ def _error(status: int, code: str, message: str, **details: object) -> CallRespo
     return answer._replace(refusal=(code, str(details.get("quantity", ""))))
 
 
+_NO_PROTECTION: Final = _error(404, "not-protected", "no flow has a backup path here: serve with --survive")
 _NO_SCHEDULE: Final = _error(404, "admits-flows", "this service admits flows: it has no schedule")
 
 

@@ -11,7 +11,7 @@ from loko.service.event_streams import EncodedEvents
 from loko.service.history import event_values
 from loko.service.outcome import LoggedEvent
 from loko.service.run import ServiceEvent, ServiceLoop, ShuttingDown
-from loko.service.views import delay_values, flow_values, switch_values
+from loko.service.views import delay_values, flow_values, protection_values, switch_values
 
 _KEEPALIVE_S: Final = 10.0
 _TOGETHER_S: Final = 0.1
@@ -40,9 +40,13 @@ class EventFeed:
 
     def _state(self) -> bytes:
         manager = self._operation.manager
-        return _event("switches", [switch_values(manager, name) for name in manager.lab.switches]) + _event(
-            "flows", [flow_values(manager, name) for name in manager.flows]
-        )
+        state: dict[str, object] = {
+            "switches": [switch_values(manager, name) for name in manager.lab.switches],
+            "flows": [flow_values(manager, name) for name in manager.flows],
+        }
+        if manager.protected is not None:
+            state["protection"] = protection_values(manager, manager.protected)
+        return b"".join(_event(name, values) for name, values in state.items())
 
     def _delays(self) -> bytes:
         operation = self._operation

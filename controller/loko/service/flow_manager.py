@@ -45,6 +45,7 @@ from loko.service.outcome import (
     Refused,
     Released,
     RequestOutcome,
+    ReturnMode,
     Rewrite,
     StoredFlow,
     Unavailable,
@@ -204,7 +205,7 @@ class FlowManager:
         utc_less_now_ns: int = 0,
         conditions: Sequence[str] = (),
         reroute_ns: int | None = None,
-        returns_by_call: bool = False,
+        returns: ReturnMode = ReturnMode.AUTOMATIC,
     ) -> None:
         """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
@@ -215,7 +216,7 @@ class FlowManager:
         What is to be added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on
         the `conditions` with these ids. A flow moves to another path if a cable of its own has been dead for
         `reroute_ns`; without it, flows wait for the cable. Flows of a `ProtectedAdmitter` move to their
-        backup paths at once, and return by themselves unless `returns_by_call`.
+        backup paths at once, and return by themselves unless `returns` by call.
         """
         self.lab = lab
         self.admitter = admitter
@@ -226,7 +227,7 @@ class FlowManager:
         self._reroute_ns = reroute_ns
         self.protected = admitter if isinstance(admitter, ProtectedAdmitter) else None
         """The admitter, if flows survive failures."""
-        self._returns_by_call = returns_by_call
+        self.returns = returns
         self._away_since_ns = dict.fromkeys(drivers, now_ns)
         self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
@@ -892,11 +893,11 @@ class FlowManager:
     @property
     def on_backup(self) -> tuple[str, ...]:
         """The flows that are in place, but not on their working paths."""
-        return tuple(
-            managed.flow.id
-            for managed in self._flows.values()
-            if managed.state is FlowState.INSTALLED and self._working_path(managed) is not None
-        )
+        return tuple(managed.flow.id for managed in self._flows.values() if self.is_on_backup(managed))
+
+    def is_on_backup(self, managed: ManagedFlow) -> bool:
+        """Return whether a flow is in place, but not on its working path."""
+        return managed.state is FlowState.INSTALLED and self._working_path(managed) is not None
 
     def uncovered(self) -> tuple[str, ...]:
         """Say why the reserved paths do not cover the next failure; empty if they do."""
@@ -955,7 +956,7 @@ class FlowManager:
         if working is None or leaves_by(dead_ends, flow.source, working):
             managed.return_ns = None
             return None
-        if managed.return_ns is None and not self._returns_by_call:
+        if managed.return_ns is None and self.returns is ReturnMode.AUTOMATIC:
             managed.return_ns = now_ns + WAIT_TO_RESTORE_NS
         return working if managed.return_ns is not None and managed.return_ns <= now_ns else None
 

@@ -57,6 +57,15 @@ def _flows(manager: FlowManager) -> Iterator[Metric]:
     for cause in ViolationCause:
         broken.add_metric([cause.value], counts[cause])
     yield broken
+    if manager.protected is not None:
+        yield GaugeMetricFamily(
+            "loko_flows_on_backup", "Flows on backup paths.", value=len(manager.on_backup)
+        )
+        yield GaugeMetricFamily(
+            "loko_next_failure_covered",
+            "1 while the reserved paths cover the next failure.",
+            value=not manager.uncovered(),
+        )
     mark = manager.admitter.conditions.mark()
     guarantees = GaugeMetricFamily(
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow", *mark]

@@ -21,6 +21,15 @@ class AdmissionMode(StrEnum):
     SLOTS = "slots"
 
 
+class ReturnMode(StrEnum):
+    """When flows leave their backup paths after a repair: revertive or not (RFC 4427)."""
+
+    AUTOMATIC = "automatic"
+    """When their working path has been intact for a while."""
+    BY_CALL = "by-call"
+    """When a client says so."""
+
+
 class FlowState(StrEnum):
     """How far a flow's installation or removal has come. Each change is on disk before anything follows."""
 

@@ -38,7 +38,7 @@ from loko.service.history import EventLog
 from loko.service.hosts import KnownHosts
 from loko.service.journal import LogFormat
 from loko.service.migration import Migration, migration
-from loko.service.outcome import AdmissionMode
+from loko.service.outcome import AdmissionMode, ReturnMode
 from loko.service.promises import Grounds
 from loko.service.rest_process import RestProcess
 from loko.service.run import ServiceLoop
@@ -98,6 +98,8 @@ class ServiceSettings:
     """How often tables of boards are compared again; 0: never. The admission scheme must have been told."""
     reroute_s: float | None = None
     """Time after which flows across a dead cable move to another path; None: they wait for the cable."""
+    returns: ReturnMode = ReturnMode.AUTOMATIC
+    """When flows leave backup paths; the admitter says whether they have any."""
     padding: int = 0
     """Entries in every table that no frame hits. The admission scheme must have been told."""
     delete_foreign_entries: bool = False
@@ -233,6 +235,7 @@ def _manager(settings: ServiceSettings, store: Store) -> FlowManager:
         openflow=settings.openflow,
         conditions=settings.conditions,
         reroute_ns=None if settings.reroute_s is None else round(settings.reroute_s * NS_PER_S),
+        returns=settings.returns,
         utc_less_now_ns=time.time_ns() - time.monotonic_ns(),
     )
 

@@ -127,6 +127,12 @@ class ServiceLoop:
             return refusal
         return await self._outcome(self.manager.release(time.monotonic_ns(), flow_id), flow_id)
 
+    def return_flows(self) -> tuple[str, ...]:
+        """Let flows return to their working paths. Return the ids of those that do."""
+        returning = self.manager.return_flows(time.monotonic_ns())
+        self._flush_soon()
+        return returning
+
     @property
     def storage_failure(self) -> str | None:
         """Why nothing may change, as the disk takes nothing; None while it does."""

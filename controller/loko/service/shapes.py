@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.service.breaks import ViolationCause
-from loko.service.outcome import AdmissionMode, Disposition, FlowState
+from loko.service.outcome import AdmissionMode, Disposition, FlowState, ReturnMode
 from loko.switch_model.flow import FLOW_ID, AddressedDocument, FlowDocument, UdpPort
 from loko.switch_model.margin import GuaranteeKind
 from loko.units import Quantity
@@ -171,6 +171,21 @@ class ViolationView(_ResponseModel):
     since_ms: int = Field(description="When it was noticed: milliseconds since 1970, UTC.")
 
 
+class BackupPathView(_ResponseModel):
+    """The path of a flow after a failure."""
+
+    failure: str = Field(description="Such as `cable s1:3-s2:3`, or the name of a group.")
+    path: list[str] = Field(description="Its switches.")
+
+
+class ReservedPathsView(_ResponseModel):
+    """The paths of a flow that survives failures. The promise holds on all of them."""
+
+    on_backup: bool = Field(description="It is in place, but not on its working path.")
+    working: list[str] = Field(description="The switches of its path while nothing has failed.")
+    backups: list[BackupPathView]
+
+
 class FlowView(_FlowModel):
     """A flow that was granted."""
 
@@ -187,12 +202,29 @@ class FlowView(_FlowModel):
     send_slot: SendSlotView | None = Field(
         description="When it sends, if it has a slot; else as its bucket allows."
     )
+    reserved: ReservedPathsView | None = Field(description="Of a service with `--survive`; else null.")
 
 
 class FlowListView(_ResponseModel):
     """All flows, in the order of their requests."""
 
     flows: list[FlowView]
+
+
+class ProtectionView(_ResponseModel):
+    """What flows survive, and whether they would survive the next failure now."""
+
+    failures: list[str] = Field(description="They are covered one at a time.")
+    covered: bool = Field(description="The reserved paths cover the next failure.")
+    uncovered: list[str] = Field(description="Why they do not, until that is repaired; empty if they do.")
+    on_backup: list[str] = Field(description="The flows on backup paths.")
+    returns: ReturnMode = Field(description="When flows leave backup paths after a repair.")
+
+
+class ReturnView(_ResponseModel):
+    """The flows that return to their working paths."""
+
+    returning: list[str]
 
 
 class RemovalView(_ResponseModel):

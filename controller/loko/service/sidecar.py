@@ -18,6 +18,7 @@ from typing import Final
 from loko.control.restarts import Restarts
 from loko.document import InputError
 from loko.service.delays import decode_observation
+from loko.service.flow_manager import ManagedFlow
 from loko.service.outcome import FlowState, LoggedEvent
 from loko.service.run import ServiceEvent, ServiceLoop
 from loko.switch_model.flow import Flow, dump_flows
@@ -102,7 +103,7 @@ class Sidecar:
                     if managed.state is FlowState.INSTALLED
                 ]
                 self._operation.delays.set_flows(
-                    {managed.flow.id: managed.grant.guarantee_ns for managed in installed}
+                    {managed.flow.id: _measured_against(managed) for managed in installed}
                 )
                 in_place = [managed for managed in installed if managed.is_in_place]
                 flows = [managed.flow for managed in in_place]
@@ -127,3 +128,8 @@ class Sidecar:
                 self._operation.record_delays(decode_observation(line))
             except ValueError:
                 _LOG.warning("measurement: said something else than an observation: %.80r", line)
+
+
+def _measured_against(managed: ManagedFlow) -> float:
+    """Return the bound that holds also for frames that are under way on another path of the flow."""
+    return max(managed.grant.guarantee_ns, managed.promised.guarantee_ns)

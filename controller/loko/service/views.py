@@ -12,6 +12,7 @@ from loko.schedule.sources import ScheduledSend, source_document
 from loko.service.delays import DelayStatistics
 from loko.service.flow_manager import FlowManager, ManagedFlow
 from loko.service.outcome import AdmissionMode, DryRun, FlowState
+from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.slots import SlotAdmitter
 from loko.topology.lab import Lab
 from loko.topology.layout import arrange_lab
@@ -67,7 +68,34 @@ def flow_values(manager: FlowManager, flow_id: str) -> dict[str, Any]:
         ],
         "deadline_ns": managed.promised.deadline_ns,
         "promised_ns": promised_ns if math.isfinite(promised_ns) else None,
+        "reserved": _reserved(manager, managed),
         **_granted(manager, managed),
+    }
+
+
+def _reserved(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any] | None:
+    """The paths of a flow that survives failures, as plain values."""
+    reserved = manager.admitter.reserved_paths(managed.flow.id)
+    if reserved is None:
+        return None
+    return {
+        "on_backup": manager.is_on_backup(managed),
+        "working": [hop.switch for hop in reserved.working],
+        "backups": [
+            {"failure": name, "path": [hop.switch for hop in path]} for name, path in reserved.backups.items()
+        ],
+    }
+
+
+def protection_values(manager: FlowManager, protected: ProtectedAdmitter) -> dict[str, Any]:
+    """What flows survive, and whether they would survive the next failure now, as plain values."""
+    uncovered = manager.uncovered()
+    return {
+        "failures": [failure.name for failure in protected.failures],
+        "covered": not uncovered,
+        "uncovered": list(uncovered),
+        "on_backup": list(manager.on_backup),
+        "returns": manager.returns.value,
     }
 
 

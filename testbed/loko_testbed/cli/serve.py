@@ -11,8 +11,9 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from loko.admission import Terms
+from loko.admission import Admission, Terms
 from loko.admission.port_queues.device import planned_entries
+from loko.admission.protection import ProtectedAdmission, failures_of
 from loko.admission.schemes import (
     SchemeVariant,
     admission_of,
@@ -27,9 +28,12 @@ from loko.control.dialect import refuse_without_openflow
 from loko.control.entries import default_entries, match_of
 from loko.document import InputError
 from loko.service.admitter import SchemeAdmitter
+from loko.service.flow_manager import WAIT_TO_RESTORE_NS
 from loko.service.journal import LogFormat, begin_log
+from loko.service.outcome import ReturnMode
 from loko.service.program import ServiceSettings, migration_of, read_tls, read_token
 from loko.service.program import serve as run
+from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.slots import ServedSchedule, SlotAdmitter, load_served
 from loko.switch_model.allocation import FIFTH_RATE
 from loko.switch_model.control_traffic import (
@@ -44,7 +48,7 @@ from loko.switch_model.scenario import EVALUATION, OpenFlow, loko_scenario
 from loko.terminal import tell
 from loko.topology.frame_sizes import DeclaredSize, declared_sizes, parse_size
 from loko.topology.lab import Backend, Lab, load_lab
-from loko.units import NS_PER_MS
+from loko.units import NS_PER_MS, NS_PER_S
 from loko_testbed.cli.choices import (
     AllocationOption,
     ControlOption,
@@ -138,6 +142,21 @@ def serve(
             min=0,
             help="Move flows to another path if a cable of theirs has had no link for so many seconds, and"
             " that keeps their promise. Default: they wait for the cable.",
+        ),
+    ] = None,
+    survive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Admit only flows that survive any failure of one cable (cables=1), one switch (switches=1)"
+            " or one group of a file, on reserved backup paths; repeat it for several."
+        ),
+    ] = None,
+    return_: Annotated[
+        ReturnMode | None,
+        typer.Option(
+            "--return",
+            help="With --survive: when flows return to their working path after a repair: automatic, when it"
+            f" has been intact for {WAIT_TO_RESTORE_NS // NS_PER_S} s (default), or by-call.",
         ),
     ] = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
@@ -242,7 +261,12 @@ def serve(
         compare_s=compare_s,
         control=control,
         robust=robust or None,
+        survive=tuple(survive) if survive else None,
     )
+    if return_ is not None and not survive:
+        raise InputError("--return: no flow leaves its working path; add --survive, or leave it out")
+    if survive and reroute is not None:
+        raise InputError("--reroute: with --survive, flows move to reserved paths at once; leave it out")
     if schedule is not None and reroute is not None:
         raise InputError("--reroute: hosts were told their slots, so flows cannot be moved; leave it out")
     if schedule is None:
@@ -283,6 +307,7 @@ def serve(
         changes_per_s=granted.changes_per_s,
         compare_s=granted.compare_s,
         reroute_s=reroute,
+        returns=return_ or ReturnMode.AUTOMATIC,
         padding=granted.padding,
         delete_foreign_entries=delete_foreign_entries,
         openflow_place=_place_of(network) if live else nullcontext,
@@ -337,6 +362,7 @@ class _AdmissionOptions(NamedTuple):
     compare_s: float | None
     control: list[str] | None
     robust: bool | None
+    survive: tuple[str, ...] | None
 
 
 class _Granted(NamedTuple):
@@ -355,6 +381,10 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     scheme = default_scheme(lab) if given.scheme is None else scheme_name(given.scheme)
     _refuse_baseline(SchemeVariant(scheme=scheme), is_wanted=bool(given.baseline))
     entries = default_entries(lab) if given.entries is None else given.entries
+    if given.survive and given.baseline:
+        raise InputError(f"--survive: {scheme} is a baseline, which guarantees nothing; leave it out")
+    if given.survive and given.changes_per_s == 0:
+        raise InputError("--changes-per-s 0: reserves no time to move flows; leave it or --survive out")
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
     compare_s = COMPARISON_S if given.compare_s is None else given.compare_s
     choice = variant_of(lab, scheme, given.allocation)
@@ -375,15 +405,24 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     padding = lab.padding if given.padding is None else given.padding
     allocated = choice.allocation or FIFTH_RATE.name
     traffic = served_traffic(changes_per_s, parse_control(given.control or ()), compare_s=compare_s)
-    admission = admission_of(
-        lab,
-        choice,
-        scenario,
-        mix=expected,
-        traffic=traffic,
-        target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
-        padding=padding,
-    )
+
+    def make_admission() -> Admission:
+        return admission_of(
+            lab,
+            choice,
+            scenario,
+            mix=expected,
+            traffic=traffic,
+            target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
+            padding=padding,
+        )
+
+    admitter: SchemeAdmitter
+    if given.survive is None:
+        admitter = SchemeAdmitter(lab, make_admission())
+    else:
+        failures = failures_of(lab, given.survive)
+        admitter = ProtectedAdmitter(lab, ProtectedAdmission(lab, make_admission, failures))
     options = {
         "scheme": str(scheme),
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
@@ -396,6 +435,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "openflow": openflow.value,
         "robust": "yes" if given.robust else "no",
         **({"compare-s": f"{compare_s:g}"} if compare_s else {}),
+        **({"survive": ",".join(sorted(given.survive))} if given.survive else {}),
         **scheme_versions([scheme]),
     }
     terms = Terms(
@@ -405,7 +445,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         padding=padding,
         openflow=openflow,
     )
-    return _Granted(SchemeAdmitter(lab, admission), terms, options, changes_per_s, compare_s, padding)
+    return _Granted(admitter, terms, options, changes_per_s, compare_s, padding)
 
 
 def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:

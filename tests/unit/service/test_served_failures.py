@@ -14,7 +14,7 @@ from loko.admission.protection import ProtectedAdmission
 from loko.control.port_links import PortsReply
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
-from loko.service.outcome import FlowState, Granted, Refused, Released
+from loko.service.outcome import FlowState, Granted, Refused, Released, ReturnMode
 from loko.service.protected_admitter import ProtectedAdmitter
 
 MS, S = 1_000_000, 1_000_000_000
@@ -129,7 +129,7 @@ def test_flows_move_to_their_backup_paths_at_once_and_return_when_the_cable_is_b
 
 
 def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
-    served = begun(tmp_path / "s", returns_by_call=True)
+    served = begun(tmp_path / "s", returns=ReturnMode.BY_CALL)
     set_link(served, is_up=False)
     until_kept(served, "f1", "f2")
     assert served.manager.return_flows(served.now_ns) == (), "their cable is still dead"

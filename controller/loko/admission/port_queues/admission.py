@@ -210,10 +210,10 @@ class PortAdmission:
 
         `classes` has the traffic classes of the flows to come, by id, where it is not the highest one;
         `class_targets_ns` has the targets of classes, and is the stronger. Without a target, it is what the
-        room in the buffer allows. `shared` has the queues of switches with one for all ports and classes, by switch; its
-        server is called like the switch. All others have one for each port and class, with a server
-        `switch:port`, or `switch:port class 2`. Raises `InputError` for a switch that can promise nothing, or
-        not to so many classes, or a target that no frame can keep.
+        room in the buffer allows. `shared` has the queues of switches with one for all ports and classes, by
+        switch; its server is called like the switch. All others have one for each port and class, with a
+        server `switch:port`, or `switch:port class 2`. Raises `InputError` for a switch that can promise
+        nothing, or not to so many classes, or a target that no frame can keep.
         """
         self._classes = classes
         self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
