@@ -316,6 +316,15 @@ impl Network {
         self.with(|network| network.segment(board, data))
     }
 
+    fn console(&self, board: &str, typed: &[u8]) -> PyResult<()> {
+        self.with(|network| network.console(board, typed))
+    }
+
+    fn set_link(&self, name: &str, port: &Bound<'_, PyAny>, is_up: bool) -> PyResult<()> {
+        let port = whole("port", port, 255)?;
+        self.with(|network| network.set_link((name, port), is_up))
+    }
+
     fn send(&self, host: &str, frame: Vec<u8>, at_ns: &Bound<'_, PyAny>) -> PyResult<u64> {
         let at_ns = nanoseconds("at_ns", at_ns)?;
         self.with(|network| network.send(host, frame, at_ns))

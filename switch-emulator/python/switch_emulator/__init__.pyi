@@ -538,6 +538,12 @@ class Network:
     def segment(self, board: str, data: bytes) -> None:
         """Hand a board the payload of one TCP segment from the controller, now."""
 
+    def console(self, board: str, typed: bytes) -> None:
+        """Type at the serial console of a Zodiac FX, now."""
+
+    def set_link(self, name: str, port: int, is_up: bool) -> None:
+        """Pull out the cable in a port, or plug it in again, now: what is on it meanwhile is lost."""
+
     def send(self, host: str, frame: bytes, at_ns: int) -> int:
         """Let a host send a frame, without FCS, at this instant, or as soon afterwards as its line is free.
 

@@ -314,22 +314,7 @@ impl Network {
                 "plug() or unplug() after run(): plan the changes before the run".into(),
             ));
         }
-        let place = usize::from(port).wrapping_sub(1);
-        let link = match self.names.get(name) {
-            Some(&Named::Board(index)) => self.boards[index].links.get(place).copied().flatten(),
-            Some(&Named::Host(index)) => self.hosts[index].link.filter(|_| port == HOST_PORT),
-            Some(&Named::Controller(index)) => self.controllers[index].links.get(&port).copied(),
-            None => {
-                return Err(Error::Name(format!(
-                    "there is neither board nor host nor controller named {name:?}: add it first"
-                )))
-            }
-        };
-        let link = link.ok_or_else(|| {
-            Error::Port(format!(
-                "port {port} of {name:?} has no cable: connect() it first"
-            ))
-        })?;
+        let link = self.link_at((name, port))?;
         let last_ns = self.link_events.back().map_or(0, |event| event.at_ns);
         if !(last_ns..=MAX_PLANNED_NS).contains(&at_ns) {
             return Err(Error::Value {
@@ -341,6 +326,26 @@ impl Network {
         let event = LinkEvent { at_ns, link, is_up };
         self.link_events.push_back(event);
         Ok(())
+    }
+
+    /// Returns the link that leaves by a port. `Error::Name` or `Error::Port` if there is none.
+    pub(crate) fn link_at(&self, (name, port): (&str, u8)) -> Result<usize, Error> {
+        let place = usize::from(port).wrapping_sub(1);
+        let link = match self.names.get(name) {
+            Some(&Named::Board(index)) => self.boards[index].links.get(place).copied().flatten(),
+            Some(&Named::Host(index)) => self.hosts[index].link.filter(|_| port == HOST_PORT),
+            Some(&Named::Controller(index)) => self.controllers[index].links.get(&port).copied(),
+            None => {
+                return Err(Error::Name(format!(
+                    "there is neither board nor host nor controller named {name:?}: add it first"
+                )))
+            }
+        };
+        link.ok_or_else(|| {
+            Error::Port(format!(
+                "port {port} of {name:?} has no cable: connect() it first"
+            ))
+        })
     }
 
     /// Returns whether a link is down at `at_ns` after the beginning of the run, by the planned events.

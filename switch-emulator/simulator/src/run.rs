@@ -20,7 +20,7 @@ use crate::flow::{Identities, TrafficFlow};
 use crate::frame_arena::FrameArena;
 use crate::inbox::{InFlightFrame, Payload};
 use crate::link::{size_on_wire, End};
-use crate::network::{BoardNode, Network};
+use crate::network::{BoardNode, LinkEvent, Network};
 use crate::prefetch::{prefetch, PREFETCH_MIN_BOARDS};
 use crate::result::{BoardResult, EventLog, FlowResult, RunEvent, RunResult};
 use crate::schedule::Schedule;
@@ -369,6 +369,11 @@ impl<'a> Run<'a> {
             return;
         };
         self.arm_link_events();
+        self.set_links(event, now_ns);
+    }
+
+    /// Brings both directions of a cable up or down.
+    fn set_links(&mut self, event: LinkEvent, now_ns: u64) {
         for link in event.links() {
             self.net.links[link].is_down = !event.is_up;
             match self.net.links[link].end {

@@ -105,6 +105,51 @@ fn the_caller_keeps_the_session_of_a_board() {
 }
 
 #[test]
+fn a_cable_loses_frames_while_it_is_out() {
+    let mut network = board_between_hosts();
+    network.advance(3_000 * MS).expect("later");
+    let unknown = network.set_link(("s", 3), false).unwrap_err();
+    assert!(unknown.to_string().contains("has no cable"), "{unknown}");
+    network.set_link(("s", 1), false).expect("a cable");
+    network.connected("s").expect("a board");
+    network.advance(3_010 * MS).expect("later");
+    assert!(network
+        .send("A", vec![1; 60], 3_010 * MS)
+        .is_ok_and(|free| free > 3_010 * MS));
+    let mut straight = two_hosts();
+    straight.advance(MS).expect("later");
+    straight.set_link(("B", 1), false).expect("a cable");
+    straight.send("A", vec![1; 60], MS).expect("a host");
+    straight.advance(2 * MS).expect("later");
+    assert_eq!(frames(&mut straight), []);
+    straight.set_link(("A", 1), true).expect("a cable");
+    straight.send("A", vec![2; 60], 2 * MS).expect("a host");
+    straight.advance(3 * MS).expect("later");
+    assert_eq!(frames(&mut straight).len(), 1);
+}
+
+#[test]
+fn a_board_restarts_by_its_console() {
+    let mut network = board_between_hosts();
+    network.advance(3_000 * MS).expect("later");
+    network.connected("s").expect("a board");
+    network.step_outputs();
+    network.console("s", b"\rrestart\r").expect("a board");
+    network.advance(9_000 * MS).expect("later");
+    let kinds: Vec<_> = network
+        .step_outputs()
+        .into_iter()
+        .map(|told| told.kind)
+        .collect();
+    let closed = kinds.iter().position(|kind| *kind == StepOutputKind::Close);
+    let connects = kinds
+        .iter()
+        .rposition(|kind| *kind == StepOutputKind::Connect);
+    assert!(closed.is_some() && connects > closed, "{kinds:?}");
+    assert!(network.console("A", b"\rrestart\r").is_err());
+}
+
+#[test]
 fn many_small_steps_are_as_good_as_one() {
     let mut results = Vec::new();
     for step_ns in [50 * MS, 7_919] {

@@ -7,7 +7,7 @@ use crate::device::{Device, DeviceOutputKind};
 use crate::error::Error;
 use crate::inbox::InFlightFrame;
 use crate::link::{size_on_wire, End, FCS_BYTES};
-use crate::network::Network;
+use crate::network::{LinkEvent, Network};
 use crate::steps::{StepOutput, Steps};
 
 /// Longest frame that a host can send, with its frame check sequence: a tagged one.
@@ -62,6 +62,37 @@ impl Network {
         self.at_board(board, |device, now| device.segment(now, data))
     }
 
+    /// Characters typed at the serial console of a Zodiac FX, now.
+    ///
+    /// # Errors
+    /// As of `connected`, also if the board is another kind of device.
+    pub fn console(&mut self, board: &str, typed: &[u8]) -> Result<(), Error> {
+        self.zodiac(board)?;
+        self.at_board(board, |device, now| {
+            if let Device::Board(board) = device {
+                board.console(now, typed);
+            }
+        })
+    }
+
+    /// Pulls out the cable in a port, given as (name, port number), or plugs it in again, now. What is on it, or comes
+    /// onto it while it is out, is lost, and boards at its ends see it.
+    ///
+    /// # Errors
+    /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port without a cable, and those of `advance`.
+    pub fn set_link(&mut self, port: (&str, u8), is_up: bool) -> Result<(), Error> {
+        let link = self.link_at(port)?;
+        self.in_steps(self.now_ns(), |run| {
+            let now_ns = run.now_ns;
+            let event = LinkEvent {
+                at_ns: 0,
+                link,
+                is_up,
+            };
+            run.set_links(event, now_ns);
+        })
+    }
+
     /// Lets a host send a frame, without frame check sequence, at `at_ns` or as soon afterwards as its link is free.
     /// Returns when the link is free again. A host's frames must be passed in the order in which they leave.
     ///
@@ -93,6 +124,9 @@ impl Network {
         let begin_ns = link.busy_until_ns().max(at_ns);
         link.occupy(begin_ns, bytes);
         let free_ns = link.busy_until_ns();
+        if link.is_down {
+            return Ok(free_ns);
+        }
         if let (End::Host(far), Some(steps)) = (link.end, &mut self.steps) {
             let tapped_ns = begin_ns + link.timing.propagation_ns();
             steps.received(tapped_ns, &self.hosts[far].name, &frame);
@@ -145,6 +179,7 @@ impl Network {
             self.begin_steps()?;
         }
         let mut run = Run::new(self, to_ns);
+        run.has_link_events = run.net.links.iter().any(|link| link.is_down);
         run.run_to_end();
         run.now_ns = to_ns;
         let result = action(&mut run);
