@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import chain, combinations, permutations
 from pathlib import Path
 
 import networkx as nx
@@ -20,6 +20,9 @@ from loko.topology.network import Hop
 NETWORKS = [
     graph for graph in nx.graph_atlas_g() if 2 <= graph.number_of_nodes() <= 5 and nx.is_connected(graph)
 ]
+
+
+NOTHING = NetworkFailure(name="nothing", switches=frozenset(), dead_ends=frozenset())
 
 
 def flows_between_all(lab: Lab) -> list[Flow]:
@@ -42,6 +45,14 @@ def tables_during_a_move(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator
         if hop.switch in before:
             table = {**table, hop.switch: hop.output_port}
             yield table
+
+
+def tables_of_any_order(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator[Mapping[str, int]]:
+    """Yield a flow's output ports after any of the switches of both paths have changed."""
+    before, after = ports_of(former), ports_of(path)
+    shared = before.keys() & after.keys()
+    for changed in chain.from_iterable(combinations(shared, size) for size in range(len(shared) + 1)):
+        yield {**after, **before, **{switch: after[switch] for switch in changed}}
 
 
 def crossed(lab: Lab, flow: Flow, table: Mapping[str, int], failure: NetworkFailure) -> list[tuple[str, int]]:
@@ -90,5 +101,9 @@ def test_frames_follow_a_reserved_path_after_each_change(survive: str, tmp_path:
                     assert len({switch for switch, _ in left}) == len(left)
                     assert set(left) <= counted
                 assert left == list(ports_of(backup.path).items()), "at last it takes the new path"
+                whole = [list(ports_of(path).items()) for path in (former, backup.path)]
+                for table in tables_of_any_order(former, backup.path):
+                    left = crossed(lab, flow.working.flow, table, NOTHING)
+                    assert left in whole, "it takes one path from end to end"
                 moves += 1
     assert moves

@@ -17,6 +17,7 @@ from loko.service.client_metrics import client_metrics
 from loko.service.connections import Clients
 from loko.service.counters import RequestMetrics
 from loko.service.exposition import CONTENT_TYPE as METRICS_TYPE
+from loko.service.faults import FaultKind
 from loko.service.guard import BODY_BYTES, Asgi
 from loko.service.manager_client import ManagerClient
 from loko.service.openapi_links import add_links
@@ -26,6 +27,7 @@ from loko.service.shapes import (
     DelayHistoryView,
     DelayListView,
     DryRunView,
+    EmulationView,
     ErrorBody,
     EventListView,
     FlowListView,
@@ -90,6 +92,8 @@ def application(
     _add_release(app, call)
     _add_views(app, view)
     _add_protection(app, call, view)
+    if settings.emulates:
+        _add_emulation(app, call, view)
     _add_schedule(app, view)
     _add_margin(app, call)
     _add_watching(app, manager, view, clients, metrics)
@@ -354,6 +358,38 @@ def _add_protection(app: FastAPI, call: _Call, view: _Call) -> None:
     async def return_flows(_: Request) -> Response:
         """Let flows on backup paths return whose working paths are intact. No frame is lost."""
         return await call("return")
+
+
+def _add_emulation(app: FastAPI, call: _Call, view: _Call) -> None:
+    """Add the endpoints that cause faults, for a service whose boards are emulated."""
+    at_cable = _responses(
+        {204: (None, "The emulated lab is told.")}, {**_CHANGES, 404: "The lab has no such cable."}
+    )
+    at_switch = _responses(
+        {204: (None, "The emulated lab is told.")}, {**_CHANGES, 404: "The lab has no such switch."}
+    )
+
+    @app.get("/v1/emulation", responses=_responses({200: (EmulationView, "The faults.")}), tags=["emulation"])
+    async def show_faults(_: Request) -> Response:
+        """Return the cables that are pulled out."""
+        return await view("emulation")
+
+    @app.post("/v1/emulation/cables/{cable}/pull", status_code=204, responses=at_cable, tags=["emulation"])
+    async def pull_cable(_: Request, cable: str) -> Response:
+        """Pull a cable of the emulated lab, such as `s1:3-s2:3`. What is on it is lost."""
+        return await call("fault", kind=FaultKind.PULL, place=cable)
+
+    @app.post("/v1/emulation/cables/{cable}/plug", status_code=204, responses=at_cable, tags=["emulation"])
+    async def plug_cable(_: Request, cable: str) -> Response:
+        """Plug a cable of the emulated lab in again."""
+        return await call("fault", kind=FaultKind.PLUG, place=cable)
+
+    @app.post(
+        "/v1/emulation/switches/{switch}/reboot", status_code=204, responses=at_switch, tags=["emulation"]
+    )
+    async def reboot_switch(_: Request, switch: str) -> Response:
+        """Reboot a switch of the emulated lab. It loses its table and its session."""
+        return await call("fault", kind=FaultKind.REBOOT, place=switch)
 
 
 def _add_schedule(app: FastAPI, view: _Call) -> None:

@@ -62,6 +62,8 @@ class RestSettings:
     """How many files it may open."""
     gives_slots: bool
     """Whether the service gives slots instead of admitting flows."""
+    emulates: bool
+    """Whether the service runs emulated boards, in which clients may cause faults."""
     log_format: LogFormat
     verbose: bool
 

@@ -12,6 +12,7 @@ from loko.document import InputError
 from loko.schedule.timed_flow import TimedFlow
 from loko.service.admitter import Decide, SchemeAdmitter
 from loko.service.call_protocol import CallResponse
+from loko.service.faults import Fault, FaultKind, cable_named
 from loko.service.margins import Margins
 from loko.service.metrics import manager_metrics
 from loko.service.outcome import (
@@ -30,6 +31,7 @@ from loko.service.outcome import (
     UnknownFlow,
 )
 from loko.service.run import ServiceLoop
+from loko.service.sidecar import Sidecar
 from loko.service.slots import SlotAdmitter
 from loko.service.views import (
     ServiceInfo,
@@ -54,11 +56,16 @@ class Calls:
     """Answers calls by name. The REST process has checked their values as far as that needs no lab."""
 
     def __init__(
-        self, operation: ServiceLoop, admitter: SchemeAdmitter | SlotAdmitter, view: ServiceInfo
+        self,
+        operation: ServiceLoop,
+        admitter: SchemeAdmitter | SlotAdmitter,
+        view: ServiceInfo,
+        sidecar: Sidecar,
     ) -> None:
         self._operation = operation
         self._manager = operation.manager
         self._admitter = admitter
+        self._sidecar = sidecar
         self._margins = None if isinstance(admitter, SlotAdmitter) else Margins(admitter)
         topology = _json(200, topology_values(self._manager.lab))
         self._views: dict[str, Callable[..., CallResponse]] = {
@@ -73,6 +80,8 @@ class Calls:
             "notes": lambda: _json(200, {"notes": operation.history.values()}),
             "protection": self._protection,
             "return": self._return_flows,
+            "emulation": lambda: _json(200, {"pulled": sorted(sidecar.pulled)}),
+            "fault": self._fault,
             "schedule": self._schedule,
             "sends": self._sends,
             "source": self._source,
@@ -170,6 +179,17 @@ class Calls:
         if self._manager.protected is None:
             return _NO_PROTECTION
         return _json(200, {"returning": self._operation.return_flows()})
+
+    def _fault(self, kind: str, place: str) -> CallResponse:
+        fault, lab = Fault(FaultKind(kind), place), self._manager.lab
+        try:
+            fault.refuse_unknown_place(lab)
+        except InputError as problem:
+            return _error(404, "unknown-place", str(problem))
+        if fault.kind is not FaultKind.REBOOT:
+            fault = fault._replace(place=cable_named(lab, place).name)
+        self._sidecar.cause(fault)
+        return CallResponse(204)
 
     def _schedule(self) -> CallResponse:
         if not isinstance(self._admitter, SlotAdmitter):

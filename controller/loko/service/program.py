@@ -107,6 +107,8 @@ class ServiceSettings:
     """The context to enter while the OpenFlow socket is made: where the switches are."""
     sidecar: Callable[[str], Sequence[str]] | None = None
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
+    emulates: bool = False
+    """Whether the sidecar emulates the lab's boards, in which clients may cause faults."""
     measures: str | None = None
     """The sidecar's instrument for delays, in words; None if it does not measure."""
     log_format: LogFormat = LogFormat.TEXT
@@ -163,6 +165,7 @@ def serve(settings: ServiceSettings) -> None:
         connections=settings.connections,
         files=files,
         gives_slots=isinstance(settings.admitter, SlotAdmitter),
+        emulates=settings.emulates,
         log_format=settings.log_format,
         verbose=settings.verbose,
     )
@@ -264,6 +267,7 @@ class _Service:
             terms=settings.terms,
             needs_token=settings.token is not None,
             measures=settings.measures,
+            emulates=settings.emulates,
         )
         systemd = Systemd()
 
@@ -282,9 +286,9 @@ class _Service:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._is_over.set)
-        calls, feed = Calls(operation, settings.admitter, view), EventFeed(operation)
-        rest_process = RestProcess(self._of_rest, rest, calls, feed, ready=ready)
         sidecar = Sidecar(operation, measures=settings.measures is not None)
+        calls, feed = Calls(operation, settings.admitter, view, sidecar), EventFeed(operation)
+        rest_process = RestProcess(self._of_rest, rest, calls, feed, ready=ready)
         try:
             if settings.sidecar is not None:
                 await sidecar.start(settings.sidecar(_text_of(openflow.plain)))

@@ -227,6 +227,12 @@ class ReturnView(_ResponseModel):
     returning: list[str]
 
 
+class EmulationView(_ResponseModel):
+    """The faults that clients have caused in the emulated lab, and that last."""
+
+    pulled: list[str] = Field(description="Cables that are pulled out, as `s1:3-s2:3`.")
+
+
 class RemovalView(_ResponseModel):
     """A flow that is gone but at switches that are away."""
 
@@ -249,6 +255,7 @@ class ServiceView(_ResponseModel):
     baseline: str | None = _Baseline
     needs_token: bool
     measures: str | None = Field(description="What measures delays, in words.")
+    emulates: bool = Field(description="Whether the boards are emulated, so that faults may be caused.")
 
 
 class LimitingSwitchView(_ResponseModel):

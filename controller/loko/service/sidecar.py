@@ -1,7 +1,8 @@
 """A program that runs beside the service: emulated boards, or what measures the flows' delays.
 
-It is told which flows are in place, in one line at a time, and answers with lines of observations
-(`loko.service.delays`). It ends when its standard input ends, so it never outlives the service.
+It is told which flows are in place, and which faults the emulated lab suffers, in one line at a time, and
+answers with lines of observations (`loko.service.delays`). It ends when its standard input ends, so it never
+outlives the service.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 from loko.control.restarts import Restarts
 from loko.document import InputError
 from loko.service.delays import decode_observation
+from loko.service.faults import Fault, FaultKind
 from loko.service.flow_manager import ManagedFlow
 from loko.service.outcome import FlowState, LoggedEvent
 from loko.service.run import ServiceEvent, ServiceLoop
@@ -38,6 +40,8 @@ class Sidecar:
         self._restarts: Restarts | None = None
         self._is_ending = False
         self._tasks: list[asyncio.Task[None]] = []
+        self.pulled: set[str] = set()
+        """The cables that are pulled out. If the program is restarted, it is told them again."""
 
     async def start(self, command: Sequence[str]) -> None:
         """Start the program. Raises `InputError`."""
@@ -56,12 +60,26 @@ class Sidecar:
         except OSError as error:
             raise InputError(f"{command[0]}: {error.strerror}") from None
         self._process = process
+        for cable in sorted(self.pulled):
+            self._write(Fault(FaultKind.PULL, cable))
         self._tasks = [asyncio.create_task(self._watch(process))]
         if self._measures:
             self._tasks += [
                 asyncio.create_task(self._tell(process)),
                 asyncio.create_task(self._listen(process)),
             ]
+
+    def cause(self, fault: Fault) -> None:
+        """Have the emulated lab suffer a fault, or recover from it."""
+        if fault.kind is FaultKind.PULL:
+            self.pulled.add(fault.place)
+        elif fault.kind is FaultKind.PLUG:
+            self.pulled.discard(fault.place)
+        self._write(fault)
+
+    def _write(self, fault: Fault) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(json.dumps({"fault": fault._asdict()}).encode() + b"\n")
 
     async def _watch(self, process: Process) -> None:
         """Wait until the program ends, and have it restarted."""

@@ -32,6 +32,8 @@ class ServiceInfo:
     """Terms of the conditions."""
     measures: str | None
     """Instrument for the delays of flows, in words; None if there is none."""
+    emulates: bool = False
+    """Whether clients may cause faults."""
 
 
 def service_values(manager: FlowManager, view: ServiceInfo) -> dict[str, Any]:
@@ -46,6 +48,7 @@ def service_values(manager: FlowManager, view: ServiceInfo) -> dict[str, Any]:
         **manager.admitter.conditions.mark(),
         "needs_token": view.needs_token,
         "measures": view.measures,
+        "emulates": view.emulates,
     }
 
 

@@ -312,6 +312,7 @@ def serve(
         delete_foreign_entries=delete_foreign_entries,
         openflow_place=_place_of(network) if live else nullcontext,
         sidecar=sidecar,
+        emulates=emulate,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
         log_format=log_format,
         verbose=verbose,

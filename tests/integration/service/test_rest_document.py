@@ -170,8 +170,10 @@ def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
 
 
 def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
-    said = schemathesis_finds(served, tmp_path, "--exclude-path", "/v1/events")  # streams do not end
-    assert "Tested: 20" in said
+    # Streams do not end. A switch that was made to reboot answers late, and the service says so with a 503.
+    without = ["--exclude-path", "/v1/events", "--exclude-path-regex", "^/v1/emulation/"]
+    said = schemathesis_finds(served, tmp_path, *without)
+    assert "Tested: 23" in said
     assert "Traceback" not in served.log()
 
 

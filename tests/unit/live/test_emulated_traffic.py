@@ -13,6 +13,7 @@ from loko.control.entries import flow_entry
 from loko.control.messages import session_segments
 from loko.document import InputError
 from loko.service.delays import DelayObservation
+from loko.service.faults import Fault, FaultKind
 from loko.switch_model.flow import Flow, FlowDocument
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import load_lab
@@ -147,6 +148,32 @@ def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> No
     assert seen.sent - len(seen.delays_ns) <= 2, "frames are under way"
     assert FLOOR_ONE_ENTRY_NS <= min(seen.delays_ns) <= FLOOR_ONE_ENTRY_NS + 40_000
     assert max(seen.delays_ns) < 2 * MS
+
+
+def test_a_pulled_cable_loses_frames_until_it_is_plugged_in_again() -> None:
+    flow = a_flow()
+    emulation = Emulation(flow)
+    emulation.cabled.set_flows([flow])
+    assert len(emulation.run(1)["f1"].delays_ns) > 10
+    emulation.cabled.cause(Fault(FaultKind.PULL, "s2:3-s1:3"))
+    emulation.run(1)
+    assert emulation.run(2)["f1"].delays_ns == ()
+    emulation.cabled.cause(Fault(FaultKind.PLUG, "s1:3-s2:3"))
+    seen = emulation.run(1)["f1"]
+    assert len(seen.delays_ns) > 10
+    assert max(seen.delays_ns) < 2 * MS
+
+
+def test_a_rebooted_board_ends_its_session_and_loses_its_table() -> None:
+    emulation = Emulation(a_flow())
+    assert len(emulation.cabled.flows("s1")) == 1
+    dict(emulation.cabled.drain_outputs())
+    emulation.cabled.cause(Fault(FaultKind.REBOOT, "s1"))
+    emulation.run(0.1)
+    said = dict(emulation.cabled.drain_outputs())
+    assert next(output.data for output in said["s1"] if output.kind == "event") == b"close"
+    assert emulation.cabled.flows("s1") == []
+    assert len(emulation.cabled.flows("s2")) == 1
 
 
 def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_where_they_name() -> None:

@@ -26,6 +26,7 @@ SETTINGS = RestSettings(
     connections=64,
     files=1024,
     gives_slots=False,
+    emulates=True,
     log_format=LogFormat.TEXT,
     verbose=False,
 )

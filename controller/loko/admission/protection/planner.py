@@ -373,6 +373,11 @@ class ProtectedAdmission:
         ]
 
     @property
+    def failures(self) -> tuple[NetworkFailure, ...]:
+        """The failures that its flows survive."""
+        return tuple(state.failure for state in self.states)
+
+    @property
     def admissions(self) -> tuple[Admission, ...]:
         """The admission controls of all states, first that without failures."""
         return (self.working, *(state.admission for state in self.states))
@@ -430,7 +435,7 @@ class ProtectedAdmission:
                 baseline=self.working.conditions.baseline,
             ),
             protection=protection,
-            failures=tuple(state.failure for state in self.states),
+            failures=self.failures,
             flows=accepted,
             cut_off=cut_off,
         )
@@ -442,7 +447,7 @@ class ProtectedAdmission:
         deadline_ns: float | None = None,
         *,
         chosen: ChosenPaths | None = None,
-        path: Path | None = None,
+        path: Sequence[Hop] | None = None,
         dead_ends: Ends = frozenset(),
     ) -> ProtectedFlow | Refusal:
         """Admit a flow in every state, or in none. The refusal is that of the first working path.
@@ -452,8 +457,9 @@ class ProtectedAdmission:
         """
         if chosen is not None:
             path = chosen.working
+        working_paths = self._alive_paths(flow, dead_ends) if path is None else [tuple(path)]
         first: Refusal | None = None
-        for working in self._alive_paths(flow, dead_ends) if path is None else [path]:
+        for working in working_paths:
             requests = _Requests(deadline_ns)
             answer = self._on_working_path(flow, working, protection, chosen, requests)
             if isinstance(answer, ProtectedFlow):

@@ -6,6 +6,14 @@ import { Strip } from "./strip.js";
 import { OverTime } from "./over_time.js";
 import { milliseconds, quantity, rate, sendSlotText } from "./units.js";
 
+/** The other paths of a flow that survives failures. */
+function reservedText({ reserved, promised_ns: promised }) {
+  const bound = `at most ${milliseconds(promised)} on every reserved path`;
+  if (reserved.on_backup) return `On a backup path; its working path is ${reserved.working.join(" › ")}; ${bound}`;
+  const paths = new Set(reserved.backups.map(({ path }) => path.join(" › ")));
+  return paths.size ? `Backup: ${[...paths].join("; ")}; ${bound}` : "No failure that is covered hits its path";
+}
+
 export class Detail {
   /** `choose(kind, name)`, `release(flow)`; `measures` is null where nothing measures delays. */
   constructor({ choose, release, measures }) {
@@ -18,6 +26,7 @@ export class Detail {
     this.broken = html("ul", { class: "warning" });
     this.path = html("ol", { class: "hops" });
     this.sends = html("p", { class: "muted" });
+    this.reserved = html("p", { class: "muted" });
     this.guarantee = html("strong");
     const close = html("button", { type: "button", class: "quiet" }, "Close");
     close.addEventListener("click", () => this.choose("flow", this.flow.id));
@@ -28,7 +37,7 @@ export class Detail {
       "div", {},
       html("div", { class: "head" }, this.name, this.state),
       html("p", { class: "guarantee" }, "at most ", this.guarantee),
-      this.broken, this.path, this.sends, this.strip.node,
+      this.broken, this.path, this.reserved, this.sends, this.strip.node,
       ...(this.overTime ? [this.overTime.node] : []),
       html("div", { class: "buttons" }, remove, close),
     );
@@ -62,6 +71,8 @@ export class Detail {
     say(this.state, state.text);
     set(this.state, { class: state.class });
     say(this.guarantee, milliseconds(flow.guarantee_ns));
+    this.reserved.hidden = !flow.reserved;
+    say(this.reserved, flow.reserved ? reservedText(flow) : "");
     this.broken.hidden = !flow.broken.length;
     this.broken.replaceChildren(...flow.broken.map(({ text, since_ms: since }) =>
       html("li", {}, `${text}, since ${new Date(since).toLocaleTimeString()}`)));

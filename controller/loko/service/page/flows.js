@@ -15,6 +15,7 @@ export function standing(flow) {
   if (flow.broken.length) {
     return { text: `broken at ${flow.broken.map(({ place }) => place).join(", ")}`, class: "badge bad" };
   }
+  if (flow.reserved?.on_backup) return { text: "on backup", class: "badge busy" };
   const isIn = flow.state === "installed";
   return { text: WORDS[flow.state] ?? flow.state, class: `badge ${isIn ? "good" : "busy"}` };
 }

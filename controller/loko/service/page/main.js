@@ -3,6 +3,7 @@
 import { Detail } from "./detail.js";
 import { byId, say, set } from "./dom.js";
 import { offerExport } from "./export.js";
+import { Failures } from "./failures.js";
 import { FlowList } from "./flows.js";
 import { Margin } from "./margin.js";
 import { Notes } from "./notes.js";
@@ -17,7 +18,7 @@ class Page {
   /** `schedule` is the cycle of a service that gives slots; null if it admits. */
   constructor(service, topology, schedule) {
     // `through`: only flows through this switch are listed; `tried`: a flow that was asked about, not for.
-    this.state = { switches: [], flows: [], delays: {}, chosen: null, through: null, limiting: null, tried: null };
+    this.state = { switches: [], flows: [], delays: {}, chosen: null, through: null, limiting: null, tried: null, protection: null };
     const choose = (kind, name) => this.choose(kind, name);
     const release = (flow) => this.requests.release(flow);
     this.picture = new Picture(topology, choose);
@@ -30,6 +31,7 @@ class Page {
     this.detail = new Detail({ choose, release, measures: service.measures });
     this.switches = new SwitchList(choose);
     this.margin = schedule || service.baseline ? null : new Margin();
+    this.failures = new Failures({ service, topology, call: (...request) => this.requests.call(...request) });
     this.notes = new Notes();
     offerExport(() => ({ service, topology, state: this.state, shown: this.flows.shown, notes: this.notes.values() }));
     const { scheme, options } = service;
@@ -80,6 +82,7 @@ class Page {
     this.detail.update(this.state);
     this.switches.update(this.state);
     this.margin?.update(this.state);
+    this.failures.update(this.state);
     this.showHealth();
   }
 
@@ -108,6 +111,7 @@ function follow(page) {
   const on = (name, act) => events.addEventListener(name, (event) => act(JSON.parse(event.data)));
   on("switches", (switches) => page.change({ switches }));
   on("flows", (flows) => page.change({ flows }));
+  on("protection", (protection) => page.change({ protection }));
   on("delays", (delays) => page.measured(delays));
   on("note", (note) => page.notes.add([note]));
   events.addEventListener("open", () => {

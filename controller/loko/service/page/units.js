@@ -64,3 +64,6 @@ export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
 
 /** All nodes that a flow passes, hosts included. */
 export const nodesOf = (flow) => [flow.source, ...flow.path.map((hop) => hop.switch), flow.destination];
+
+/** A cable's name, as the service has it. */
+export const cableName = ({ a, b }) => `${a.node}:${a.port}-${b.node}:${b.port}`;

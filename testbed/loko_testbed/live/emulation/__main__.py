@@ -14,13 +14,21 @@ from loko.program_options import OneLineParser
 from loko.switch_model.device import Profile
 from loko.terminal import user_errors_end
 from loko.topology.lab import load_lab
-from loko_testbed.live.emulation.boards import run_alone
+from loko_testbed.live.emulation.boards import LoneBoards
 from loko_testbed.live.emulation.traffic import TrafficLab
 from loko_testbed.live.sidecars.program import run_sidecar
 
 
 async def _run_traffic(lab: TrafficLab) -> None:
-    await run_sidecar(lab.run(), lab.set_flows)
+    await run_sidecar(lab.run(), lab.set_flows, lab.cause)
+
+
+async def _run_silent(lab: TrafficLab) -> None:
+    await run_sidecar(lab.run(report=lambda _: None), on_fault=lab.cause)
+
+
+async def _run_alone(boards: LoneBoards) -> None:
+    await run_sidecar(boards.run(), on_fault=boards.cause)
 
 
 def main() -> None:
@@ -42,10 +50,9 @@ def main() -> None:
     if chosen.traffic:
         uvloop.run(_run_traffic(TrafficLab(lab, address, free_control=chosen.free_control)))
     elif all(isinstance(switch.profile, Profile) for switch in lab.switches.values()):
-        uvloop.run(run_sidecar(run_alone(lab, address, free_control=chosen.free_control)))
+        uvloop.run(_run_alone(LoneBoards(lab, address, free_control=chosen.free_control)))
     else:  # other switches are emulated in a network only; its hosts send nothing
-        network = TrafficLab(lab, address, free_control=chosen.free_control)
-        uvloop.run(run_sidecar(network.run(report=lambda _: None)))
+        uvloop.run(_run_silent(TrafficLab(lab, address, free_control=chosen.free_control)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import switch_emulator
 
 from loko.control.framing import SEGMENT_BYTES, segments_of, whole_messages
 from loko.document import InputError
+from loko.service.faults import RESTART, Fault, FaultKind, cable_named
 from loko.switch_model.device import Profile, profile_text
 from loko.switch_model.linux_switch import LinuxSwitch
 from loko.switch_model.scenario import OpenFlow
@@ -78,6 +79,10 @@ class FreeRunningBoard:
     def link(self, port: int, *, is_up: bool) -> None:
         """Plug in the cable of a port, or pull it."""
         self._board.link(self._clock(), port, is_up)
+
+    def restart(self) -> None:
+        """Have the board restart, by its serial console."""
+        self._board.console(self._clock(), RESTART)
 
     def hurry(self) -> Iterator[list[switch_emulator.Output]]:
         """See `BoardTime`."""
@@ -250,14 +255,33 @@ def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board
         }
 
 
-async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
-    """Run the boards, each in its own time, until cancelled."""
-    async with asyncio.TaskGroup() as tasks:
-        for name, board in power_up(lab, free_control=free_control).items():
-            lone = FreeRunningBoard(board)
+class LoneBoards:
+    """The boards of a lab, each in its own time."""
+
+    def __init__(self, lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
+        """Power up the boards. Raises `InputError`."""
+        self._lab, self._controller = lab, controller
+        powered_up = power_up(lab, free_control=free_control)
+        self._boards = {name: FreeRunningBoard(board) for name, board in powered_up.items()}
+        for name, board in self._boards.items():
             for port in range(1, lab.switches[name].profile.ports.count.value + 1):
-                lone.link(port, is_up=lab.far_end(name, port) is not None)
-            tasks.create_task(run_board(name, lone, controller))
+                board.link(port, is_up=lab.far_end(name, port) is not None)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for name, board in self._boards.items():
+                tasks.create_task(run_board(name, board, self._controller))
+
+    def cause(self, fault: Fault) -> None:
+        """Pull a cable, plug it in again, or restart a board."""
+        if fault.kind is FaultKind.REBOOT:
+            self._boards[fault.place].restart()
+            return
+        link = cable_named(self._lab, fault.place)
+        for end in (link.a, link.b):
+            if (board := self._boards.get(end.node)) is not None:
+                board.link(end.port, is_up=fault.kind is FaultKind.PLUG)
 
 
 async def run_board(

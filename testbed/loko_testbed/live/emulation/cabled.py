@@ -14,6 +14,7 @@ from typing import Final
 import switch_emulator
 
 from loko.service.delays import DelayObservation
+from loko.service.faults import RESTART, Fault, FaultKind, cable_named
 from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow
 from loko.topology.frame import frame_of
@@ -83,6 +84,15 @@ class CabledLab:
     def segment(self, name: str, data: bytes) -> None:
         """Give a board the payload of one TCP segment from the controller."""
         self._network.segment(name, data)
+        self._take()
+
+    def cause(self, fault: Fault) -> None:
+        """Pull a cable, plug it in again, or restart a board."""
+        if fault.kind is FaultKind.REBOOT:
+            self._network.console(fault.place, RESTART)
+        else:
+            end = cable_named(self._lab, fault.place).a
+            self._network.set_link(end.node, end.port, fault.kind is FaultKind.PLUG)
         self._take()
 
     def drain_outputs(self) -> Iterable[tuple[str, list[switch_emulator.Output]]]:

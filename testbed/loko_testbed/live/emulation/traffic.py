@@ -15,6 +15,7 @@ from typing import Final
 import switch_emulator
 
 from loko.service.delays import DelayObservation
+from loko.service.faults import Fault
 from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
@@ -109,6 +110,11 @@ class TrafficLab:
                 report_s = time.monotonic() + _REPORT_S
                 report(self.cabled.observations())
             await asyncio.sleep(_STEP_S)
+
+    def cause(self, fault: Fault) -> None:
+        """Pull a cable, plug it in again, or restart a board."""
+        self._lab.advance()
+        self.cabled.cause(fault)
 
     def set_flows(
         self, flows: Sequence[Flow], send_slots: Mapping[str, SendSlots] = MappingProxyType({})

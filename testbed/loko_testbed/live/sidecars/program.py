@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from loko.service.delays import DelayObservation, encode_observations
+from loko.service.faults import Fault
 from loko.switch_model.flow import Flow
 from loko_testbed.live.sidecars.senders import SendSlots
 
@@ -18,12 +19,17 @@ FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
 """Called with the flows that are in place, and with the slots of each flow that has a slot, by flow id."""
 
 
-async def run_sidecar(work: Coroutine[Any, Any, None], on_flows: FlowHandler | None = None) -> None:
+async def run_sidecar(
+    work: Coroutine[Any, Any, None],
+    on_flows: FlowHandler | None = None,
+    on_fault: Callable[[Fault], None] | None = None,
+) -> None:
     """Work until the parent process ends, which closes the standard input.
 
-    `on_flows` is called whenever the service says which flows are in place.
+    `on_flows` is called whenever the service says which flows are in place, `on_fault` when it has a fault
+    caused.
     """
-    tasks = [asyncio.create_task(work), asyncio.create_task(_listen(on_flows))]
+    tasks = [asyncio.create_task(work), asyncio.create_task(_listen(on_flows, on_fault))]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:
         task.cancel()
@@ -31,14 +37,17 @@ async def run_sidecar(work: Coroutine[Any, Any, None], on_flows: FlowHandler | N
         task.result()
 
 
-async def _listen(on_flows: FlowHandler | None) -> None:
+async def _listen(on_flows: FlowHandler | None, on_fault: Callable[[Fault], None] | None) -> None:
     reader = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while line := await reader.readline():
-        if on_flows is not None:
-            values = json.loads(line)
+        values = json.loads(line)
+        if "fault" in values:
+            if on_fault is not None:
+                on_fault(Fault.of(values["fault"]))
+        elif on_flows is not None:
             send_slots = {
                 name: SendSlots(**send_slot)
                 for name, send_slot in values["send_slots"].items()

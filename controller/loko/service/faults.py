@@ -1,0 +1,54 @@
+"""Faults that somebody causes on purpose in a lab that is emulated: cables pulled, switches rebooted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from loko.document import InputError
+from loko.topology.lab import Lab, Link
+
+RESTART: Final = b"\rrestart\r"
+"""What restarts a Zodiac FX, typed at its serial console: the first key after power-up counts as Enter."""
+
+
+class FaultKind(StrEnum):
+    """What is done to a cable or a switch."""
+
+    PULL = "pull"
+    """The cable is pulled out."""
+    PLUG = "plug"
+    """The cable is plugged in again."""
+    REBOOT = "reboot"
+    """The switch restarts, and loses all but its saved settings."""
+
+
+class Fault(NamedTuple):
+    """A fault at one place, or the end of one."""
+
+    kind: FaultKind
+    place: str
+    """A cable, as `s1:3-s2:3`, or a switch."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Fault:
+        """Return the fault that plain values describe."""
+        return cls(FaultKind(values["kind"]), values["place"])
+
+    def refuse_unknown_place(self, lab: Lab) -> None:
+        """Raise `InputError` if the lab has no such cable or switch."""
+        if self.kind is not FaultKind.REBOOT:
+            cable_named(lab, self.place)
+        elif self.place not in lab.switches:
+            raise InputError(
+                f"lab '{lab.name}' has no switch '{self.place}'; its switches: {', '.join(lab.switches)}"
+            )
+
+
+def cable_named(lab: Lab, name: str) -> Link:
+    """Return a cable by its name, which may begin at either end. Raises `InputError` if there is none."""
+    for link in lab.links:
+        if name in {link.name, f"{link.b}-{link.a}"}:
+            return link
+    raise InputError(f"lab '{lab.name}' has no cable '{name}'; name both ends, such as {lab.links[0].name}")
