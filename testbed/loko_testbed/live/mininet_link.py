@@ -8,10 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from mininet.link import TCIntf
-from mininet.log import setLogLevel
-from mininet.node import Node
-
 from loko.switch_model.device import Profile
 from loko.switch_model.scenario import Scenario
 from loko.switch_model.service_curve import capacity_frames, service_curve
@@ -64,6 +60,11 @@ def limit(interface: str, wanted: LinkLimit) -> LimitedLink:
     so Mininet sets them again. Raises `RunError` if the rate is not set afterwards; if the queue size is not
     set, the result says so.
     """
+    # Figures name their parameters, which need no Mininet.
+    from mininet.link import TCIntf  # noqa: PLC0415
+    from mininet.log import setLogLevel  # noqa: PLC0415
+    from mininet.node import Node  # noqa: PLC0415
+
     setLogLevel("critical")  # what tc says is found out below
     shell = Node(f"{interface}-tc", inNamespace=False)
     try:

@@ -147,6 +147,11 @@ def test_it_models_and_plans(loko):
     assert "1 of 1 fit" in loko("plan", "ring", "-", input=FLOWS)
 
 
+def test_it_lists_the_figures_of_all_papers_without_mininet(loko):
+    figures = {figure["name"] for figure in json.loads(loko("figures", "--json"))}
+    assert {"loko/fig17a", "tssdn/table3", "studies/fidelity"} <= figures
+
+
 def test_it_writes_a_lab_plans_and_replays_it(loko):
     loko("lab", "new", "line", "--switches", "2", "--rate", "95 Mbit/s", "--out", "my lab")
     loko("flows", "example", "my lab", "--out", "my lab/flows.yml")
