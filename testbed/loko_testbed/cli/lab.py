@@ -23,6 +23,7 @@ from loko.control.address import Address
 from loko.control.dialect import refuse_version
 from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import InputError
+from loko.service.faults import Fault, FaultKind
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.terminal import tell, tell_error
@@ -77,6 +78,8 @@ BackendOption = Annotated[
     Backend | None, typer.Option(help="Backend of every switch. Default: as the lab says.")
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
+RunningLabArgument = Annotated[str, typer.Argument(help="Name of a lab that is up.")]
+CableArgument = Annotated[str, typer.Argument(help="One of its cables, as s1:3-s2:3.")]
 CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards, and how they are cabled.")
 ]
@@ -285,6 +288,42 @@ def _as_csv(seconds: float) -> Iterator[_TellsLook]:
         typer.echo(f"{heading}\n{lines}" if number == 1 else lines, nl=False)
 
     yield tell_look
+
+
+@lab_app.command("pull")
+def lab_pull(lab: RunningLabArgument, cable: CableArgument) -> None:
+    """Pull a cable of a lab that is up. What is on it is lost, and switches at its ends see it. Needs root.
+
+    Example: sudo loko lab pull two-switch s1:3-s2:3
+    """
+    _cause(lab, Fault(FaultKind.PULL, cable), "is pulled out")
+
+
+@lab_app.command("plug")
+def lab_plug(lab: RunningLabArgument, cable: CableArgument) -> None:
+    """Plug a pulled cable of a lab that is up in again. Needs root.
+
+    Example: sudo loko lab plug two-switch s1:3-s2:3
+    """
+    _cause(lab, Fault(FaultKind.PLUG, cable), "is plugged in again")
+
+
+@lab_app.command("reboot")
+def lab_reboot(
+    lab: RunningLabArgument,
+    switch: Annotated[str, typer.Argument(help="An emulated board of it.")],
+) -> None:
+    """Reboot a board of a lab that is up: it loses its table and its session. Needs root.
+
+    Example: sudo loko lab reboot two-switch s1
+    """
+    _cause(lab, Fault(FaultKind.REBOOT, switch), "reboots")
+
+
+def _cause(lab: str, fault: Fault, done: str) -> None:
+    with _errors_end():
+        _up(lab).cause(fault)
+    tell(f"{fault.place} {done}")
 
 
 @lab_app.command("exec", context_settings={"allow_interspersed_args": False})

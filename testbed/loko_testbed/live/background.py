@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Client
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
 from loko.control.address import Address
 from loko.document import InputError
+from loko.service.faults import Fault
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Backend, Lab
@@ -33,7 +34,7 @@ from loko_testbed.live.confinement import SCRATCH, Failure
 from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.exclusion import claim_name
 from loko_testbed.live.lab_capture.capture_request import CAPTURE_PROGRAM, CaptureFolder, refuse_capture
-from loko_testbed.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
+from loko_testbed.live.messages import BuildRequest, FaultRequest, LabStatus, ServeRequest, StatusRequest
 from loko_testbed.live.permission import require_namespaces
 from loko_testbed.live.state import LABS, remove_if_unused
 from loko_testbed.simulation.captures.capture_folder import empty_folder
@@ -140,9 +141,19 @@ class BackgroundLab:
 
     def status(self) -> LabStatus:
         """Ask the lab for its status. Raises `RunError` if it does not answer."""
+        answer = self._ask(StatusRequest())
+        if not isinstance(answer, LabStatus):
+            raise RunError(f"lab {self.name}: answered with something else than its status")
+        return answer
+
+    def cause(self, fault: Fault) -> None:
+        """Pull a cable of the lab, plug it in again, or restart a board. Raises `RunError`."""
+        self._ask(FaultRequest(fault))
+
+    def _ask(self, request: StatusRequest | FaultRequest) -> Any:
         try:
             with Client(str(_socket(self.name)), family="AF_UNIX") as connection:
-                connection.send(StatusRequest())
+                connection.send(request)
                 if not connection.poll(scaled_timeout(_ANSWER_TIMEOUT_S)):
                     raise RunError(
                         f"lab {self.name} does not answer: end it with 'loko lab down {self.name}'"
@@ -154,8 +165,6 @@ class BackgroundLab:
             ) from None
         if isinstance(answer, Failure):
             raise RunError(f"lab {self.name}: {answer.reason}")
-        if not isinstance(answer, LabStatus):
-            raise RunError(f"lab {self.name}: answered with something else than its status")
         return answer
 
     def processes(self) -> list[ProcessLine]:

@@ -18,7 +18,7 @@ from typing import Any
 from loko.document import InputError
 from loko_testbed.instruments.programs import run
 from loko_testbed.live.confinement import SCRATCH, Failure
-from loko_testbed.live.messages import BuildRequest, ServeRequest, StatusRequest, TrafficRequest
+from loko_testbed.live.messages import BuildRequest, FaultRequest, ServeRequest, StatusRequest, TrafficRequest
 from loko_testbed.live.session import Session
 from loko_testbed.simulation.runner import RunError
 
@@ -47,6 +47,9 @@ class LabServer:
             return self._session.run(request)
         if isinstance(request, StatusRequest):
             return self._session.status()
+        if isinstance(request, FaultRequest):
+            self._session.cause(request.fault)
+            return None
         raise RunError(f"a live lab does not know the request {type(request).__name__}")
 
     def serve(self, connection: Connection) -> None:

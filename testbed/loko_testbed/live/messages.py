@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loko.control.address import Address
+from loko.service.faults import Fault
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Backend, Lab
@@ -77,6 +78,13 @@ class TrafficRequest:
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
     """Ask for the lab's status. Answered by `LabStatus`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRequest:
+    """Cause a fault in the lab. Answered by None."""
+
+    fault: Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,18 @@ class LiveNetwork:
         """Return the interface of each connected port of a switch."""
         return {port: name for (node, port), name in self._interfaces.items() if node == switch}
 
+    def set_link(self, a: Endpoint, b: Endpoint, *, is_up: bool) -> None:
+        """Set one end of a cable up or down; the other end has a carrier only with it. Raises `RunError`.
+
+        That end is a switch's, since a host whose interface goes down loses its routes.
+        """
+        end = b if a.node in self.lab.hosts else a
+        device = self._interfaces.get((end.node, end.port))
+        if device is None or end in self._cards:
+            raise RunError(f"cable {a}-{b}: leads to a real board; pull it by hand")
+        command = ["ip", "link", "set", "dev", device, "up" if is_up else "down"]
+        run(command, what=f"cable {a}-{b}", prefix=self._prefix(end.node))
+
     def counts(self) -> Iterator[PortStatus]:
         """Yield the switch ports in this network namespace, with the frames that have passed them."""
         lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]

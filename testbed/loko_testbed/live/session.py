@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from loko.control.address import Address
+from loko.document import InputError
+from loko.service.faults import RESTART, Fault, FaultKind, cable_named
 from loko.switch_model.flow import Flow, dump_flows
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.network import dump_paths
@@ -117,6 +119,18 @@ class Session:
             captures=self._captures(),
             stalls=len(report.stalls),
         )
+
+    def cause(self, fault: Fault) -> None:
+        """Pull a cable, plug it in again, or restart a board. Raises `InputError` or `RunError`."""
+        fault.refuse_unknown_place(self.lab)
+        if fault.kind is not FaultKind.REBOOT:
+            link = cable_named(self.lab, fault.place)
+            self.network.set_link(link.a, link.b, is_up=fault.kind is FaultKind.PLUG)
+            return
+        console = self._switches.consoles().get(fault.place)
+        if console is None:
+            raise InputError(f"{fault.place}: has no serial console here, by which to restart it")
+        Path(console).write_bytes(RESTART)
 
     def run(self, request: TrafficRequest) -> RunRecords:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
