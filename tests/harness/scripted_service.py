@@ -55,7 +55,7 @@ class ScriptedService:
             **{"id": f"flow-{number}", "source": source, "destination": destination},
             **{"udp_source": 5000 + number, "udp_destination": 6000, "rate_bps": 1000.0 * (1 + number % 7)},
             **{"burst_bytes": 306.0, "frame_bytes": 306, "state": "installed", "waiting_for": []},
-            "broken": [],
+            **{"broken": [], "reserved": None},
             **{"deadline_ns": None, "promised_ns": 30_000.0 + 400_000 * len(hops)},
             **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "send_slot": None},
         }
@@ -102,7 +102,7 @@ class ScriptedService:
             return {
                 **{"lab": self.lab.name, "title": self.lab.title, "scheme": "loko", "grants": "admission"},
                 "options": {"scheme": "loko", "entries": "17", "frame-bytes": "306"},
-                **{"needs_token": False, "measures": "a script's hosts"},
+                **{"needs_token": False, "measures": "a script's hosts", "emulates": False},
             }
         if path == "/v1/topology":
             return topology_values(self.lab)

@@ -1,4 +1,4 @@
-"""The cable of a host in a served lab is pulled and plugged in again, in a separate lab."""
+"""Cables of a served lab are pulled and plugged in again, and a board is rebooted, in a separate lab."""
 
 from __future__ import annotations
 
@@ -24,3 +24,23 @@ def test_a_live_host_goes_on_sending_when_its_cable_is_back(tmp_path: Path) -> N
         before = lab.delays()["f1"]["received"]
         wait_for(lambda: lab.delays()["f1"]["received"] > before + 50, "more of them", lab.log)
         assert "Traceback" not in lab.log()
+
+
+@pytest.mark.usefixtures("_lab")
+def test_the_lab_pulls_a_cable_and_reboots_a_board(tmp_path: Path) -> None:
+    with served(tmp_path, "--compare-s", "1") as lab:
+        assert lab.post(1).status_code == 201
+
+        def causes() -> list[str]:
+            (flow,) = lab.flows()
+            return [found["cause"] for found in flow["broken"]]
+
+        loko("lab", "pull", "two-switch", "s1:3-s2:3")
+        wait_for(lambda: causes() == ["link-down"], "a broken promise", lab.log)
+        loko("lab", "plug", "two-switch", "s1:3-s2:3")
+        wait_for(lambda: causes() == [], "the promise to be kept", lab.log)
+        loko("lab", "reboot", "two-switch", "s2")
+        wait_for(lambda: "switch-away" in causes(), "the reboot", lab.log)
+        lab.wait_healthy()
+    with pytest.raises(AssertionError, match="lab 'two-switch' has no switch 's9'; its switches: s1, s2"):
+        loko("lab", "reboot", "two-switch", "s9")
