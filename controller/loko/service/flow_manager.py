@@ -899,6 +899,17 @@ class FlowManager:
         """Return whether a flow is in place, but not on its working path."""
         return managed.state is FlowState.INSTALLED and self._working_path(managed) is not None
 
+    def may_send(self, managed: ManagedFlow) -> bool:
+        """Return whether the host of a flow may send: it is in place, or moves away from a dead cable.
+
+        What it sends meanwhile is lost at that cable, or takes a path that has all its entries.
+        """
+        if self.protected is None or managed.state is not FlowState.INSTALLED:
+            return managed.is_in_place
+        causes = {found.cause for found in managed.breaks}
+        is_exchanging = managed.former is not None and ViolationCause.SWITCH_AWAY not in causes
+        return causes <= {ViolationCause.LINK_DOWN} or is_exchanging
+
     def uncovered(self) -> tuple[str, ...]:
         """Say why the reserved paths do not cover the next failure; empty if they do."""
         away = (f"{switch} is away" for switch in self._away_since_ns)

@@ -123,7 +123,8 @@ class Sidecar:
                 self._operation.delays.set_flows(
                     {managed.flow.id: _measured_against(managed) for managed in installed}
                 )
-                in_place = [managed for managed in installed if managed.is_in_place]
+                may_send = self._operation.manager.may_send
+                in_place = [managed for managed in installed if may_send(managed)]
                 flows = [managed.flow for managed in in_place]
                 if flows != told:
                     told = flows

@@ -106,6 +106,8 @@ def test_flows_move_to_their_backup_paths_at_once_and_return_when_the_cable_is_b
     served = begun(tmp_path / "s")
     promised = {name: served.manager.flows[name].promised for name in ("f1", "f2")}
     set_link(served, is_up=False)
+    moving = [served.manager.flows[name] for name in ("f1", "f2")]
+    assert all(managed.breaks and served.manager.may_send(managed) for managed in moving)
     took_ms = until_kept(served, "f1", "f2")
     assert state(served, "f1") == state(served, "f2") == kept("s1", "s3", "s2")
     assert took_ms < 50, "no tick is waited for"
