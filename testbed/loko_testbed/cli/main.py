@@ -71,7 +71,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "schedule-gates": LazyCommand(
         "loko_testbed.cli.schedule_gates",
         "schedule_gates",
-        "Schedule tsnkit's streams in slots, and write gates for them (802.1Qbv).",
+        "Schedule tsnkit's streams in slots and write gates for them (802.1Qbv).",
     ),
     "check-gates": LazyCommand(
         "loko_testbed.cli.check",
