@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -18,13 +17,11 @@ from loko.admission.planning import Plan
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
 from loko.admission.schemes import default_scheme, variant_of
-from loko.control.entries import EVALUATION_ENTRIES, default_entries
+from loko.control.entries import default_entries
 from loko.document import InputError
 from loko.notebook_api import plan, plan_for_failures
 from loko.switch_model.control_traffic import CHANGES_PER_S
-from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
-from loko.topology.conditions import has_boards
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
 from loko.units import NS_PER_MS, in_ms
@@ -57,7 +54,7 @@ from loko_testbed.simulation.worst_case.delivery import (
     transmit,
 )
 from loko_testbed.simulation.worst_case.other_traffic import allowed_beside
-from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
+from loko_testbed.simulation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
 
 if TYPE_CHECKING:
     from loko_testbed.simulation.captures.run_captures import RunCaptures
@@ -65,10 +62,9 @@ if TYPE_CHECKING:
 _LARGEST_LOAD = 4.0
 """Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
 
-_MEETINGS_ON_BOARDS_NS = 100_000_000
+_LONGEST_ROUND_NS = 100_000_000
 """From one instant at which bursts meet to the next."""
-_MEETINGS_ON_OTHERS_NS = 10_000_000
-"""Other switches are done with a burst sooner."""
+_SHORTEST_ROUND_NS = 10_000_000
 
 
 def replay_twice(
@@ -79,12 +75,16 @@ def replay_twice(
     Where guarantees allow for traffic of low priority, it fills every port beside the flows. `captures` gets
     what passed the cables.
     """
-    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
+    case = AdmittedSet(
+        lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=default_entries(lab)
+    )
     duration_ns = round(seconds * 1e9)
     others = allowed_beside(case, duration_ns=duration_ns)
     for switch in () if others is None else others.unfilled:
-        tell(f"{switch}: no port is free for other traffic, so flows have it to themselves")
-    every_ns = _MEETINGS_ON_BOARDS_NS if has_boards(lab) else _MEETINGS_ON_OTHERS_NS
+        tell(f"{switch}: no port or entry is free for other traffic, so flows have it to themselves")
+    every_ns = _LONGEST_ROUND_NS
+    if others is not None:  # chips are done with a burst before the buckets are full again
+        every_ns = min(every_ns, max(_SHORTEST_ROUND_NS, round(refill_ns(case))))
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), every_ns)
     rng = np.random.default_rng(seed)
     meeting = release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])
@@ -102,15 +102,6 @@ def replay_twice(
         )
         for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, meeting))
     ]
-
-
-def _entries(planned: Plan) -> int:
-    """Return the entries of each table: the default, or what the flows need where that is all of a table."""
-    entries = default_entries(planned.lab)
-    if not isinstance(entries, Unknown):
-        return entries
-    passing = Counter(hop.switch for admitted in planned.accepted for hop in admitted.path)
-    return max(EVALUATION_ENTRIES, *passing.values())
 
 
 def replay(

@@ -17,7 +17,7 @@ from loko.control.framing import whole_messages
 from loko.control.messages import session_segments
 from loko.document import InputError
 from loko.switch_model.device import Profile, load_device, profile_text
-from loko.switch_model.scenario import OpenFlow
+from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.topology.frame import HEADERS_BYTES, frame_of, segment_of
 from loko.topology.lab import Backend, Lab, Link
 from loko.topology.network import Routed
@@ -77,7 +77,7 @@ class VirtualRunner:
         lab: Lab,
         routed: Sequence[Routed],
         *,
-        entries: int,
+        entries: int | Unknown,
         profile_of: Mapping[str, str] = MappingProxyType({}),
         capacity_factor: float | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,

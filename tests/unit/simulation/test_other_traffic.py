@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from loko.admission.planning import Plan
 from loko.control.entries import Output
 from loko.notebook_api import plan
+from loko.switch_model.device import profile_text
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab, lab_of, load_lab
+from loko_testbed.cli.replay import replay_twice
 from loko_testbed.simulation.traffic import Releases
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import transmit
@@ -73,3 +77,24 @@ def test_ports_share_a_line_where_free_ports_are_few(hosts: int, free: int) -> N
     assert len({host.ip.ip for host in others.lab.hosts.values()}) == len(others.lab.hosts)
     assert sum(frames_by_sender(others)) == 82 * free
     assert others.unfilled == (() if free else ("s1",))
+
+
+@pytest.mark.parametrize(("entries", "filled"), [(3, 2), (2, 1), (1, 0)])
+def test_flows_that_fill_a_table_leave_no_entry_to_others(tmp_path: Path, entries: int, filled: int) -> None:
+    small = tmp_path / "small.toml"
+    small.write_text(profile_text("ideal-1g", "table", entries=entries), encoding="utf-8")
+    lab = lab_of(
+        {
+            "name": "one",
+            "title": "one switch",
+            "switches": {"s1": {"datapath_id": "00:00:02:00:00:00:01:01", "profile": str(small)}},
+            "hosts": {f"h{n}": {"mac": f"02:00:00:00:00:0{n}", "ip": f"10.0.0.{n}/24"} for n in (1, 2)},
+            "links": [{"a": "h1", "b": "s1:1"}, {"a": "h2", "b": "s1:2"}],
+            "control_port": 0,
+        }
+    )
+    planned = plan(lab, [Flow("a", "h1", "h2", 1, 2, 1e6, 306.0, 306)])
+    others = at_line_rate(lab, planned.accepted, duration_ns=A_MS)
+    assert len(others.entries.get("s1", ())) == filled
+    assert others.unfilled == (() if filled else ("s1",))
+    assert not any(result.broken for result in replay_twice(lab, planned, seconds=0.1, seed=1))

@@ -11,7 +11,7 @@ from loko.admission.port_queues.device import port_device, queue_of
 from loko.switch_model.control_traffic import ControlTraffic
 from loko.switch_model.device import bounded
 from loko.switch_model.flow import Flow
-from loko.switch_model.scenario import OpenFlow, loko_scenario
+from loko.switch_model.scenario import OpenFlow, Unknown, loko_scenario
 from loko.switch_model.service_curve import service_curve
 from loko.topology.lab import Lab
 
@@ -25,8 +25,8 @@ class AdmittedSet:
     lab: Lab
     scheme: str
     admitted: tuple[Admitted, ...]
-    entries: int
-    """Entries in every switch's table."""
+    entries: int | Unknown
+    """Entries in every switch's table; `UNKNOWN` are those of the flows alone."""
     control: ControlTraffic = field(default_factory=dict)
     """Control traffic that the controller may send to every switch meanwhile."""
     openflow: OpenFlow = OpenFlow.V1_0

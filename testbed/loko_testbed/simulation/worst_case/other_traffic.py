@@ -6,6 +6,7 @@ the wire, and takes shared memory (docs/port-queues.md).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Interface, IPv4Network
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from loko.admission.port_queues.conditions import OTHER_TRAFFIC_LOWEST_QUEUE
-from loko.admission.port_queues.device import BESIDE_BYTES, queue_of
+from loko.admission.port_queues.device import BESIDE_BYTES, queue_of, table_entries
 from loko.admission.schemes import conditions_of, variant_named
 from loko.control.entries import FlowEntry, flow_entry
 from loko.switch_model.device import has_shared_server
@@ -43,7 +44,7 @@ class OtherTraffic:
     """The entries of these flows by switch. They name no queue, so their frames wait in the lowest one."""
     senders: tuple[Sender, ...] = ()
     unfilled: tuple[str, ...] = ()
-    """Switches without a free port at which a host could send."""
+    """Switches without a free port at which a host could send, or without room for its entry."""
 
 
 def allowed_beside(case: AdmittedSet, *, duration_ns: int) -> OtherTraffic | None:
@@ -80,10 +81,14 @@ def at_line_rate(lab: Lab, routed: Sequence[Routed], *, duration_ns: int) -> Oth
 
     Filled are the ports by which flows may leave, but those to switches without queues: these would forward
     such frames by the CPU that forwards the flows. The frames pass one cable. Where free ports are few,
-    several ports share the line of a host.
+    several ports share the line of a host; where the flows leave few entries, fewer ports are filled.
     """
-    crossed = {hop.switch for route in routed for hop in route.path}
-    filled = {name: ports for name in sorted(crossed) if (ports := _ports_to_fill(lab, name))}
+    passing = Counter(hop.switch for route in routed for hop in route.path)
+    may_fill = {name: ports for name in sorted(passing) if (ports := _ports_to_fill(lab, name))}
+    filled = {
+        name: ports[: max(0, table_entries(lab.switches[name].profile) - passing[name])]
+        for name, ports in may_fill.items()
+    }
     lines = list(_lines(lab, filled))
     destination = next(iter(lab.hosts))
     first_number = max(_LEAST_NUMBER, len(routed))
@@ -106,7 +111,7 @@ def at_line_rate(lab: Lab, routed: Sequence[Routed], *, duration_ns: int) -> Oth
         lab=with_hosts,
         entries=entries,
         senders=tuple(senders),
-        unfilled=tuple(sorted(filled.keys() - entries.keys())),
+        unfilled=tuple(sorted(may_fill.keys() - entries.keys())),
     )
 
 

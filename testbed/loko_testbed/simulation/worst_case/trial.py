@@ -73,6 +73,7 @@ def run_trial(
     releases: list[Instants] = []
     most_ns_of_changes = _LONGEST_NS
     if way == "changes":
+        assert isinstance(case.entries, int), "a random case has a number of them"
         history, ends_ns = random_history(
             drawn_case.admission, case.lab, drawn_case.sizes, rng, entries=case.entries
         )
