@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from loko.admission.port_queues.conditions import CONDITIONS as OF_PORTS
@@ -24,8 +25,10 @@ def _shared(terms: Terms) -> tuple[str, ...]:
     return (f"These forward for all ports by one server: {', '.join(names)}.",)
 
 
-def _has_port_queues(terms: Terms) -> bool:
-    return not all(has_shared_server(switch.profile) for switch in terms.lab.switches.values())
+def _applies_to_ports(condition: Condition, terms: Terms) -> bool:
+    """Return whether a condition of port queues applies: if a switch has such queues, and the rest is so."""
+    is_shared = [has_shared_server(switch.profile) for switch in terms.lab.switches.values()]
+    return not all(is_shared) and condition.applies(terms)
 
 
 def _used(key: str, device: Device, terms: Terms) -> bool:
@@ -48,7 +51,10 @@ _OWN: Final = {
 def _united() -> tuple[Condition, ...]:
     by_id = {condition.id: condition for condition in of_one_server().conditions}
     of_ports_alone = (condition for condition in OF_PORTS.conditions if condition.id not in by_id)
-    by_id |= {condition.id: replace(condition, applies=_has_port_queues) for condition in of_ports_alone}
+    by_id |= {
+        condition.id: replace(condition, applies=partial(_applies_to_ports, condition))
+        for condition in of_ports_alone
+    }
     return tuple(_OWN.get(name, condition) for name, condition in by_id.items())
 
 
