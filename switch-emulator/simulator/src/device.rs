@@ -86,6 +86,14 @@ pub(crate) trait SwitchModel: fmt::Debug + Send {
         arrival
     }
 
+    /// A cable was plugged into a port or pulled out of it.
+    fn link_state(&mut self, now: Instant, port: u8, is_up: bool) {
+        self.advance(now);
+        if let Some(status) = self.agent().link_state(port, is_up) {
+            self.answer(now, status);
+        }
+    }
+
     /// The session with the controller is open.
     fn connected(&mut self, now: Instant) {
         self.advance(now);
@@ -145,11 +153,15 @@ impl Device {
         }
     }
 
-    /// The cable of a port runs at this rate. The ports of a Zodiac FX have one rate.
-    pub(crate) fn set_link_rate(&mut self, port: u8, rate_bps: u64) {
+    /// A port has a cable, which runs at this rate. The ports of a Zodiac FX have one rate, and its links are up from the
+    /// beginning.
+    pub(crate) fn lay_cable(&mut self, port: u8, rate_bps: u64) {
         match self {
             Self::Board(_) => {}
-            Self::Switch(switch) => switch.set_link_rate(port, rate_bps),
+            Self::Switch(switch) => {
+                switch.set_link_rate(port, rate_bps);
+                switch.link_state(Instant::from_nanos(0), port, true);
+            }
         }
     }
 
@@ -161,11 +173,11 @@ impl Device {
         }
     }
 
-    /// A cable was plugged into a port or pulled out of it. Only a Zodiac FX tells its controller.
+    /// A cable was plugged into a port or pulled out of it.
     pub(crate) fn link_state(&mut self, now: Instant, port: u8, is_up: bool) {
         match self {
             Self::Board(board) => board.link_state(now, board_port(port), is_up),
-            Self::Switch(_) => {}
+            Self::Switch(switch) => switch.link_state(now, port, is_up),
         }
     }
 

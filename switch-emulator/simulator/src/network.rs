@@ -273,7 +273,7 @@ impl Network {
             match from {
                 End::Board(board, port) => {
                     let node = &mut self.boards[board];
-                    node.device.set_link_rate(port, timing.rate_bps());
+                    node.device.lay_cable(port, timing.rate_bps());
                     node.links[usize::from(port) - 1] = Some(link);
                 }
                 End::Host(host) => self.hosts[host].link = Some(link),

@@ -1,7 +1,7 @@
 //! OpenFlow 1.0 agent of switches other than the Zodiac FX: sessions by the specification.
 //!
-//! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER, statistics of entries and table, and all commands of
-//! `FLOW_MOD`, with the action output, enqueue where ports have queues, and those that change frames where a switch chip
+//! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER, `PORT_STATUS` of links, statistics of entries and
+//! table, and all commands of `FLOW_MOD`, with the action output, enqueue where ports have queues, and those that change frames where a switch chip
 //! does. Everything else is refused with an error message. Messages take no time, unless the switch has an agent that
 //! does ([`agent`]). The messages are those of the crate `openflow`.
 
@@ -32,6 +32,10 @@ const ERROR_DATA_BYTES: usize = 64;
 /// Capabilities in `FEATURES_REPLY`: statistics of entries and of the table.
 const CAPABILITIES: u32 = 1 | 1 << 1;
 
+/// State of a port without a link (`OFPPS_LINK_DOWN`), and the reason of a `PORT_STATUS` about it (`OFPPR_MODIFY`).
+const LINK_DOWN: u32 = 1;
+const PORT_MODIFIED: u8 = 2;
+
 /// Types of statistics.
 mod statistics {
     pub(super) const FLOW: u16 = 1;
@@ -49,6 +53,10 @@ mod statistics {
 pub(crate) struct OpenFlowAgent {
     mac: [u8; 6],
     ports: u8,
+    /// Ports with a link.
+    linked: PortSet,
+    /// Whether a controller has ever opened a session.
+    has_session: bool,
     table: RuleTable,
     switch_config: [u8; 4],
     /// The beginning of a message whose end has not come yet.
@@ -86,6 +94,8 @@ impl OpenFlowAgent {
         Self {
             mac: mac.0,
             ports,
+            linked: PortSet::default(),
+            has_session: false,
             table,
             switch_config: [0, 0, 0, 128],
             stream: Vec::new(),
@@ -99,7 +109,23 @@ impl OpenFlowAgent {
         self.stream.clear();
         self.waiting.clear();
         self.done_ns = None;
+        self.has_session = true;
         begin(message::HELLO, 0).finish()
+    }
+
+    /// The link of a port came up or went down. Returns `PORT_STATUS` if there is a controller to tell, and news.
+    pub(crate) fn link_state(&mut self, port: u8, is_up: bool) -> Option<Vec<u8>> {
+        let (before, this) = (self.linked, PortSet::of(port.into()));
+        self.linked = before.minus(this);
+        if is_up {
+            self.linked = self.linked.with(port);
+        }
+        (self.has_session && self.linked != before).then(|| {
+            let status = begin(message::PORT_STATUS, 0)
+                .bytes(&[PORT_MODIFIED])
+                .zeros(7);
+            self.describe(status, port).finish()
+        })
     }
 
     /// Takes the messages that `bytes` complete in the stream, and works on them until `now_ns`. Returns the answers,
@@ -255,15 +281,24 @@ impl OpenFlowAgent {
             .u32(self.table.actions());
         PortSet::up_to(self.ports)
             .iter()
-            .fold(reply, |reply, port| {
-                let mut mac = self.mac;
-                mac[5] = mac[5].wrapping_add(port);
-                reply
-                    .u16(port.into())
-                    .bytes(&mac)
-                    .text(&format!("port{port}"), 16)
-                    .zeros(24)
-            })
+            .fold(reply, |reply, port| self.describe(reply, port))
+    }
+
+    /// Appends the description of a port.
+    fn describe(&self, message: MessageBuilder, port: u8) -> MessageBuilder {
+        let mut mac = self.mac;
+        mac[5] = mac[5].wrapping_add(port);
+        let is_up = !self
+            .linked
+            .intersection(PortSet::of(port.into()))
+            .is_empty();
+        message
+            .u16(port.into())
+            .bytes(&mac)
+            .text(&format!("port{port}"), 16)
+            .zeros(4)
+            .u32(if is_up { 0 } else { LINK_DOWN })
+            .zeros(16)
     }
 }
 

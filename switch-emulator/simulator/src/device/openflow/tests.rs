@@ -109,6 +109,33 @@ fn answers_in_order_and_puts_messages_together() {
 }
 
 #[test]
+fn links_are_told_at_once_and_when_asked() {
+    let mut agent = agent();
+    assert_eq!(agent.link_state(1, true), None); // nobody listens yet
+    agent.connected();
+    let features =
+        |agent: &mut OpenFlowAgent| agent.segment(0, &[1, 5, 0, 8, 0, 0, 0, 2]).remove(0);
+    let port_states = |features: &[u8]| -> Vec<u32> {
+        features[32..]
+            .chunks_exact(48)
+            .map(|port| be32(port, 28))
+            .collect()
+    };
+    assert_eq!(port_states(&features(&mut agent)), [0, 1, 1, 1, 1]);
+    let status = agent.link_state(2, true).expect("news");
+    assert_eq!(
+        status[..16],
+        [1, 12, 0, 64, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]
+    );
+    let told = features(&mut agent);
+    assert_eq!(port_states(&told), [0, 0, 1, 1, 1]);
+    assert_eq!(status[16..], told[32 + 48..32 + 96]);
+    assert_eq!(agent.link_state(2, true), None);
+    assert!(agent.link_state(1, false).is_some());
+    assert_eq!(port_states(&features(&mut agent)), [1, 0, 1, 1, 1]);
+}
+
+#[test]
 fn outputs_go_where_the_specification_says() {
     let mut agent = agent();
     assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
