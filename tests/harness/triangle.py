@@ -1,4 +1,4 @@
-"""A lab of three boards in a triangle, a host at each: every flow between switches has two paths."""
+"""A lab of three switches in a triangle, a host at each: every flow between switches has two paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ DIRECT = "s1:2-s2:3"
 """The cable on the shortest path from H1 to H2."""
 
 
-def triangle(folder: Path) -> Lab:
-    """Write the lab into a folder and load it."""
-    (folder / "lab.yml").write_text(TRIANGLE)
+def triangle(folder: Path, *, chips: int = 0) -> Lab:
+    """Write the lab into a folder and load it. The first so many switches are switch chips, not boards."""
+    text = TRIANGLE.replace("profile: zodiac-fx, config: {ofchecks: false}", "profile: ideal-1g", chips)
+    (folder / "lab.yml").write_text(text)
     return load_lab(folder)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from loko.document import InputError
+from loko.switch_model.device import Profile
 from loko.topology.lab import Lab, Link
 
 RESTART: Final = b"\rrestart\r"
@@ -37,13 +38,17 @@ class Fault(NamedTuple):
         return cls(FaultKind(values["kind"]), values["place"])
 
     def refuse_unknown_place(self, lab: Lab) -> None:
-        """Raise `InputError` if the lab has no such cable or switch."""
+        """Raise `InputError` if the lab has no such cable, or no such switch that can restart."""
         if self.kind is not FaultKind.REBOOT:
             cable_named(lab, self.place)
-        elif self.place not in lab.switches:
+            return
+        if self.place not in lab.switches:
             raise InputError(
                 f"lab '{lab.name}' has no switch '{self.place}'; its switches: {', '.join(lab.switches)}"
             )
+        profile = lab.switches[self.place].profile
+        if not isinstance(profile, Profile):
+            raise InputError(f"{self.place}: {profile.name} cannot restart here; only a Zodiac FX can")
 
 
 def cable_named(lab: Lab, name: str) -> Link:

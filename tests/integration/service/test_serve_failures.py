@@ -85,6 +85,27 @@ def test_a_rebooted_switch_gets_its_table_again(emulated: ServedLab) -> None:
     assert [flow["state"] for flow in emulated.flows()] == ["installed"]
 
 
+@pytest.mark.parametrize("chips", [2, 3])
+def test_flows_move_between_chips_and_over_a_board(tmp_path: Path, chips: int) -> None:
+    """A chip tells of its links by itself, so nothing waits for the next comparison."""
+    lab = str(triangle(tmp_path, chips=chips).path)
+    options = ("--survive", "cables=1", "--emulate", "--traffic")
+    with ServedLab(tmp_path, *options, lab=lab, has_boards=False) as served:
+        unexpected = [switch["unexpected_ports"] for switch in served.switches().values()]
+        assert not any(unexpected[:chips])
+        assert served.post(1, **to_h2()).status_code == 201
+        served.wait_received({"f1"}, 20)
+        assert cause(served, f"cables/{DIRECT}/pull").status_code == 204
+        wait_on_backup(served)
+        served.wait_received({"f1"}, served.delays()["f1"]["received"] + 20)
+        assert cause(served, f"cables/{DIRECT}/plug").status_code == 204
+        wait_on_backup(served, is_on_backup=False)
+        assert served.delays()["f1"]["late"] == 0
+        answer = cause(served, "switches/s1/reboot")
+        assert answer.status_code == 404
+        assert answer.json()["error"]["message"] == "s1: ideal-1g cannot restart here; only a Zodiac FX can"
+
+
 def test_what_is_not_there_has_no_faults(emulated: ServedLab) -> None:
     for fault in ("cables/s1:2-s3:3/pull", "switches/s9/reboot"):
         answer = cause(emulated, fault)
