@@ -5,7 +5,7 @@ They do what the commands of the same names do, with the same defaults, so they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,9 +13,19 @@ from typing import TypeVar
 from loko.admission import Admission, planning
 from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.planning import Plan
-from loko.admission.schemes import admission_of, default_scheme, expected_mix, scheme_name, variant_of
+from loko.admission.protection import NetworkFailure, ProtectedPlan, Protection, protect
+from loko.admission.schemes import (
+    SchemeVariant,
+    admission_of,
+    conditions_of,
+    default_scheme,
+    expected_mix,
+    scheme_name,
+    variant_of,
+)
 from loko.control.entries import default_entries, match_of
-from loko.switch_model.control_traffic import HEARTBEAT
+from loko.document import InputError
+from loko.switch_model.control_traffic import CHANGES_PER_S, HEARTBEAT, ControlTraffic, served_traffic
 from loko.switch_model.device import Profile, load_profile
 from loko.switch_model.flow import Flow
 from loko.switch_model.mix import Mix
@@ -73,6 +83,60 @@ def plan(
     listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
+    make, target_ns = _admissions(lab, requests, choice, mix=mix, entries=entries, traffic=HEARTBEAT)
+    asked = [request.flow for request in requests]
+    planned_flows = planning.plan(lab, asked, make(), deadlines_ns=deadlines_of(requests))
+    return replace(planned_flows, target_ns=target_ns)
+
+
+def plan_for_failures(
+    lab: Lab,
+    requests: Sequence[Request],
+    failures: Sequence[NetworkFailure],
+    *,
+    protection: Protection,
+    duplicated: Sequence[str] = (),
+    scheme: str | None = None,
+    allocation: str | None = None,
+) -> ProtectedPlan:
+    """Which flows survive each of the failures, with which guarantee and further paths.
+
+    This is the plan of `loko plan --survive` with the same options. Raises `InputError` as `plan` and
+    `loko.admission.protection.protect` do, and for schemes that cannot move flows.
+    """
+    choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
+    refuse_unprotectable(choice)
+    traffic = served_traffic(CHANGES_PER_S, {}, compare_s=0)
+    make, _ = _admissions(lab, requests, choice, mix=None, entries=None, traffic=traffic)
+    return protect(
+        lab,
+        [request.flow for request in requests],
+        make,
+        failures,
+        protection=protection,
+        duplicated=duplicated,
+        deadlines_ns=deadlines_of(requests),
+    )
+
+
+def refuse_unprotectable(choice: SchemeVariant) -> None:
+    """Raise `InputError` if a scheme guarantees nothing, or its flows cannot move after a failure."""
+    if conditions_of(choice).baseline:
+        raise InputError(f"--survive: {choice.scheme} is a baseline, which guarantees nothing; leave it out")
+    if not choice.is_monotone:
+        raise InputError(f"--survive: {choice.option} is for flows that stay on their paths; leave it out")
+
+
+def _admissions(
+    lab: Lab,
+    requests: Sequence[Request],
+    choice: SchemeVariant,
+    *,
+    mix: Mix | None,
+    entries: int | None,
+    traffic: ControlTraffic,
+) -> tuple[Callable[[], Admission], float | None]:
+    """Return what makes empty admission controls for these requests, and the delay target that they have."""
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
     planned = default_entries(lab) if entries is None else entries
@@ -85,7 +149,7 @@ def plan(
             choice,
             scenario,
             mix=mix,
-            traffic=HEARTBEAT,
+            traffic=traffic,
             target_ns=target_ns,
             deadlines_ns=deadlines_ns,
         )
@@ -93,8 +157,7 @@ def plan(
     target_ns = None
     if follows_deadlines(lab, choice, requests):
         target_ns = followed_target_ns(lab, requests, admission)
-    planned_flows = planning.plan(lab, asked, admission(target_ns), deadlines_ns=deadlines_ns)
-    return replace(planned_flows, target_ns=target_ns)
+    return lambda: admission(target_ns), target_ns
 
 
 def _known(value: _Value | None) -> _Value | Unknown:

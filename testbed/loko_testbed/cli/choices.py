@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 from typer.models import OptionInfo
 
+from loko.admission.protection import Protection
 from loko.admission.schemes import SchemeVariant, expected_mix, scheme_names, takes_target
 from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import InputError
@@ -70,6 +71,34 @@ RobustOption = Annotated[
         " device within the ranges (docs/model.md, section 16).",
     ),
 ]
+
+SurviveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Plan for failures, one at a time: cables=1 (each cable between switches), switches=1, or a file"
+        " of groups that fail together; repeat it for several."
+    ),
+]
+ProtectionOption = Annotated[
+    Protection,
+    typer.Option(
+        help="With --survive: reserve a backup path for each failure, or send every frame twice (1+1)."
+    ),
+]
+DuplicateOption = Annotated[
+    list[str] | None,
+    typer.Option(help="With --survive: the id of a flow that may lose nothing, so it is sent twice."),
+]
+DETECTION_MS: Final = 1000.0
+DetectionOption = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=86_400_000,
+        help="With --survive: time from a failure until the controller begins to move flows.",
+    ),
+]
+"""In milliseconds; by default `DETECTION_MS`."""
 
 
 def scheme_option(words: str) -> OptionInfo:

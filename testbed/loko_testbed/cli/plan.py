@@ -37,6 +37,7 @@ from loko.control.dialect import refuse_version
 from loko.control.entries import default_entries, match_of, planned_entries
 from loko.control.vlan_stack import ForwardingMode
 from loko.document import InputError
+from loko.notebook_api import refuse_unprotectable
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import TimeBudget
 from loko.switch_model.allocation import WHOLE_PATHS
@@ -65,13 +66,18 @@ from loko.topology.requests import (
 )
 from loko.units import NS_PER_MS, NS_PER_S
 from loko_testbed.cli.choices import (
+    DETECTION_MS,
     AllocationOption,
     ColumnsOption,
     ControlOption,
+    DetectionOption,
+    DuplicateOption,
     EntriesOption,
     MixOption,
     OpenFlowOption,
+    ProtectionOption,
     RobustOption,
+    SurviveOption,
     mix_of,
     refuse_idle_target,
     refuse_together,
@@ -83,7 +89,6 @@ from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko_testbed.cli.headroom_tables import print_headroom
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko_testbed.cli.protected_plan import (
-    DETECTION_MS,
     ProtectedAnswer,
     ProtectionRequest,
     protection_request,
@@ -192,31 +197,10 @@ def plan(
             " the id of a flow of the list, or 'rate: 300 kbit/s, burst: 1 frame, frame: 306 bytes'."
         ),
     ] = None,
-    survive: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Plan for failures, one at a time: cables=1 (each cable between switches), switches=1, or a"
-            " file of groups that fail together; repeat it for several."
-        ),
-    ] = None,
-    protection: Annotated[
-        Protection,
-        typer.Option(
-            help="With --survive: reserve a backup path for each failure, or send every frame twice (1+1)."
-        ),
-    ] = Protection.BACKUP,
-    duplicate: Annotated[
-        list[str] | None,
-        typer.Option(help="With --survive: the id of a flow that may lose nothing, so it is sent twice."),
-    ] = None,
-    detect_ms: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=86_400_000,
-            help="With --survive: time from a failure until the controller begins to move flows.",
-        ),
-    ] = DETECTION_MS,
+    survive: SurviveOption = None,
+    protection: ProtectionOption = Protection.BACKUP,
+    duplicate: DuplicateOption = None,
+    detect_ms: DetectionOption = DETECTION_MS,
     sheet: Annotated[
         Path | None,
         typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
@@ -491,14 +475,7 @@ class _PlanRequest:
         if self.changes_per_s == 0:
             raise InputError("--changes-per-s 0: no flow moves then; give --survive more, or leave it out")
         choice = choices[0]
-        if conditions_of(choice).baseline:
-            raise InputError(
-                f"--survive: {choice.scheme} is a baseline, which guarantees nothing; leave it out"
-            )
-        if not choice.is_monotone:
-            raise InputError(
-                f"--survive: {choice.option} is for flows that stay on their paths; leave it out"
-            )
+        refuse_unprotectable(choice)
         target_ns = self._target_ns(choice, self.requests)
 
         def admissions_of(lab: Lab) -> Callable[[], Admission]:

@@ -32,8 +32,6 @@ from loko.topology.lab import Lab
 from loko.units import in_ms
 from loko_testbed.cli.plan_tables import counted, print_refusals
 
-DETECTION_MS: Final = 1000.0
-"""Default of `--detect-ms`."""
 _FEW: Final = 5
 """So many flows, or failures, are named in a line."""
 _PLANNED_AGAIN: Final = 500

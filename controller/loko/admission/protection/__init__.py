@@ -8,6 +8,7 @@ from loko.admission.protection.planner import (
     ProtectedPlan,
     Protection,
     Recovery,
+    TableChange,
     protect,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "ProtectedPlan",
     "Protection",
     "Recovery",
+    "TableChange",
     "failures_of",
     "most_helpful_cable",
     "protect",

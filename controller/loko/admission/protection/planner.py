@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
 from loko.admission.protection.failures import NetworkFailure, Reachability
-from loko.admission.protection.replacement import may_replace
+from loko.admission.protection.replacement import may_replace, rounds_of_move
 from loko.admission.routing import on_path, paths
 from loko.admission.scheme import Admission
 from loko.document import InputError
@@ -82,6 +82,15 @@ class ProtectedFlow:
         return math.floor(sent_bytes / flow.frame_bytes)
 
 
+class TableChange(NamedTuple):
+    """An entry that the controller adds, or puts in the place of the flow's former one, after a failure."""
+
+    after_ns: int
+    """When it sends the change, counted from the failure."""
+    flow_id: str
+    hop: Hop
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
     """The recovery of all flows from one failure."""
@@ -91,12 +100,17 @@ class Recovery:
     """The flows that get their backup paths."""
     ended: tuple[str, ...]
     """The flows that lose their source or destination."""
-    changes: Mapping[str, int]
-    """By switch, the entries that are added or replaced for these moves."""
+    table_changes: tuple[TableChange, ...]
+    """The entries that are added or replaced for these moves."""
     outage_ns: float
     """Time from the failure until all of them have moved."""
     most_lost_frames: int
     """Frames that are lost, at most, of all flows together."""
+
+    @property
+    def changes(self) -> Mapping[str, int]:
+        """By switch, how many entries are added or replaced."""
+        return Counter(change.hop.switch for change in self.table_changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,20 +153,26 @@ class ProtectedPlan:
             for flow_id, flow in self.flows.items()
             if failure.name in flow.backups
         }
-        rounds: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        rounds: defaultdict[int, list[tuple[str, Hop]]] = defaultdict(list)
         for flow_id, backup in moved.items():
-            for number, switches in enumerate(_rounds(self.flows[flow_id].working.path, backup.path)):
-                rounds[number].update(switches)
-        changes = sum(rounds.values(), Counter[str]())
+            for number, hops in enumerate(rounds_of_move(self.flows[flow_id].working.path, backup.path)):
+                rounds[number] += [(flow_id, hop) for hop in hops]
         drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in moved), default=0.0)
-        waits = sum(max(switches.values(), default=0) for switches in rounds.values())
-        changing_ns = waits * NS_PER_S / timing.changes_per_s
-        outage_ns = max(timing.detection_ns, drained_ns) + changing_ns if moved else 0.0
+        change_ns = NS_PER_S / timing.changes_per_s
+        outage_ns = max(timing.detection_ns, drained_ns) if moved else 0.0
+        table_changes: list[TableChange] = []
+        for _, changing in sorted(rounds.items()):
+            before: Counter[str] = Counter()
+            for flow_id, hop in changing:
+                after_ns = math.ceil(outage_ns + before[hop.switch] * change_ns)
+                table_changes.append(TableChange(after_ns, flow_id, hop))
+                before[hop.switch] += 1
+            outage_ns += max(before.values(), default=0) * change_ns
         return Recovery(
             failure=failure,
             moved=tuple(moved),
             ended=tuple(flow_id for flow_id, flow in self.flows.items() if failure.name in flow.ends_with),
-            changes=dict(changes),
+            table_changes=tuple(table_changes),
             outage_ns=outage_ns,
             most_lost_frames=sum(self.flows[flow_id].most_lost_frames(outage_ns) for flow_id in moved),
         )
@@ -188,16 +208,6 @@ class ProtectedPlan:
                 for recovery in self.recoveries(timing)
             ],
         }
-
-
-def _rounds(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator[list[str]]:
-    """Yield the switches whose tables change for a move; each step waits for the one before it.
-
-    First all those that only the new path crosses, then those that both cross, one by one from the last.
-    """
-    shared = {hop.switch for hop in former}
-    yield [hop.switch for hop in path if hop.switch not in shared]
-    yield from ([hop.switch] for hop in reversed(path) if hop.switch in shared)
 
 
 def _path_values(admitted: Admitted) -> dict[str, object]:

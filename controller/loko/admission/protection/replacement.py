@@ -1,8 +1,8 @@
-"""The rule for paths that replace each other while frames are under way."""
+"""Paths that replace each other while frames are under way: which may, and in which order tables change."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loko.admission.routing import Ends
 from loko.topology.network import Hop
@@ -28,3 +28,14 @@ def last_common_hop(former: Sequence[Hop], path: Sequence[Hop]) -> int:
         if before != hop:
             return place
     return min(len(former), len(path)) - 1
+
+
+def rounds_of_move(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator[tuple[Hop, ...]]:
+    """Yield the hops whose entries change for a move; each round waits for the one before it.
+
+    First all those at switches that only the new path crosses, then those at switches that both cross, one by
+    one from the last.
+    """
+    shared = {hop.switch for hop in former}
+    yield tuple(hop for hop in path if hop.switch not in shared)
+    yield from ((hop,) for hop in reversed(path) if hop.switch in shared)
