@@ -25,6 +25,7 @@ EVALUATION_ENTRIES: Final = 17
 """Entries a switch of section 6: 4 used and 13 padding entries."""
 
 _PADDING_NETWORK: Final = IPv4Network("192.0.2.0/24")  # TEST-NET-1, RFC 5737: never assigned to a host
+_PADDING_DESTINATION: Final = _PADDING_NETWORK[254]
 _DUMMY_HOSTS: Final = 253
 _DUMMY_UDP_PORT: Final = 9  # "discard", RFC 863; a zero port would be a wildcard on the board
 _FIRST_PRIORITY: Final = 100
@@ -243,6 +244,11 @@ def padding_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
     return tuple(replace(_padding_entry(number), priority=_PADDING_PRIORITY) for number in range(count))
 
 
+def is_padding(entry: FlowEntry) -> bool:
+    """Return whether this is a padding entry, which no frame of a lab hits."""
+    return entry.match.nw_dst == _PADDING_DESTINATION
+
+
 def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int | Unknown) -> tuple[FlowEntry, ...]:
     limit = table_entries(lab.switches[switch].profile)
     planned = limit if isinstance(entries, Unknown) else entries
@@ -265,7 +271,7 @@ def _padding_entry(number: int) -> FlowEntry:
     return five_tuple_entry(
         priority=_FIRST_PRIORITY,
         nw_src=_PADDING_NETWORK[1 + number % _DUMMY_HOSTS],
-        nw_dst=_PADDING_NETWORK[254],
+        nw_dst=_PADDING_DESTINATION,
         tp_src=_DUMMY_UDP_PORT + number // _DUMMY_HOSTS,
         tp_dst=_DUMMY_UDP_PORT,
         output_port=1,

@@ -17,11 +17,13 @@ from loko.control.wire import (
     VERSION,
     AddEntry,
     BarrierRequest,
+    DeleteEntry,
     FlowStatsRequest,
     PortsRequest,
     TableStatsRequest,
     encode,
     entry_of,
+    segment,
 )
 
 HELLO: Final = 0
@@ -70,6 +72,11 @@ def description_request(xid: int) -> bytes:
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
     return encode(AddEntry(xid, entry_of(entry, cookie=0)))
+
+
+def replace_entry(former: FlowEntry, entry: FlowEntry, xid: int) -> bytes:
+    """FLOW_MODs, in one segment, that put an entry in the place of a former one between two frames."""
+    return segment([DeleteEntry(xid, entry_of(former, cookie=0)), AddEntry(xid, entry_of(entry, cookie=0))])
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:

@@ -13,8 +13,8 @@ from typing import Final
 from loko.control.entries import FlowEntry
 from loko.control.framing import framed
 from loko.control.messages import ECHO_REQUEST, HELLO
-from loko.control.wire import AddEntry, BarrierRequest, FlowStatsRequest, TableStatsRequest
-from loko.control.wire13 import VERSION, encode, entry_of
+from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, FlowStatsRequest, TableStatsRequest
+from loko.control.wire13 import VERSION, encode, entry_of, segment
 
 _FEATURES_REQUEST: Final = 5
 _MULTIPART_REQUEST: Final = 18
@@ -24,6 +24,11 @@ _TABLE_STATS: Final = 3
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that adds an entry without timeouts to the first table."""
     return encode(AddEntry(xid, entry_of(entry, cookie=0)))
+
+
+def replace_entry(former: FlowEntry, entry: FlowEntry, xid: int) -> bytes:
+    """See `loko.control.messages.replace_entry`."""
+    return segment([DeleteEntry(xid, entry_of(former, cookie=0)), AddEntry(xid, entry_of(entry, cookie=0))])
 
 
 def echo_request(xid: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,17 +15,31 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission.planning import Plan
+from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
 from loko.admission.schemes import SchemeName, variant_named
 from loko.control.entries import EVALUATION_ENTRIES, default_entries
 from loko.document import InputError
-from loko.notebook_api import plan
+from loko.notebook_api import plan, plan_for_failures
+from loko.switch_model.control_traffic import CHANGES_PER_S
 from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
-from loko.units import in_ms
-from loko_testbed.cli.choices import AllocationOption, ColumnsOption, scheme_option
+from loko.units import NS_PER_MS, in_ms
+from loko_testbed.cli.choices import (
+    DETECTION_MS,
+    AllocationOption,
+    ColumnsOption,
+    DetectionOption,
+    DuplicateOption,
+    ProtectionOption,
+    SurviveOption,
+    refuse_together,
+    scheme_option,
+)
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko_testbed.cli.protected_replay import ProtectedReplay, cuts_of
+from loko_testbed.simulation.failures.protected_lab import Cut, ProtectedLab
 from loko_testbed.simulation.runner import RunError
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import (
@@ -101,8 +116,26 @@ def replay(
     columns: ColumnsOption = None,
     scheme: Annotated[str | None, scheme_option("Admission scheme. Default: as for 'loko plan'.")] = None,
     allocation: AllocationOption = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            max=3600,
+            help="Of each of two runs; with --survive: before the failure, and again after the moves.",
+        ),
+    ] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
+    survive: SurviveOption = None,
+    protection: ProtectionOption = Protection.BACKUP,
+    duplicate: DuplicateOption = None,
+    detect_ms: DetectionOption = DETECTION_MS,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --survive: what fails and when, in seconds, such as s1:3-s2:3@0.5; repeat it for"
+            " several, in runs of their own. Default: each of the failures, after --seconds."
+        ),
+    ] = None,
     pcap: Annotated[
         Path | None,
         typer.Option(help="Folder for captures: for each run a pcapng file of each switch and host."),
@@ -117,13 +150,35 @@ def replay(
 
     Example: loko replay two-switch flows.yml --seconds 2
 
+    With --survive one thing fails in each run, and the flows move as 'loko plan' with these options says.
+
     Example: loko replay two-switch flows.yml --seconds 0.1 --pcap captures
+
+    Example: loko replay plant flows.yml --survive cables=1 --cut s1:2-s2:3@0.5
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     the_lab = load_lab(lab)
-    planned = plan(
-        the_lab, load_requests(flows, the_lab, columns=columns), scheme=scheme, allocation=allocation
-    )
+    requests = load_requests(flows, the_lab, columns=columns)
+    if survive:
+        refuse_together({"--survive": True, "--pcap": pcap is not None})
+        failures = failures_of(the_lab, survive)
+        survivable = plan_for_failures(
+            the_lab,
+            requests,
+            failures,
+            protection=protection,
+            duplicated=duplicate or (),
+            scheme=scheme,
+            allocation=allocation,
+        )
+        timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=CHANGES_PER_S)
+        cuts = cuts_of(failures, cut, seconds=seconds)
+        _replay_failures(survivable, timing, cuts, seconds=seconds, seed=seed, as_json=as_json, as_csv=as_csv)
+        return
+    if duplicate or cut:
+        option = "--duplicate" if duplicate else "--cut"
+        raise InputError(f"{option}: say with --survive which failures the flows are to survive")
+    planned = plan(the_lab, requests, scheme=scheme, allocation=allocation)
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:
@@ -140,6 +195,36 @@ def replay(
     else:
         _print(planned, results)
     if any(result.broken or result.events for result in results):
+        raise typer.Exit(1)
+
+
+def _replay_failures(
+    survivable: ProtectedPlan,
+    timing: MoveTiming,
+    cuts: Sequence[Cut],
+    *,
+    seconds: float,
+    seed: int,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Replay a plan that survives failures, and print it. Exits with status 1 if it did not hold."""
+    lab = survivable.plan.lab
+    if not survivable.flows:
+        raise InputError(f"{lab.name}: none of the flows survives; 'loko plan' with these options says why")
+    protected = ProtectedLab(plan=survivable, timing=timing, entries=default_entries(lab))
+    try:
+        replayed = ProtectedReplay.run(protected, cuts, seconds=seconds, seed=seed)
+    except RunError as error:
+        raise InputError(str(error)) from None
+    if as_json:
+        print_json(replayed.as_values())
+    elif as_csv:
+        rows = replayed.rows()
+        print_csv(list(rows[0]), rows)
+    else:
+        replayed.show(Console())
+    if replayed.failed:
         raise typer.Exit(1)
 
 

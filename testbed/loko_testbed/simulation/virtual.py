@@ -19,7 +19,7 @@ from loko.document import InputError
 from loko.switch_model.device import Profile, load_device, profile_text
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.frame import HEADERS_BYTES, frame_of, segment_of
-from loko.topology.lab import Backend, Lab
+from loko.topology.lab import Backend, Lab, Link
 from loko.topology.network import Routed
 from loko.topology.ring import Setting
 from loko_testbed.simulation.planned_control import Planned, echoes
@@ -199,12 +199,14 @@ class PoweredLab:
         *,
         duration_ns: int,
         planned: Planned = MappingProxyType({}),
+        pulled: Sequence[tuple[int, Link]] = (),
         drain_ns: int = _DRAIN_NS,
     ) -> RunRecords:
         """Send the traffic for `duration_ns`, then wait `drain_ns` for packets under way to arrive.
 
-        The controller sends the planned messages to each switch. Complaints of boards are recorded. Raises
-        `RunError` if the traffic or the plan cannot be simulated.
+        The controller sends the planned messages to each switch. Cables are `pulled` at these times, in ns
+        from the start and in order. Complaints of boards are recorded. Raises `RunError` if the traffic or
+        the plan cannot be simulated.
         """
         refuse_others(traffic, VirtualRunner.carries, "virtual")
         network = self._network
@@ -214,6 +216,8 @@ class PoweredLab:
                 add_sender(network, self._lab, flow, seed=self._seed, duration_ns=duration_ns)
             for name, segments in planned.items():
                 network.plan_control(name, segments)
+            for at_ns, link in pulled:
+                network.unplug(link.a.node, link.a.port, at_ns=at_ns)
             result = network.run(duration_ns=duration_ns, drain_ns=drain_ns)
         except ValueError as error:
             raise RunError(f"lab '{self._lab.name}': {error}") from None

@@ -8,7 +8,7 @@ shared memory. Only the flows' packets are judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -18,7 +18,7 @@ import numpy as np
 from loko.admission import Admitted
 from loko.admission.port_queues import PortAdmission
 from loko.admission.port_queues.whole_paths import WholePathAdmission
-from loko.control.entries import flow_entry, switch_entries
+from loko.control.entries import FlowEntry, flow_entry, switch_entries
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab
@@ -139,25 +139,33 @@ def transmit_beside_others(
 
     After the run, `capture` may take what was captured of it.
     """
-    lab, traffic = case.lab, [*senders]
-    tables = {
-        name: list(entries)
-        for name, entries in switch_entries(lab, case.admitted, entries=case.entries).items()
-    }
-    for number, low in enumerate(_others(lab)):
-        for hop in shortest_path(lab, low.source, low.destination):
-            # Without a queue, an entry sends to the lowest one.
-            tables[hop.switch].append(replace(flow_entry(lab, low, hop.output_port), priority=1))
-        instants = np.arange(0, duration_ns, 25_000 + 100 * number, dtype=np.int64)
-        sends = Releases(instants_ns=instants, bucket=None)
-        traffic.append(Sender.of(_OTHERS + number, low, sends))
+    lab = case.lab
+    tables, others = beside_others(
+        lab, switch_entries(lab, case.admitted, entries=case.entries), duration_ns=duration_ns
+    )
     network = lab_network(lab, tables, seed=seed, is_captured=capture is not None)
     powered = PoweredLab(lab, network, seed)
-    records = powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    records = powered.run([*senders, *others], duration_ns=duration_ns, drain_ns=DRAIN_NS)
     if capture is not None:
         capture(powered)
     seen = {number: packets for number, packets in records.flows.items() if number < _OTHERS}
     return judge_delivery(case, replace(records, flows=seen))
+
+
+def beside_others(
+    lab: Lab, tables: Mapping[str, Sequence[FlowEntry]], *, duration_ns: int
+) -> tuple[dict[str, list[FlowEntry]], list[Sender]]:
+    """Return tables with entries for a flow of low priority from each host, and the senders of these."""
+    with_others = {name: list(entries) for name, entries in tables.items()}
+    senders = []
+    for number, low in enumerate(_others(lab)):
+        for hop in shortest_path(lab, low.source, low.destination):
+            # Without a queue, an entry sends to the lowest one.
+            with_others[hop.switch].append(replace(flow_entry(lab, low, hop.output_port), priority=1))
+        instants = np.arange(0, duration_ns, 25_000 + 100 * number, dtype=np.int64)
+        sends = Releases(instants_ns=instants, bucket=None)
+        senders.append(Sender.of(_OTHERS + number, low, sends, observed=False))
+    return with_others, senders
 
 
 def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:

@@ -1,0 +1,17 @@
+"""Random plans that survive failures: a cut at the worst instant costs no more than the plan states."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loko_testbed.simulation.failures.trial import failure_trial
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_no_cut_costs_more_than_stated(seed: int) -> None:
+    trial = failure_trial(seed, packets=2_000)
+    for verdict in trial.verdicts:
+        assert not verdict.broken
+        assert not verdict.events
