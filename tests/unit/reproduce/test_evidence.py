@@ -62,6 +62,15 @@ def test_fewer_trials_are_the_first_of_more(tmp_path: Path) -> None:
     assert few.notes[-1] != more.notes[-1]
 
 
+def test_failures_cost_no_more_than_stated(tmp_path: Path) -> None:
+    result = evaluated("failuresets", tmp_path)
+    assert [claim.holds for claim in result.claims] == [True] * len(result.claims)
+    assert result.findings["failures"] > 2 * result.findings["trials"], "the instant is searched"
+    assert result.table is not None
+    packets = [int(str(row[3]).replace(",", "")) for row in result.table.rows]
+    assert sum(packets) == result.findings["packets"]
+
+
 def test_a_broken_guarantee_is_reported() -> None:
     [task] = random_sets.tasks(random_sets.RandomSetsSize(part="ports", runs=1, packets=300), 1)
     [row] = random_sets.measure(task)

@@ -1,4 +1,4 @@
-"""Random admitted sets, packet by packet: whether any packet is lost, or later than guaranteed.
+"""Random admitted sets, packet by packet: whether any is lost, or later than guaranteed, also after failures.
 
 This does not use points of `loko_testbed.reproduce.replay`: records of a thousand million packets are too
 large to keep, and each trial draws its own lab, flows and senders from its seed.
@@ -19,10 +19,11 @@ from loko_testbed.reproduce.guarantees import guarantee_of_packets
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
 from loko_testbed.reproduce.studies.study import Rows, Study
+from loko_testbed.simulation.failures.trial import FailureTrial, failure_trial
 from loko_testbed.simulation.worst_case.port_trial import PortTrial, changing_port_trial, port_trial
 from loko_testbed.simulation.worst_case.trial import Trial, narrow_down, run_trial
 
-Part = Literal["boards", "ports", "port changes"]
+Part = Literal["boards", "ports", "port changes", "failures"]
 _NS_PER_HOUR: Final = 3.6e12
 _TIGHTEST: Final = 5
 """Trials that are named, as those which came closest to their guarantees."""
@@ -32,7 +33,8 @@ class RandomSetsSize(StrictModel):
     """How much is measured."""
 
     part: Part
-    """Sets on boards, or on switches with queues for each port: sets that stay, or that change."""
+    """Sets on boards, or on switches with queues for each port: sets that stay, or that change; or sets on
+    either that survive failures."""
     runs: int
     """Trials."""
     packets: int
@@ -72,7 +74,9 @@ def measure(task: RandomSetsTask) -> Rows:
         return [_of_boards(task.number, run_trial(task.seed, packets=task.packets))]
     if task.part == "ports":
         return [_of_ports(task.number, port_trial(task.seed, packets=task.packets))]
-    return [_of_ports(task.number, changing_port_trial(task.seed))]
+    if task.part == "port changes":
+        return [_of_ports(task.number, changing_port_trial(task.seed))]
+    return [_of_failures(task.number, failure_trial(task.seed, packets=task.packets))]
 
 
 def _of_boards(number: int, trial: Trial) -> dict[str, Any]:
@@ -117,6 +121,27 @@ def _of_ports(number: int, trial: PortTrial) -> dict[str, Any]:
     }
 
 
+def _of_failures(number: int, trial: FailureTrial) -> dict[str, Any]:
+    flows = [flow for verdict in trial.verdicts for flow in verdict.flows]
+    return {
+        "number": number,
+        "seed": trial.seed,
+        "profile": trial.profile,
+        "shape": trial.shape,
+        "protection": trial.protection.value,
+        "flows": trial.flows,
+        "failures": len(trial.verdicts),
+        "packets": sum(verdict.packets for verdict in trial.verdicts),
+        "lost": sum(flow.lost_beyond for flow in flows),
+        "lost_as_stated": sum(verdict.lost for verdict in trial.verdicts),
+        "most_lost": sum(verdict.most_lost for verdict in trial.verdicts),
+        "eliminated": sum(flow.eliminated for flow in flows),
+        "broken": sum(len(verdict.broken) for verdict in trial.verdicts),
+        "worst": max(verdict.worst for verdict in trial.verdicts),
+        "events": sum(len(verdict.events) for verdict in trial.verdicts),
+    }
+
+
 _GROUPS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "": lambda row: row["scheme"],
     "network: ": lambda row: row["shape"],
@@ -129,7 +154,7 @@ _GROUPS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 def show(rows: Rows) -> Outcome:
     """Show totals, in all and by group, and the trials that came closest to their guarantees."""
-    total, on_boards = together(rows), "scheme" in rows[0]
+    total = together(rows)
     worst = sorted(row["worst"] for row in rows)
     panel = LinePanel(
         title="longest delay of each trial",
@@ -160,7 +185,7 @@ def show(rows: Rows) -> Outcome:
                 ours=True,
             )
         ],
-        table=table(groups_of(rows, _GROUPS if on_boards else _PORT_GROUPS)),
+        table=table(groups_of(rows, _groups_for(rows[0]))),
         notes=notes(rows, hashlib.sha256("".join(map(json.dumps, rows)).encode()).hexdigest()),
     )
 
@@ -168,6 +193,16 @@ def show(rows: Rows) -> Outcome:
 _PORT_GROUPS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "": lambda row: f"{row['profile']}, {row['shape']}"
 }
+_FAILURE_GROUPS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "": lambda row: f"{row['profile']}, {row['shape']}, {row['protection']}"
+}
+
+
+def _groups_for(row: Mapping[str, Any]) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
+    """Return the groupings of trials such as this one."""
+    if "protection" in row:
+        return _FAILURE_GROUPS
+    return _GROUPS if "scheme" in row else _PORT_GROUPS
 
 
 def groups_of(
@@ -189,6 +224,9 @@ def together(rows: Rows) -> dict[str, float]:
         },
         "worst": max(row["worst"] for row in rows),
     }
+    for key in ("failures", "lost_as_stated", "most_lost", "eliminated"):
+        if key in rows[0]:
+            totals[key] = float(sum(row[key] for row in rows))
     if "passages" in rows[0]:
         totals["passages"] = float(sum(row["passages"] for row in rows))
         totals["hours"] = sum(row["duration_ns"] for row in rows) / _NS_PER_HOUR
@@ -233,7 +271,7 @@ def notes(rows: Rows, digest: str) -> list[NoteResult]:
 
 def _words(row: Mapping[str, Any]) -> list[str]:
     if "profile" in row:
-        return [row["profile"], row["shape"]]
+        return [row[key] for key in ("profile", "shape", "protection") if key in row]
     return [
         row["scheme"],
         f"{row['shape']} of {row['switches']}",

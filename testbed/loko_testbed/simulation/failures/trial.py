@@ -15,6 +15,7 @@ import numpy as np
 from loko.admission.protection import (
     MoveTiming,
     NetworkFailure,
+    ProtectedPlan,
     Protection,
     failures_of,
     protect,
@@ -48,9 +49,10 @@ _CHANGES_PER_S: Final = {True: (20.0, 50.0), False: (200.0, 1_000.0)}
 _FIRST_CUT_NS: Final = 200_000_000
 _TAIL_NS: Final = 300_000_000
 """For which bursts go on once the flows have moved, in runs of the search."""
-_TRIES: Final = 12
+_TRIES: Final = 16
 _SHIFTS_NS: Final = (200.0, 5_000.0, 100_000.0, 2_000_000.0)
-_LONGEST_NS: Final = 200_000_000_000
+_LONGEST_NS: Final = {True: 200_000_000_000, False: 2_000_000_000}
+"""By whether the switches are boards; beside the flows of chips, other traffic fills all cables."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +74,14 @@ def failure_trial(seed: int, *, packets: int) -> FailureTrial:
     The same arguments give the same result everywhere.
     """
     rng, (shape, profile, drawn) = _drawn(seed)
-    hitting = [recovery.failure for recovery in drawn.plan.recoveries(drawn.timing)]
+    hitting = [failure for failure in drawn.plan.failures if _hits_flows(drawn.plan, failure)]
     failure = rng.choice(hitting or drawn.plan.failures)
     network_seed = rng.getrandbits(63)
     noise = np.random.default_rng(rng.getrandbits(63))
     found, searched = search_worst_instant(drawn, failure, noise, seed=network_seed, tries=_TRIES)
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in drawn.sent.flows)
-    duration_ns = round(min(packets / rate_pps * NS_PER_S, _LONGEST_NS)) + _end_ns(drawn, found)
+    sending_ns = round(min(packets / rate_pps * NS_PER_S, _LONGEST_NS[profile == BOARD]))
+    duration_ns = sending_ns + _end_ns(drawn, found)
     releases = all_that_they_may(drawn, duration_ns=duration_ns)
     records = drawn.run(releases, found, seed=network_seed, duration_ns=duration_ns)
     return FailureTrial(
@@ -124,6 +127,14 @@ def search_worst_instant(
             worst = damage, cut, releases
     assert worst is not None, "there is at least one try"
     return worst[1], tuple(verdicts)
+
+
+def _hits_flows(plan: ProtectedPlan, failure: NetworkFailure) -> bool:
+    """Return whether a failure hits the working path of a flow that survives it."""
+    return any(
+        failure.name not in flow.ends_with and failure.hits(flow.working.flow.source, flow.working.path)
+        for flow in plan.flows.values()
+    )
 
 
 def _end_ns(protected: ProtectedLab, cut: Cut) -> int:

@@ -52,10 +52,15 @@ class FlowVerdict:
     """The longest delay over the guarantee."""
 
     @property
+    def lost_beyond(self) -> int:
+        """Lost frames that the plan does not allow for."""
+        excess = 0 if self.most_lost is None else max(0, self.lost - self.most_lost)
+        return max(excess, self.lost_outside)
+
+    @property
     def kept(self) -> bool:
         """Whether all is as the plan states."""
-        is_within = self.most_lost is None or self.lost <= self.most_lost
-        return is_within and not (self.lost_outside or self.late or self.wrong)
+        return not (self.lost_beyond or self.late or self.wrong)
 
 
 @dataclass(frozen=True, kw_only=True)
