@@ -52,7 +52,9 @@ class LargestSet:
     bound: int
     """An upper bound: no set with more flows fits."""
     is_by_few_paths: bool
-    """Whether some flow has more than `MOST_PATHS` paths; the bound says nothing about the others."""
+    """Whether some flow has more than `most_paths` paths; the bound says nothing about the others."""
+    most_paths: int
+    """The most paths of a flow that are considered."""
 
     @property
     def is_proven(self) -> bool:
@@ -74,7 +76,7 @@ class LargestSet:
             return f"{self.plan.fit} fit: all of them"
         proven = "no larger set fits" if self.is_proven else f"no set of more than {self.bound:,} fits"
         if self.is_by_few_paths:
-            proven += f" on the {MOST_PATHS} shortest paths of each flow"
+            proven += f" on the {self.most_paths} shortest paths of each flow"
         more = "" if self.is_proven else "; with a longer --time-limit more may be found or excluded"
         return f"{self.plan.fit} fit, and {proven}; {self.in_order:,} in the order asked for{more}"
 
@@ -102,7 +104,27 @@ def largest(
         in_order=search.in_order,
         bound=search.bound,
         is_by_few_paths=search.is_by_few_paths,
+        most_paths=MOST_PATHS,
     )
+
+
+def conflicting(
+    admission: Admission, flow: Flow, path: Path, granted: Sequence[tuple[Flow, Path]]
+) -> list[int]:
+    """Return the places of granted flows that stand in the way of a refused one, none of them needlessly.
+
+    Those that come first are left out if possible. The admission control holds the granted flows again then.
+    """
+    needed = []
+    for place, (other, other_path) in enumerate(granted):
+        admission.cancel(other.id)
+        if isinstance(admission.check(flow, path), Admitted):
+            admission.request(other, other_path)
+            needed.append(place)
+    for other, other_path in granted:
+        if other.id not in admission.admitted:
+            admission.request(other, other_path)
+    return needed
 
 
 class _Column(NamedTuple):
@@ -318,16 +340,9 @@ class _SetSearch:
             (granted if isinstance(answer, Admitted) else refused).append((flow, number))
         granted.sort(key=lambda admitted: _greatest_part(columns[admitted[1]]))
         for flow, number in refused[:_CONFLICTS_AT_ONCE]:
-            needed = [number]
-            for other, column in granted:
-                admission.cancel(other.id)
-                if isinstance(admission.check(flow, columns[number].path), Admitted):
-                    admission.request(other, columns[column].path)
-                    needed.append(column)
-            self._exclude(Counter(needed))
-            for other, column in granted:
-                if other.id not in admission.admitted:
-                    admission.request(other, columns[column].path)
+            standing = [(other, columns[column].path) for other, column in granted]
+            in_the_way = conflicting(admission, flow, columns[number].path, standing)
+            self._exclude(Counter([number, *(granted[place][1] for place in in_the_way)]))
             if not clock.remaining_s:
                 break
         return {flow.id: columns[number].path for flow, number in granted}

@@ -264,7 +264,7 @@ def plan(
     if sheet is not None:
         refuse_sheet(sheet, choices)
     if survive or duplicate:
-        refuse_together({"--survive": True, "--largest": find_largest, "--sheet": sheet is not None})
+        refuse_together({"--survive": True, "--sheet": sheet is not None})
         refuse_together({"--survive": True, "--csv": csv})
         timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=changes_per_s or CHANGES_PER_S)
         request = protection_request(asked.lab, survive, protection, duplicate, timing)
@@ -486,8 +486,11 @@ class _PlanRequest:
             [asked.flow for asked in self.requests],
             admissions_of,
             request,
-            unprotected=self._plan(choice, self.requests),
+            unprotected=self._found(
+                self._admission(choice, self.requests, target_ns), self.requests, target_ns
+            )[0],
             deadlines_ns=deadlines_of(self.requests),
+            clock=self._clock if self.finds_largest else None,
         )
 
     def terms(self, choice: SchemeVariant) -> Terms:

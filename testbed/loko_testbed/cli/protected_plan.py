@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -22,15 +22,21 @@ from loko.admission.protection import (
     Protection,
     Recovery,
     failures_of,
+    largest_protected,
     most_helpful_cable,
     protect,
 )
 from loko.document import InputError
+from loko.solvers import Solver, solver_named
 from loko.switch_model.flow import Flow
 from loko.terminal import tell
 from loko.topology.lab import Lab
 from loko.units import in_ms
 from loko_testbed.cli.plan_tables import counted, print_refusals
+
+if TYPE_CHECKING:
+    from loko.admission.largest import LargestSet
+    from loko.solvers.program import TimeBudget
 
 _FEW: Final = 5
 """So many flows, or failures, are named in a line."""
@@ -87,8 +93,10 @@ class ProtectedAnswer:
     """The cable that would help most of the flows that are cut off."""
     with_cable: ProtectedPlan | None
     """The chosen plan with that cable, which may fail, too; None without one, or if planning again would take
-    too long: for too many flows or failures.
+    too long: for too many flows or failures, or for a largest set.
     """
+    proofs: Mapping[Protection, LargestSet]
+    """By protection what is proven of the largest sets; empty if flows are requested in their order."""
 
     @classmethod
     def find(
@@ -100,11 +108,14 @@ class ProtectedAnswer:
         *,
         unprotected: Plan,
         deadlines_ns: Mapping[str, float],
+        clock: Callable[[], TimeBudget] | None = None,
     ) -> ProtectedAnswer:
         """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
 
+        With a `clock`, which returns the time for one search, each plan has the largest set that is found.
         Raises `InputError` as `protect` does.
         """
+        proofs: dict[Protection, LargestSet] = {}
 
         def planned(
             protection: Protection,
@@ -112,6 +123,20 @@ class ProtectedAnswer:
             where: Lab = lab,
             failures: Sequence[NetworkFailure] = request.failures,
         ) -> ProtectedPlan:
+            if clock is not None:
+                found = largest_protected(
+                    where,
+                    flows,
+                    admissions_of(where),
+                    failures,
+                    protection=protection,
+                    solve=solver_named(Solver.HIGHS),
+                    clock=clock(),
+                    duplicated=duplicated,
+                    deadlines_ns=deadlines_ns,
+                )
+                proofs[protection] = found.proof
+                return found.protected
             return protect(
                 where,
                 flows,
@@ -125,7 +150,7 @@ class ProtectedAnswer:
         chosen = planned(request.protection, request.duplicated)
         helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
         with_cable: ProtectedPlan | None = None
-        if helpful is not None and len(flows) <= _PLANNED_AGAIN:
+        if helpful is not None and len(flows) <= _PLANNED_AGAIN and clock is None:
             with suppress(InputError):  # with the cable there may be more failures than a plan covers
                 longer = helpful.added_to(lab)
                 failures = failures_of(longer, request.survive)
@@ -137,6 +162,7 @@ class ProtectedAnswer:
             other=planned(next(kind for kind in Protection if kind is not request.protection)),
             helpful=helpful,
             with_cable=with_cable,
+            proofs=proofs,
         )
 
     def as_values(self) -> dict[str, Any]:
@@ -152,6 +178,8 @@ class ProtectedAnswer:
             }
             for title, plan, worst_ns, lost in self._comparison()
         ]
+        if self.proofs:
+            values["largest"] = {kind.value: proof.as_values() for kind, proof in self.proofs.items()}
         if self.helpful is not None:
             values["helpful_cable"] = {
                 "a": str(self.helpful.link.a),
@@ -190,6 +218,8 @@ class ProtectedAnswer:
         print_refusals(survivable)
         self._tell_cut_off()
         self._tell_recovery()
+        for kind, proof in self.proofs.items():
+            tell(f"{_TITLES[kind]}: {proof}")
         tell(f"{self.chosen.plan.fit} survive, by {_TITLES[self.chosen.protection]}")
 
     def _comparison_table(self) -> Table:

@@ -102,6 +102,28 @@ def test_paths_by_parallel_cables_are_told_apart_by_ports(lab: list[str]) -> Non
     assert "s1:4 s2:1" in done.output
 
 
+def test_the_largest_set_that_survives_is_found(lab: list[str]) -> None:
+    big, *small = ({"id": f"f{number}"} for number in range(13))
+    flows = [
+        {**big, "rate": "5 Mbit/s", "burst": "20 frames"},
+        *({**flow, "rate": "500 kbit/s", "burst": "4 frames"} for flow in small),
+    ]
+    ends = {"source": "h1", "destination": "h2", "udp_destination": 6000, "frame": "306 bytes"}
+    listed = [{**flow, **ends, "udp_source": 5000 + number} for number, flow in enumerate(flows)]
+    Path(lab[2]).write_text(json.dumps(listed))
+    in_order = CliRunner().invoke(app, [*lab, "--survive", "cables=1", "--json"])
+    done = CliRunner().invoke(app, [*lab, "--survive", "cables=1", "--largest", "--json"])
+    assert done.exit_code == 1, done.output
+    fewer, found = json.loads(in_order.stdout), json.loads(done.stdout)
+    for place, protection in enumerate(("backup", "duplicate"), start=1):
+        proof = found["largest"][protection]
+        assert proof["is_proven"]
+        assert proof["in_order"] == fewer["comparison"][place]["accepted"]
+        assert proof["in_order"] < proof["bound"] == found["comparison"][place]["accepted"]
+    text = CliRunner().invoke(app, [*lab, "--survive", "cables=1", "--largest"])
+    assert "backup paths: 8 of 13 fit, and no larger set fits; 2 in the order asked for" in text.output
+
+
 @pytest.mark.parametrize("shape", ["line"])
 def test_flows_of_a_line_are_cut_off(lab: list[str]) -> None:
     done = CliRunner().invoke(app, [*lab, "--survive", "cables=1"])
@@ -142,7 +164,7 @@ def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
         (["--survive", "cable"], "give cables=1, switches=1, or a file of groups"),
         (["--duplicate", "drive"], "say with --survive which failures the flow is to survive"),
         (["--survive", "cables=1", "--duplicate", "nobody"], "no flow has this id"),
-        (["--survive", "cables=1", "--largest"], "give one of them"),
+        (["--survive", "cables=1", "--sheet", "sheet.pdf"], "give one of them"),
         (["--survive", "cables=1", "--csv"], "give one of them"),
         (["--survive", "cables=1", "--scheme", "loko", "--scheme", "silo"], "give --scheme once"),
         (["--survive", "cables=1", "--scheme", "silo"], "a baseline, which guarantees nothing"),

@@ -1,6 +1,7 @@
 """Networks that survive failures: backup paths, 1+1 duplication, and the further cable that would help."""
 
 from loko.admission.protection.failures import NetworkFailure, failures_of
+from loko.admission.protection.largest_protected import LargestProtectedSet, largest_protected
 from loko.admission.protection.missing_cables import HelpfulCable, most_helpful_cable
 from loko.admission.protection.planner import (
     MoveTiming,
@@ -14,6 +15,7 @@ from loko.admission.protection.planner import (
 
 __all__ = [
     "HelpfulCable",
+    "LargestProtectedSet",
     "MoveTiming",
     "NetworkFailure",
     "ProtectedFlow",
@@ -22,6 +24,7 @@ __all__ = [
     "Recovery",
     "TableChange",
     "failures_of",
+    "largest_protected",
     "most_helpful_cable",
     "protect",
 ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -49,6 +49,19 @@ class Protection(StrEnum):
     takes the first copy and drops the other (IEEE 802.1CB, FRER)."""
 
 
+Path = tuple[Hop, ...]
+
+
+class ChosenPaths(NamedTuple):
+    """The paths on which a flow is requested."""
+
+    working: Path
+    second: Path | None
+    """Of second copies; None if there are none."""
+    backups: Mapping[str, Path]
+    """By name of a failure that hits the working path."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProtectedFlow:
     """An accepted flow with its further paths."""
@@ -68,6 +81,15 @@ class ProtectedFlow:
         if self.duplicate is not None:
             others.append(self.duplicate)
         return max(admitted.guarantee_ns for admitted in (self.working, *others))
+
+    @property
+    def paths(self) -> ChosenPaths:
+        """Its working path and its further ones."""
+        return ChosenPaths(
+            working=self.working.path,
+            second=None if self.duplicate is None else self.duplicate.path,
+            backups={name: backup.path for name, backup in self.backups.items()},
+        )
 
     def most_lost_frames(self, outage_ns: float) -> int:
         """Return how many frames a failure may cost; 0 if duplicated.
@@ -234,47 +256,23 @@ def protect(
     switch ends with it; it must survive the other failures. Raises `InputError` if a flow names unknown hosts
     or repeats another.
     """
+    kinds = protections_of(flows, protection, duplicated)
+    return StatePlanner(lab, make_admission, failures, deadlines_ns).plan(flows, protection, kinds)
+
+
+def protections_of(
+    flows: Sequence[Flow], protection: Protection, duplicated: Collection[str]
+) -> dict[str, Protection]:
+    """Return the protection of each flow by its id. Raises `InputError` for flows that are not there."""
     refuse_duplicates(flows)
     ids = [flow.id for flow in flows]
     if stray := set(duplicated).difference(ids):
         raise no_such_flow("--duplicate", min(stray), ids)
-    planner = _Planner(lab, make_admission, failures, deadlines_ns)
-    accepted: dict[str, ProtectedFlow] = {}
-    refused: list[Refusal] = []
-    cut_off: dict[str, tuple[str, ...]] = {}
-    for flow in flows:
-        kind = Protection.DUPLICATE if flow.id in duplicated else protection
-        try:
-            if names := planner.cutting_off(flow):
-                cut_off[flow.id] = names
-                refused.append(_no_path(flow, lab, names[0]))
-                continue
-            answer = planner.admit(flow, kind)
-        except InputError as error:
-            raise InputError(f"flow '{flow.id}': {error}") from None
-        if isinstance(answer, ProtectedFlow):
-            accepted[flow.id] = answer
-        else:
-            refused.append(answer)
-    return ProtectedPlan(
-        plan=Plan(
-            lab=lab,
-            scheme=planner.working.scheme,
-            allocations=getattr(planner.working, "allocations", {}),
-            accepted=tuple(flow.working for flow in accepted.values()),
-            refused=tuple(refused),
-            deadlines_ns=deadlines_ns,
-            baseline=planner.working.conditions.baseline,
-        ),
-        protection=protection,
-        failures=tuple(failures),
-        flows=accepted,
-        cut_off=cut_off,
-    )
+    return {flow_id: Protection.DUPLICATE if flow_id in set(duplicated) else protection for flow_id in ids}
 
 
 @dataclass(frozen=True)
-class _State:
+class NetworkState:
     """The network after a failure."""
 
     failure: NetworkFailure
@@ -306,7 +304,7 @@ class _Requests:
             admission.cancel(flow_id)
 
 
-class _Planner:
+class StatePlanner:
     """The admission controls of all states, and the search for paths."""
 
     def __init__(
@@ -316,26 +314,76 @@ class _Planner:
         failures: Sequence[NetworkFailure],
         deadlines_ns: Mapping[str, float],
     ) -> None:
-        self._lab = lab
+        self.lab = lab
         self.working = make_admission()
         """The state without failures."""
-        self._states = [_State(failure, make_admission(), Reachability(lab, failure)) for failure in failures]
-        self._deadlines_ns = deadlines_ns
+        self.states = [
+            NetworkState(failure, make_admission(), Reachability(lab, failure)) for failure in failures
+        ]
+        self.deadlines_ns = deadlines_ns
 
     def cutting_off(self, flow: Flow) -> tuple[str, ...]:
         """Return the failures that leave the flow no path, although its hosts are there."""
         return tuple(
             state.failure.name
-            for state in self._states
+            for state in self.states
             if not state.reachability.takes_host_of(flow) and state.reachability.cuts_off(flow)
         )
 
-    def admit(self, flow: Flow, protection: Protection) -> ProtectedFlow | Refusal:
-        """Admit a flow in every state, or in none. The refusal is that of the shortest working path."""
+    def plan(
+        self,
+        flows: Sequence[Flow],
+        protection: Protection,
+        kinds: Mapping[str, Protection],
+        chosen: Mapping[str, ChosenPaths] = MappingProxyType({}),
+    ) -> ProtectedPlan:
+        """Request flows in their order, beginning with empty states; see `protect`.
+
+        `kinds` has the protection of each flow. A flow whose id is in `chosen` is requested on these paths,
+        and on no others.
+        """
+        for admission in (self.working, *(state.admission for state in self.states)):
+            admission.release_all()
+        accepted: dict[str, ProtectedFlow] = {}
+        refused: list[Refusal] = []
+        cut_off: dict[str, tuple[str, ...]] = {}
+        for flow in flows:
+            try:
+                if names := self.cutting_off(flow):
+                    cut_off[flow.id] = names
+                    refused.append(_no_path(flow, self.lab, names[0]))
+                    continue
+                answer = self.admit(flow, kinds[flow.id], chosen.get(flow.id))
+            except InputError as error:
+                raise InputError(f"flow '{flow.id}': {error}") from None
+            if isinstance(answer, ProtectedFlow):
+                accepted[flow.id] = answer
+            else:
+                refused.append(answer)
+        return ProtectedPlan(
+            plan=Plan(
+                lab=self.lab,
+                scheme=self.working.scheme,
+                allocations=getattr(self.working, "allocations", {}),
+                accepted=tuple(flow.working for flow in accepted.values()),
+                refused=tuple(refused),
+                deadlines_ns=self.deadlines_ns,
+                baseline=self.working.conditions.baseline,
+            ),
+            protection=protection,
+            failures=tuple(state.failure for state in self.states),
+            flows=accepted,
+            cut_off=cut_off,
+        )
+
+    def admit(
+        self, flow: Flow, protection: Protection, chosen: ChosenPaths | None = None
+    ) -> ProtectedFlow | Refusal:
+        """Admit a flow in every state, or in none. The refusal is that of the first working path."""
         first: Refusal | None = None
-        for path in islice(paths(self._lab, flow.source, flow.destination), MOST_WORKING_PATHS):
+        for path in self.working_paths(flow) if chosen is None else (chosen.working,):
             requests = _Requests()
-            answer = self._on_working_path(flow, path, protection, requests)
+            answer = self._on_working_path(flow, path, protection, chosen, requests)
             if isinstance(answer, ProtectedFlow):
                 return answer
             requests.cancel()
@@ -343,77 +391,107 @@ class _Planner:
         assert first is not None, "a lab has a path between any two hosts"
         return first
 
+    def check(self, flow: Flow, path: Path) -> Admitted | Refusal:
+        """Answer a flow on a path beside what is admitted without failures. Its deadline counts."""
+        return on_path(self.working, path, self.deadlines_ns.get(flow.id), flow)
+
+    def working_paths(self, flow: Flow) -> Iterator[Path]:
+        """Yield the working paths that are tried for a flow."""
+        return islice(paths(self.lab, flow.source, flow.destination), MOST_WORKING_PATHS)
+
+    def backup_paths(
+        self, flow: Flow, working: Path, failure: NetworkFailure, known: Iterable[Path] = ()
+    ) -> Iterator[Path]:
+        """Yield the backup paths that are tried for a failure that hits a working path, known ones first."""
+        others = paths(self.lab, flow.source, flow.destination, dead_ends=failure.dead_ends)
+        for path in (*known, *islice(others, MOST_BACKUP_PATHS)):
+            if not failure.hits(flow.source, path) and may_replace(working, path, failure.dead_ends):
+                yield path
+
+    def second_paths(self, flow: Flow, working: Path) -> Iterator[Path]:
+        """Yield the paths that are tried for second copies, which no failure hits together with the first."""
+        hit = self.hitting(flow, working)
+        dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
+        return islice(paths(self.lab, flow.source, flow.destination, dead_ends=dead_ends), MOST_BACKUP_PATHS)
+
+    def hitting(self, flow: Flow, working: Path) -> list[NetworkState]:
+        """Return the failures that hit a working path and leave the flow its hosts."""
+        return [
+            state
+            for state in self.states
+            if state.failure.hits(flow.source, working) and not state.reachability.takes_host_of(flow)
+        ]
+
     def _on_working_path(
-        self, flow: Flow, path: tuple[Hop, ...], protection: Protection, requests: _Requests
+        self,
+        flow: Flow,
+        path: Path,
+        protection: Protection,
+        chosen: ChosenPaths | None,
+        requests: _Requests,
     ) -> ProtectedFlow | Refusal:
-        deadline_ns = self._deadlines_ns.get(flow.id)
-        answer = on_path(self.working, path, deadline_ns, flow)
+        answer = self.check(flow, path)
         if isinstance(answer, Refusal):
             return answer
         working = requests.request(self.working, flow, path)
         assert isinstance(working, Admitted), "the check has said so"
-        for state in self._states:
+        for state in self.states:
             answer = requests.request(state.admission, flow, path)
             if isinstance(answer, Refusal):
                 return _after(answer, flow, state.failure)
-        ending = [state for state in self._states if state.reachability.takes_host_of(flow)]
-        hit = [
-            state for state in self._states if state not in ending and state.failure.hits(flow.source, path)
-        ]
-        ends_with = tuple(state.failure.name for state in ending)
+        ends_with = tuple(
+            state.failure.name for state in self.states if state.reachability.takes_host_of(flow)
+        )
+        hit = self.hitting(flow, path)
         if protection is Protection.DUPLICATE:
-            duplicate = self._duplicate(flow, hit, requests)
+            # If no failure hits the first path, one copy is enough.
+            duplicate = self._duplicate(flow, path, chosen, requests) if hit else None
             if isinstance(duplicate, Refusal):
                 return duplicate
             return ProtectedFlow(working=working, duplicate=duplicate, backups={}, ends_with=ends_with)
         backups: dict[str, Admitted] = {}
         for state in hit:
-            backup = self._backup(flow, path, state, backups, requests)
+            known = dict.fromkeys(backup.path for backup in backups.values())
+            candidates = (
+                self.backup_paths(flow, path, state.failure, known)
+                if chosen is None
+                else (chosen.backups[state.failure.name],)
+            )
+            backup = self._backup(flow, candidates, state, requests)
             if isinstance(backup, Refusal):
                 return backup
             backups[state.failure.name] = backup
         return ProtectedFlow(working=working, duplicate=None, backups=backups, ends_with=ends_with)
 
     def _backup(
-        self,
-        flow: Flow,
-        path: tuple[Hop, ...],
-        state: _State,
-        earlier: Mapping[str, Admitted],
-        requests: _Requests,
+        self, flow: Flow, candidates: Iterable[Path], state: NetworkState, requests: _Requests
     ) -> Admitted | Refusal:
         """Reserve a backup path for one failure, if possible one that the flow has for another failure."""
-        failure, copy = state.failure, _copy(flow)
-        known = dict.fromkeys(backup.path for backup in earlier.values())
-        others = paths(self._lab, flow.source, flow.destination, dead_ends=failure.dead_ends)
+        failure, copy = state.failure, second_request(flow)
         first: Refusal | None = None
-        for candidate in (*known, *islice(others, MOST_BACKUP_PATHS)):
-            if failure.hits(flow.source, candidate) or not may_replace(path, candidate, failure.dead_ends):
-                continue
-            answer = on_path(state.admission, candidate, self._deadlines_ns.get(flow.id), copy)
+        for candidate in candidates:
+            answer = on_path(state.admission, candidate, self.deadlines_ns.get(flow.id), copy)
             if isinstance(answer, Admitted):
                 reserved = requests.request(state.admission, copy, candidate)
                 assert isinstance(reserved, Admitted), "the check has said so"
                 return reserved._replace(flow=flow)
             first = first or answer
         if first is None:
-            return _no_path(flow, self._lab, failure.name)
+            return _no_path(flow, self.lab, failure.name)
         return _after(first, flow, failure)
 
-    def _duplicate(self, flow: Flow, hit: Sequence[_State], requests: _Requests) -> Admitted | Refusal | None:
-        """Reserve a second path in every state, which no failure hits together with the first.
-
-        None if no failure hits the first: then one copy is enough.
-        """
-        if not hit:
-            return None
-        dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
-        copy = _copy(flow)
-        admissions = (self.working, *(state.admission for state in self._states))
+    def _duplicate(
+        self, flow: Flow, working: Path, chosen: ChosenPaths | None, requests: _Requests
+    ) -> Admitted | Refusal:
+        """Reserve a second path in every state, which no failure hits together with the first."""
+        copy = second_request(flow)
+        admissions = (self.working, *(state.admission for state in self.states))
         first: Refusal | None = None
-        others = paths(self._lab, flow.source, flow.destination, dead_ends=dead_ends)
-        for candidate in islice(others, MOST_BACKUP_PATHS):
-            answer = on_path(self.working, candidate, self._deadlines_ns.get(flow.id), copy)
+        candidates: Iterable[Path] = self.second_paths(flow, working)
+        if chosen is not None and chosen.second is not None:
+            candidates = (chosen.second,)
+        for candidate in candidates:
+            answer = on_path(self.working, candidate, self.deadlines_ns.get(flow.id), copy)
             made = _Requests()
             if isinstance(answer, Admitted):
                 for admission in admissions:
@@ -425,10 +503,10 @@ class _Planner:
                     return answer._replace(flow=flow)
             made.cancel()
             first = first or answer._replace(flow=flow, advice="", hint="no room for its second copy")
-        return first or _no_path(flow, self._lab, "what its first path crosses")
+        return first or _no_path(flow, self.lab, "what its first path crosses")
 
 
-def _copy(flow: Flow) -> Flow:
+def second_request(flow: Flow) -> Flow:
     """Return a flow under an id and a port that no flow has, for its second path.
 
     The original has a valid id and port, so a negative port and an id with a space cannot meet another's.
