@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 from typer.models import OptionInfo
 
-from loko.admission.protection import Protection
+from loko.admission.protection import MoveTiming, Protection
 from loko.admission.schemes import SchemeVariant, expected_mix, scheme_names, takes_target
 from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import InputError
@@ -16,6 +16,7 @@ from loko.switch_model.mix import Mix, load_mix
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.conditions import has_boards
 from loko.topology.lab import Lab
+from loko.units import NS_PER_MS
 
 ControlOption = Annotated[
     list[str] | None,
@@ -99,6 +100,25 @@ DetectionOption = Annotated[
     ),
 ]
 """In milliseconds; by default `DETECTION_MS`."""
+PortDetectionOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=86_400_000,
+        help="With --survive: switches have groups of type fast failover (OpenFlow 1.3), and notice within"
+        " this time that a port is down. Default: they have none.",
+    ),
+]
+"""In milliseconds."""
+
+
+def move_timing(*, detect_ms: float, port_detect_ms: float | None, changes_per_s: float) -> MoveTiming:
+    """Return the speed of moves after failures that these options state."""
+    return MoveTiming(
+        detection_ns=detect_ms * NS_PER_MS,
+        changes_per_s=changes_per_s,
+        port_detection_ns=None if port_detect_ms is None else port_detect_ms * NS_PER_MS,
+    )
 
 
 def scheme_option(words: str) -> OptionInfo:

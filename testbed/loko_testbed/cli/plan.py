@@ -19,7 +19,7 @@ from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
 from loko.admission.planning import Plan, scenario_of
 from loko.admission.planning import plan as make_plan
-from loko.admission.protection import MoveTiming, Protection
+from loko.admission.protection import Protection
 from loko.admission.schemes import (
     SchemeName,
     SchemeVariant,
@@ -75,10 +75,12 @@ from loko_testbed.cli.choices import (
     EntriesOption,
     MixOption,
     OpenFlowOption,
+    PortDetectionOption,
     ProtectionOption,
     RobustOption,
     SurviveOption,
     mix_of,
+    move_timing,
     refuse_idle_target,
     refuse_together,
     scheme_option,
@@ -201,6 +203,7 @@ def plan(
     protection: ProtectionOption = Protection.BACKUP,
     duplicate: DuplicateOption = None,
     detect_ms: DetectionOption = DETECTION_MS,
+    port_detect_ms: PortDetectionOption = None,
     sheet: Annotated[
         Path | None,
         typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
@@ -266,7 +269,11 @@ def plan(
     if survive or duplicate:
         refuse_together({"--survive": True, "--sheet": sheet is not None})
         refuse_together({"--survive": True, "--csv": csv})
-        timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=changes_per_s or CHANGES_PER_S)
+        timing = move_timing(
+            detect_ms=detect_ms,
+            port_detect_ms=port_detect_ms,
+            changes_per_s=changes_per_s or CHANGES_PER_S,
+        )
         request = protection_request(asked.lab, survive, protection, duplicate, timing)
         _answer_protected(asked, choices, request, as_json=as_json, quiet=quiet)
         return
@@ -491,6 +498,7 @@ class _PlanRequest:
             )[0],
             deadlines_ns=deadlines_of(self.requests),
             clock=self._clock if self.finds_largest else None,
+            entries=planned_entries(self.lab, self.entries),
         )
 
     def terms(self, choice: SchemeVariant) -> Terms:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -109,10 +110,12 @@ class ProtectedAnswer:
         unprotected: Plan,
         deadlines_ns: Mapping[str, float],
         clock: Callable[[], TimeBudget] | None = None,
+        entries: Mapping[str, int] = MappingProxyType({}),
     ) -> ProtectedAnswer:
         """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
 
         With a `clock`, which returns the time for one search, each plan has the largest set that is found.
+        `entries`, those that each table is planned for, count where switches divert flows by themselves.
         Raises `InputError` as `protect` does.
         """
         proofs: dict[Protection, LargestSet] = {}
@@ -147,7 +150,10 @@ class ProtectedAnswer:
                 deadlines_ns=deadlines_ns,
             )
 
-        chosen = planned(request.protection, request.duplicated)
+        def diverted(plan: ProtectedPlan) -> ProtectedPlan:
+            return plan if request.timing.port_detection_ns is None else plan.with_groups(entries)
+
+        chosen = diverted(planned(request.protection, request.duplicated))
         helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
         with_cable: ProtectedPlan | None = None
         if helpful is not None and len(flows) <= _PLANNED_AGAIN and clock is None:
@@ -159,7 +165,7 @@ class ProtectedAnswer:
             request=request,
             unprotected=unprotected,
             chosen=chosen,
-            other=planned(next(kind for kind in Protection if kind is not request.protection)),
+            other=diverted(planned(next(kind for kind in Protection if kind is not request.protection))),
             helpful=helpful,
             with_cable=with_cable,
             proofs=proofs,
@@ -281,6 +287,11 @@ class ProtectedAnswer:
         moves = [recovery for recovery in recoveries if recovery.moved]
         if moves:
             tell(_described(max(moves, key=_cost), self.request.timing))
+        diverted = sum(len(recovery.diversions) for recovery in moves)
+        if self.request.timing.port_detection_ns is not None:
+            total = sum(len(recovery.moved) for recovery in moves)
+            port_ms = in_ms(self.request.timing.port_detection_ns, math.ceil)
+            tell(f"switches divert flows by themselves in {diverted} of {total} moves, within {port_ms} ms")
         ended = [recovery for recovery in recoveries if recovery.ended]
         if ended:
             most = max(ended, key=lambda recovery: len(recovery.ended))
@@ -293,7 +304,7 @@ def _cost(recovery: Recovery) -> tuple[float, int]:
 
 
 def _described(recovery: Recovery, timing: MoveTiming) -> str:
-    switch, changes = max(recovery.changes.items(), key=lambda item: item[1])
+    switch, changes = max(recovery.changes.items(), key=lambda item: item[1], default=("any switch", 0))
     moved, outage_ms = counted(len(recovery.moved), "flow"), in_ms(recovery.outage_ns, math.ceil)
     return (
         f"longest outage: {recovery.failure.name} moves {moved}, with {counted(changes, 'change')} at"

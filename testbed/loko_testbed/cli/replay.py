@@ -17,7 +17,7 @@ from rich.table import Table
 from loko.admission.planning import Plan
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
 from loko.admission.schemes import SchemeName, variant_named
-from loko.control.entries import EVALUATION_ENTRIES, default_entries
+from loko.control.entries import EVALUATION_ENTRIES, default_entries, planned_entries
 from loko.document import InputError
 from loko.notebook_api import plan, plan_for_failures
 from loko.switch_model.control_traffic import CHANGES_PER_S
@@ -25,15 +25,17 @@ from loko.switch_model.scenario import Unknown
 from loko.terminal import tell
 from loko.topology.lab import Lab, load_lab
 from loko.topology.requests import load_requests
-from loko.units import NS_PER_MS, in_ms
+from loko.units import in_ms
 from loko_testbed.cli.choices import (
     DETECTION_MS,
     AllocationOption,
     ColumnsOption,
     DetectionOption,
     DuplicateOption,
+    PortDetectionOption,
     ProtectionOption,
     SurviveOption,
+    move_timing,
     refuse_together,
     scheme_option,
 )
@@ -129,6 +131,7 @@ def replay(
     protection: ProtectionOption = Protection.BACKUP,
     duplicate: DuplicateOption = None,
     detect_ms: DetectionOption = DETECTION_MS,
+    port_detect_ms: PortDetectionOption = None,
     cut: Annotated[
         list[str] | None,
         typer.Option(
@@ -171,7 +174,9 @@ def replay(
             scheme=scheme,
             allocation=allocation,
         )
-        timing = MoveTiming(detection_ns=detect_ms * NS_PER_MS, changes_per_s=CHANGES_PER_S)
+        timing = move_timing(detect_ms=detect_ms, port_detect_ms=port_detect_ms, changes_per_s=CHANGES_PER_S)
+        if port_detect_ms is not None:
+            survivable = survivable.with_groups(planned_entries(the_lab, default_entries(the_lab)))
         cuts = cuts_of(failures, cut, seconds=seconds)
         _replay_failures(survivable, timing, cuts, seconds=seconds, seed=seed, as_json=as_json, as_csv=as_csv)
         return

@@ -30,6 +30,7 @@ from loko.units import NS_PER_MS, NS_PER_S
 from loko_testbed.simulation.failures.protected_lab import Cut, ProtectedLab
 from loko_testbed.simulation.failures.sending import all_that_they_may, meeting_bursts
 from loko_testbed.simulation.failures.verdict import FailureVerdict, Fate, judge
+from loko_testbed.simulation.worst_case.random_cases import random_lab
 
 TIMING = MoveTiming(detection_ns=NS_PER_MS, changes_per_s=50)
 LAB = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
@@ -149,6 +150,32 @@ def test_late_frames_are_counted() -> None:
     (late,) = verdict.broken
     assert (late.flow, late.late) == (flow_id, late.sent)
     assert late.worst > 1
+
+
+def test_chips_divert_flows_by_themselves() -> None:
+    lab = random_lab(random.Random(3), "ring", profile="ideal-1g", most_switches=4)
+    by_controller = protected_ring("cables=1", Protection.BACKUP, scheme="ports", lab=lab)
+    timing = replace(TIMING, port_detection_ns=3 * NS_PER_MS)
+    plan = by_controller.plan.with_groups(dict.fromkeys(lab.switches, 100))
+    assert plan.groups
+    diverting = replace(by_controller, plan=plan, timing=timing)
+    fewer = 0
+    for failure in plan.failures:
+        slow, quick = replayed(by_controller, failure), replayed(diverting, failure)
+        assert not slow.broken
+        assert not quick.broken
+        assert quick.most_lost <= slow.most_lost
+        fewer += slow.lost - quick.lost
+    assert fewer > 0
+    late = replace(diverting, timing=replace(timing, port_detection_ns=NS_PER_S // 4))
+    cut = Cut(
+        failure=next(found.failure for found in plan.recoveries(timing) if found.diversions),
+        at_ns=NS_PER_S // 4,
+    )
+    releases = all_that_they_may(late, duration_ns=NS_PER_S)
+    records = late.run(releases, cut, seed=1, duration_ns=NS_PER_S)
+    assert not judge(late, cut, records).broken
+    assert judge(diverting, cut, records).broken, "a switch that is slower than stated is noticed"
 
 
 def test_bursts_meet_just_before_the_failure() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from types import MappingProxyType
@@ -22,11 +22,13 @@ from typing import Final, NamedTuple
 from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
 from loko.admission.protection.failures import NetworkFailure, Reachability
+from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
 from loko.admission.protection.replacement import may_replace, rounds_of_move
 from loko.admission.routing import on_path, paths
 from loko.admission.scheme import Admission
 from loko.document import InputError
 from loko.switch_model.flow import Flow, refuse_duplicates
+from loko.topology.conditions import has_boards
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
 from loko.topology.requests import no_such_flow
@@ -124,10 +126,17 @@ class Recovery:
     """The flows that lose their source or destination."""
     table_changes: tuple[TableChange, ...]
     """The entries that are added or replaced for these moves."""
-    outage_ns: float
-    """Time from the failure until all of them have moved."""
+    diversions: tuple[TableChange, ...]
+    """Where switches send flows to another port by themselves, and when."""
+    outages_ns: Mapping[str, float]
+    """By flow that moves, the time from the failure until it has moved."""
     most_lost_frames: int
     """Frames that are lost, at most, of all flows together."""
+
+    @property
+    def outage_ns(self) -> float:
+        """Time from the failure until all flows have moved."""
+        return max(self.outages_ns.values(), default=0.0)
 
     @property
     def changes(self) -> Mapping[str, int]:
@@ -144,6 +153,8 @@ class MoveTiming:
     failure, which takes up to the flow's guarantee."""
     changes_per_s: float
     """Entries of each table that it changes per second."""
+    port_detection_ns: float | None = None
+    """Time until a switch notices that a port is down; None: there are no groups of type fast failover."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +169,25 @@ class ProtectedPlan:
     """The accepted flows by id."""
     cut_off: Mapping[str, tuple[str, ...]]
     """By id of a flow that cannot survive, whatever room there is, the failures that leave it no path."""
+    groups: Mapping[str, tuple[FailoverGroup, ...]] = field(default_factory=dict)
+    """By flow, the groups by which its switches divert it without the controller; see `with_groups`."""
+
+    def with_groups(self, entries: Mapping[str, int]) -> ProtectedPlan:
+        """Return the plan for switches that have groups of type fast failover.
+
+        `entries` is the number of entries that each table is planned for. Raises `InputError` if the lab has
+        boards: they have no such groups.
+        """
+        if has_boards(self.plan.lab):
+            raise InputError(
+                f"{self.plan.lab.name}: its boards have no groups of type fast failover (quirk 167); leave"
+                " --port-detect-ms out"
+            )
+        return replace(self, groups=failover_groups(self.flows, self.failures, entries))
+
+    def group_for(self, flow_id: str, failure: str) -> FailoverGroup | None:
+        """Return the group that diverts a flow after a failure; None if the controller moves it."""
+        return next((group for group in self.groups.get(flow_id, ()) if failure in group.failures), None)
 
     @property
     def worst_guarantee_ns(self) -> float | None:
@@ -175,13 +205,19 @@ class ProtectedPlan:
             for flow_id, flow in self.flows.items()
             if failure.name in flow.backups
         }
+        diverted = {
+            flow_id: Hop(switch=group.switch, output_port=group.backup_port)
+            for flow_id in moved
+            if (group := self.group_for(flow_id, failure.name)) is not None
+        }
+        by_controller = {flow_id: backup for flow_id, backup in moved.items() if flow_id not in diverted}
         rounds: defaultdict[int, list[tuple[str, Hop]]] = defaultdict(list)
-        for flow_id, backup in moved.items():
+        for flow_id, backup in by_controller.items():
             for number, hops in enumerate(rounds_of_move(self.flows[flow_id].working.path, backup.path)):
                 rounds[number] += [(flow_id, hop) for hop in hops]
-        drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in moved), default=0.0)
+        drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in by_controller), default=0.0)
         change_ns = NS_PER_S / timing.changes_per_s
-        outage_ns = max(timing.detection_ns, drained_ns) if moved else 0.0
+        outage_ns = max(timing.detection_ns, drained_ns) if by_controller else 0.0
         table_changes: list[TableChange] = []
         for _, changing in sorted(rounds.items()):
             before: Counter[str] = Counter()
@@ -190,13 +226,20 @@ class ProtectedPlan:
                 table_changes.append(TableChange(after_ns, flow_id, hop))
                 before[hop.switch] += 1
             outage_ns += max(before.values(), default=0) * change_ns
+        diverted_ns = timing.port_detection_ns or 0.0
+        outages_ns = {flow_id: diverted_ns if flow_id in diverted else outage_ns for flow_id in moved}
         return Recovery(
             failure=failure,
             moved=tuple(moved),
             ended=tuple(flow_id for flow_id, flow in self.flows.items() if failure.name in flow.ends_with),
             table_changes=tuple(table_changes),
-            outage_ns=outage_ns,
-            most_lost_frames=sum(self.flows[flow_id].most_lost_frames(outage_ns) for flow_id in moved),
+            diversions=tuple(
+                TableChange(math.ceil(diverted_ns), flow_id, hop) for flow_id, hop in diverted.items()
+            ),
+            outages_ns=outages_ns,
+            most_lost_frames=sum(
+                self.flows[flow_id].most_lost_frames(outages_ns[flow_id]) for flow_id in moved
+            ),
         )
 
     def as_values(self, timing: MoveTiming) -> dict[str, object]:
@@ -214,6 +257,15 @@ class ProtectedPlan:
                         {"failure": name, **_path_values(backup)} for name, backup in flow.backups.items()
                     ],
                     "ends_with": list(flow.ends_with),
+                    "groups": [
+                        {
+                            "switch": group.switch,
+                            "ports": [group.working_port, group.backup_port],
+                            "failures": sorted(group.failures),
+                            "installed": _hop_values(group.installed),
+                        }
+                        for group in self.groups.get(flow_id, ())
+                    ],
                 }
                 for flow_id, flow in self.flows.items()
             ],
@@ -224,6 +276,7 @@ class ProtectedPlan:
                     "moved": list(recovery.moved),
                     "ended": list(recovery.ended),
                     "changes": dict(recovery.changes),
+                    "diverted": [diversion.flow_id for diversion in recovery.diversions],
                     "outage_ns": recovery.outage_ns,
                     "most_lost_frames": recovery.most_lost_frames,
                 }
@@ -232,9 +285,13 @@ class ProtectedPlan:
         }
 
 
+def _hop_values(hops: Sequence[Hop]) -> list[dict[str, object]]:
+    return [{"switch": hop.switch, "output_port": hop.output_port} for hop in hops]
+
+
 def _path_values(admitted: Admitted) -> dict[str, object]:
     return {
-        "path": [{"switch": hop.switch, "output_port": hop.output_port} for hop in admitted.path],
+        "path": _hop_values(admitted.path),
         "guarantee_ns": admitted.guarantee_ns,
     }
 

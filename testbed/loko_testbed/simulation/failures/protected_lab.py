@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
+from operator import attrgetter
 from types import MappingProxyType, ModuleType
 from typing import Final
 
@@ -13,7 +14,13 @@ from loko.admission import Admitted
 from loko.admission.protection import MoveTiming, NetworkFailure, ProtectedPlan, Recovery
 from loko.admission.schemes import SchemeName, variant_named
 from loko.control import messages, messages13
-from loko.control.entries import EVALUATION_ENTRIES, FlowEntry, is_padding, path_entries, switch_entries
+from loko.control.entries import (
+    EVALUATION_ENTRIES,
+    FlowEntry,
+    is_padding,
+    path_entries,
+    switch_entries,
+)
 from loko.switch_model.control_traffic import HEARTBEAT
 from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.topology.lab import Link
@@ -92,8 +99,28 @@ class ProtectedLab:
         return {recovery.failure.name: recovery for recovery in self.plan.recoveries(self.timing)}
 
     @cached_property
-    def _tables(self) -> Mapping[str, tuple[FlowEntry, ...]]:
-        return switch_entries(self.plan.plan.lab, self.sent.admitted, entries=self.entries)
+    def _tables(self) -> Mapping[str, Sequence[FlowEntry]]:
+        lab = self.plan.plan.lab
+        tables = {
+            switch: [*table]
+            for switch, table in switch_entries(lab, self.sent.admitted, entries=self.entries).items()
+        }
+        for flow_id, groups in self.plan.groups.items():
+            installed: dict[str, FlowEntry] = {}
+            for group in groups:
+                own = {hop.switch for hop in group.installed}
+                backup = self.plan.flows[flow_id].backups[min(group.failures)]
+                installed |= {
+                    visit.switch: entry for visit, entry in path_entries(lab, backup) if visit.switch in own
+                }
+            for switch, entry in installed.items():
+                table = tables[switch]
+                padding = next((place for place, each in enumerate(table) if is_padding(each)), None)
+                if padding is None:
+                    table.append(entry)
+                else:
+                    table[padding] = replace(entry, priority=table[padding].priority)
+        return tables
 
     def _set_of(self, admitted: tuple[Admitted, ...]) -> AdmittedSet:
         return AdmittedSet(
@@ -195,7 +222,9 @@ class ProtectedLab:
             for flow_id in recovery.moved
             for visit, entry in path_entries(lab, self.plan.flows[flow_id].backups[cut.failure.name])
         }
-        for xid, change in enumerate(recovery.table_changes, start=_FIRST_XID):
+        # A group's switching over looks from outside like a change of its flow's entry at that instant.
+        changes = (*recovery.table_changes, *recovery.diversions)
+        for xid, change in enumerate(sorted(changes, key=attrgetter("after_ns")), start=_FIRST_XID):
             switch = change.hop.switch
             entry = wanted[change.flow_id, switch]
             before = former.get((switch, entry.match))

@@ -21,6 +21,7 @@ from loko.admission.protection import (
     protect,
 )
 from loko.admission.schemes import SchemeName, admission_of, variant_named
+from loko.control.entries import planned_entries
 from loko.document import InputError
 from loko.switch_model.control_traffic import served_traffic
 from loko.switch_model.flow import Flow
@@ -49,7 +50,10 @@ _CHANGES_PER_S: Final = {True: (20.0, 50.0), False: (200.0, 1_000.0)}
 _FIRST_CUT_NS: Final = 200_000_000
 _TAIL_NS: Final = 300_000_000
 """For which bursts go on once the flows have moved, in runs of the search."""
-_TRIES: Final = 16
+_TRIES: Final = {True: 16, False: 6}
+"""By whether the switches are boards."""
+_PORT_DETECTION_NS: Final = (None, 0, NS_PER_MS, 20 * NS_PER_MS)
+"""None: chips without groups of type fast failover."""
 _SHIFTS_NS: Final = (200.0, 5_000.0, 100_000.0, 2_000_000.0)
 _LONGEST_NS: Final = {True: 200_000_000_000, False: 2_000_000_000}
 """By whether the switches are boards; beside the flows of chips, other traffic fills all cables."""
@@ -78,7 +82,9 @@ def failure_trial(seed: int, *, packets: int) -> FailureTrial:
     failure = rng.choice(hitting or drawn.plan.failures)
     network_seed = rng.getrandbits(63)
     noise = np.random.default_rng(rng.getrandbits(63))
-    found, searched = search_worst_instant(drawn, failure, noise, seed=network_seed, tries=_TRIES)
+    found, searched = search_worst_instant(
+        drawn, failure, noise, seed=network_seed, tries=_TRIES[profile == BOARD]
+    )
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in drawn.sent.flows)
     sending_ns = round(min(packets / rate_pps * NS_PER_S, _LONGEST_NS[profile == BOARD]))
     duration_ns = sending_ns + _end_ns(drawn, found)
@@ -170,7 +176,9 @@ def _draw(rng: Random) -> _DrawnPlan:
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     variant = variant_named(rng.choice(_BOARD_SCHEMES) if is_board else SchemeName.PORTS)
     timing = MoveTiming(
-        detection_ns=rng.choice(_DETECTION_NS), changes_per_s=rng.choice(_CHANGES_PER_S[is_board])
+        detection_ns=rng.choice(_DETECTION_NS),
+        changes_per_s=rng.choice(_CHANGES_PER_S[is_board]),
+        port_detection_ns=None if is_board else rng.choice(_PORT_DETECTION_NS),
     )
     traffic = served_traffic(timing.changes_per_s, {}, compare_s=0)
     plan = protect(
@@ -180,6 +188,8 @@ def _draw(rng: Random) -> _DrawnPlan:
         failures_of(lab, [rng.choice(_SURVIVE)]),
         protection=rng.choice(list(Protection)),
     )
+    if timing.port_detection_ns is not None:
+        plan = plan.with_groups(planned_entries(lab, entries))
     protected = ProtectedLab(plan=plan, timing=timing, entries=entries, openflow=openflow)
     return _DrawnPlan(shape, profile, protected)
 

@@ -101,7 +101,7 @@ class FailureVerdict:
 def judge(protected: ProtectedLab, cut: Cut, records: RunRecords) -> FailureVerdict:
     """Compare what arrived with what the plan states for the failure."""
     recovery = protected.recovery(cut.failure)
-    outage_ns = 0.0 if recovery is None else recovery.outage_ns
+    outages_ns = {} if recovery is None else recovery.outages_ns
     flows = []
     for number, (flow_id, flow) in enumerate(protected.plan.flows.items()):
         numbers = [number, *([protected.second_copy_of[number]] if flow.duplicate is not None else [])]
@@ -116,9 +116,9 @@ def judge(protected: ProtectedLab, cut: Cut, records: RunRecords) -> FailureVerd
             fate, most_lost, until_ns = Fate.ENDS, None, math.inf
         elif flow.duplicate is not None:
             fate, most_lost, until_ns = Fate.DUPLICATED, 0, -math.inf
-        elif cut.failure.name in flow.backups:
-            fate, most_lost = Fate.MOVES, flow.most_lost_frames(outage_ns)
-            until_ns = cut.at_ns + outage_ns
+        elif flow_id in outages_ns:
+            fate, most_lost = Fate.MOVES, flow.most_lost_frames(outages_ns[flow_id])
+            until_ns = cut.at_ns + outages_ns[flow_id]
         else:
             fate, most_lost, until_ns = Fate.STAYS, 0, -math.inf
         since_ns = cut.at_ns - flow.working.guarantee_ns
@@ -139,7 +139,7 @@ def judge(protected: ProtectedLab, cut: Cut, records: RunRecords) -> FailureVerd
     return FailureVerdict(
         failure=cut.failure.name,
         at_ns=cut.at_ns,
-        outage_ns=outage_ns,
+        outage_ns=max(outages_ns.values(), default=0.0),
         packets=len(records),
         flows=tuple(flows),
         events=records.events,
