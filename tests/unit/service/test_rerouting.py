@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failing_triangle import MS, S, disturbed_step, kept, set_link, state
 from served_boards import FULL, KilledError, ServedBoards, flow
 from test_migration import two_ways, without
 
@@ -22,9 +23,8 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.network import Hop
 
-MS, S = 1_000_000, 1_000_000_000
-DIRECT, CUT = "s1:2-s2:3", ("s1", 2)
-"""The cable on the shortest path from host a to host b, and its end at s1."""
+DIRECT = "s1:2-s2:3"
+"""The cable on the shortest path from host a to host b."""
 
 
 def begun(path: Path, **options: Any) -> ServedBoards:
@@ -41,23 +41,6 @@ def restart(served: ServedBoards, *, removed: bool) -> None:
     served.lab = without(two_ways(), DIRECT) if removed else two_ways()
     served.start()
     served.settle()
-
-
-def set_link(served: ServedBoards, *, is_up: bool) -> None:
-    """Have s1 report its end of the direct cable. A board says so once in a session, and as it connects."""
-    for name in served.boards:
-        served.boards[name].board.link(served.boards[name].now_ns, CUT[1], is_up or name != CUT[0])
-    served.manager.reply(served.now_ns, CUT[0], PortsReply(0, {CUT[1]: is_up}))
-    served.carry()
-
-
-def state(served: ServedBoards, name: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
-    promise = served.manager.flows[name]
-    return promise.state, [found.cause for found in promise.breaks], [hop.switch for hop in promise.path]
-
-
-def kept(*path: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
-    return FlowState.INSTALLED, [], list(path)
 
 
 LOST = FlowState.LOST, [ViolationCause.CABLE_REMOVED], []
@@ -367,15 +350,7 @@ def test_whatever_fails_meanwhile_no_flow_is_forgotten(tmp_path: Path, seed: int
     is_up, removed = True, False
     for _ in range(6):
         for _ in range(300):
-            if choice.random() < 0.01:
-                is_up = not is_up
-                set_link(served, is_up=is_up)
-            if choice.random() < 0.03:
-                served.full = not served.full
-            if choice.random() < 0.003:
-                served.reboot(choice.choice(sorted(served.boards)))
-                served.boards["s1"].board.link(served.boards["s1"].now_ns, CUT[1], is_up)
-            served.step(choice.choice((1, 5)) * MS)
+            is_up = disturbed_step(served, choice, is_up=is_up)
             served.carry()
         served.full = False
         if choice.random() < 0.5:

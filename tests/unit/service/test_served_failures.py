@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failing_triangle import CUT, MS, disturbed_step, kept, set_link, state
 from served_boards import KilledError, ServedBoards, flow
 from test_migration import two_ways
 
@@ -17,9 +18,6 @@ from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
 from loko.service.outcome import FlowState, Granted, Refused, Released, ReturnMode
 from loko.service.protected_admitter import ProtectedAdmitter
 
-MS, S = 1_000_000, 1_000_000_000
-CUT = ("s1", 2)
-"""The end at s1 of the cable on the shortest path from a to b."""
 RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
 """Milliseconds after which flows have returned."""
 
@@ -33,15 +31,6 @@ def begun(path: Path, **options: Any) -> ServedBoards:
     return served
 
 
-def set_link(served: ServedBoards, end: tuple[str, int] = CUT, *, is_up: bool) -> None:
-    """Have a switch report the link at one of its ports."""
-    switch, port = end
-    for name, board in served.boards.items():
-        board.board.link(board.now_ns, port, is_up or name != switch)
-    served.manager.reply(served.now_ns, switch, PortsReply(0, {port: is_up}))
-    served.carry()
-
-
 def until_kept(served: ServedBoards, *names: str, most: int = 2_000) -> int:
     """Go on until the promises to flows are kept. Return the milliseconds that it took."""
     for steps in range(most):
@@ -49,15 +38,6 @@ def until_kept(served: ServedBoards, *names: str, most: int = 2_000) -> int:
             return steps
         served.step()
     raise AssertionError(served.log[-5:])
-
-
-def state(served: ServedBoards, name: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
-    managed = served.manager.flows[name]
-    return managed.state, [found.cause for found in managed.breaks], [hop.switch for hop in managed.path]
-
-
-def kept(*path: str) -> tuple[FlowState, list[ViolationCause], list[str]]:
-    return FlowState.INSTALLED, [], list(path)
 
 
 def protected(served: ServedBoards) -> ProtectedAdmission:
@@ -266,15 +246,7 @@ def test_whatever_fails_meanwhile_flows_keep_their_reserved_paths(tmp_path: Path
     is_up = True
     for _ in range(5):
         for _ in range(400):
-            if choice.random() < 0.01:
-                is_up = not is_up
-                set_link(served, is_up=is_up)
-            if choice.random() < 0.03:
-                served.full = not served.full
-            if choice.random() < 0.003:
-                served.reboot(choice.choice(sorted(served.boards)))
-                served.boards["s1"].board.link(served.boards["s1"].now_ns, CUT[1], is_up)
-            served.step(choice.choice((1, 5)) * MS)
+            is_up = disturbed_step(served, choice, is_up=is_up)
         served.full = False
         if choice.random() < 0.5:
             served.kill()
