@@ -9,6 +9,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 from harness.plants import plant_of
+from small_plant import FLOWS, write_plant
 from typer.testing import CliRunner
 
 from loko.admission import Admission
@@ -21,13 +22,6 @@ from loko.units import NS_PER_S
 from loko_testbed.cli.main import app
 from loko_testbed.cli.protected_plan import ProtectedAnswer, protection_request
 
-FLOWS = """\
-- {id: drive, source: h1, destination: h2, udp_source: 5000, udp_destination: 6000,
-   rate: 700 kbit/s, burst: 2 frames, frame: 306 bytes}
-- {id: valve, source: h1, destination: h3, udp_source: 5001, udp_destination: 6000,
-   rate: 100 kbit/s, burst: 1 frames, frame: 306 bytes}
-"""
-
 
 @pytest.fixture
 def shape() -> str:
@@ -37,13 +31,7 @@ def shape() -> str:
 @pytest.fixture
 def lab(shape: str, tmp_path: Path) -> list[str]:
     """Write a lab of four simple switches and its flows; return the arguments of `loko plan`."""
-    made = CliRunner().invoke(
-        app,
-        ["lab", "new", shape, "--switches", "4", "--rate", "95 Mbit/s", "--out", str(tmp_path / "lab")],
-    )
-    assert made.exit_code == 0, made.output
-    (tmp_path / "flows.yml").write_text(FLOWS)
-    return ["plan", str(tmp_path / "lab"), str(tmp_path / "flows.yml")]
+    return ["plan", *write_plant(tmp_path, shape=shape)]
 
 
 def test_flows_of_a_ring_survive_a_cable(lab: list[str]) -> None:

@@ -9,30 +9,18 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from small_plant import write_plant
 from typer.testing import CliRunner
 
 from loko_testbed.cli import protected_replay
 from loko_testbed.cli.main import app
 from loko_testbed.simulation.failures.verdict import FailureVerdict, judge
 
-FLOWS = """\
-- {id: drive, source: h1, destination: h2, udp_source: 5000, udp_destination: 6000,
-   rate: 700 kbit/s, burst: 2 frames, frame: 306 bytes}
-- {id: valve, source: h1, destination: h3, udp_source: 5001, udp_destination: 6000,
-   rate: 100 kbit/s, burst: 1 frames, frame: 306 bytes}
-"""
-
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     """Write a ring of four simple switches and its flows; return the arguments of a replay with failures."""
-    made = CliRunner().invoke(
-        app,
-        ["lab", "new", "ring", "--switches", "4", "--rate", "95 Mbit/s", "--out", str(tmp_path / "lab")],
-    )
-    assert made.exit_code == 0, made.output
-    (tmp_path / "flows.yml").write_text(FLOWS)
-    lab, flows = str(tmp_path / "lab"), str(tmp_path / "flows.yml")
+    lab, flows = write_plant(tmp_path)
     return ["replay", lab, flows, "--survive", "cables=1", "--detect-ms", "20", "--seconds", "0.2"]
 
 
