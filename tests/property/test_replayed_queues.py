@@ -20,6 +20,7 @@ from loko.topology.lab import Lab, lab_of, load_lab
 from loko_testbed.cli.replay import replay_twice
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.other_traffic import at_line_rate
+from loko_testbed.simulation.worst_case.port_trial import random_flow
 from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
 from loko_testbed.simulation.worst_case.search import random_search, search_worst_case
 
@@ -40,19 +41,9 @@ def planned_at_its_bounds(lab: Lab, rng: Random) -> Plan:
     most_frames, most_mbps = rng.choice((1, 12)), rng.choice((20, 200))
     for number in range(60):
         source, destination = rng.sample(list(lab.hosts), 2)
-        frame_bytes = rng.choice(SIZES)
-        admission.request(
-            Flow(
-                id=f"f{number}",
-                source=source,
-                destination=destination,
-                udp_source=5000 + number,
-                udp_destination=6000 + number,
-                rate_bps=rng.uniform(0.2, 1.0) * most_mbps * 1e6,
-                burst_bytes=float(rng.randint(1, most_frames) * frame_bytes),
-                frame_bytes=frame_bytes,
-            )
-        )
+        ends, frame_bytes = (source, destination), rng.choice(SIZES)
+        flow = random_flow(rng, number, ends, frame_bytes, most_frames=most_frames, most_mbps=most_mbps)
+        admission.request(flow)
     accepted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
     return Plan(lab=lab, scheme=admission.scheme, allocations={}, accepted=accepted, refused=())
 

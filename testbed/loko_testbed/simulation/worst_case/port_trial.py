@@ -134,18 +134,31 @@ def _request_at_random(
     for number in range(_REQUESTS):
         source, destination = rng.sample(busy if rng.random() < 0.8 else hosts, 2)
         size = rng.choice(sizes)
-        admission.request(
-            Flow(
-                id=f"f{number}",
-                source=source,
-                destination=destination,
-                udp_source=5000 + number,
-                udp_destination=6000 + number,
-                rate_bps=rng.uniform(0.2, 1.0) * most * 1e6,
-                burst_bytes=float(rng.randint(1, most_frames) * size),
-                frame_bytes=size,
-            )
-        )
+        flow = random_flow(rng, number, (source, destination), size, most_frames=most_frames, most_mbps=most)
+        admission.request(flow)
+
+
+def random_flow(
+    rng: Random,
+    number: int,
+    ends: tuple[str, str],
+    frame_bytes: int,
+    *,
+    most_frames: int,
+    most_mbps: float,
+) -> Flow:
+    """Return a flow between two hosts with a random rate and burst up to these limits."""
+    source, destination = ends
+    return Flow(
+        id=f"f{number}",
+        source=source,
+        destination=destination,
+        udp_source=5000 + number,
+        udp_destination=6000 + number,
+        rate_bps=rng.uniform(0.2, 1.0) * most_mbps * 1e6,
+        burst_bytes=float(rng.randint(1, most_frames) * frame_bytes),
+        frame_bytes=frame_bytes,
+    )
 
 
 def changing_port_trial(seed: int) -> PortTrial:
