@@ -82,7 +82,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a tool answers, and in how long; a reason if it answers nothing."""
+    """The answer of a tool, and the time it took; a reason if there is none."""
 
     value: float | None
     """In ms, or a number of flows."""

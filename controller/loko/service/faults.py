@@ -11,11 +11,11 @@ from loko.switch_model.device import Profile
 from loko.topology.lab import Lab, Link
 
 RESTART: Final = b"\rrestart\r"
-"""What restarts a Zodiac FX, typed at its serial console: the first key after power-up counts as Enter."""
+"""Restarts a Zodiac FX, typed at its serial console: the first key after power-up counts as Enter."""
 
 
 class FaultKind(StrEnum):
-    """What is done to a cable or a switch."""
+    """The action on a cable or a switch."""
 
     PULL = "pull"
     """The cable is pulled out."""

@@ -212,7 +212,7 @@ class FlowListView(_ResponseModel):
 
 
 class ProtectionView(_ResponseModel):
-    """What flows survive, and whether they would survive the next failure now."""
+    """The failures that flows survive, and whether they would survive the next one now."""
 
     failures: list[str] = Field(description="They are covered one at a time.")
     covered: bool = Field(description="The reserved paths cover the next failure.")

@@ -91,7 +91,7 @@ def _reserved(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any] | No
 
 
 def protection_values(manager: FlowManager, protected: ProtectedAdmitter) -> dict[str, Any]:
-    """What flows survive, and whether they would survive the next failure now, as plain values."""
+    """Return which failures flows survive, and if they would survive the next one, as plain values."""
     uncovered = manager.uncovered()
     return {
         "failures": [failure.name for failure in protected.failures],

@@ -59,7 +59,7 @@ class SaihuNetwork:
 
 
 class SaihuBounds(NamedTuple):
-    """What a method answers: the bounds by flow, or an error."""
+    """The answer of a method: the bounds by flow, or an error."""
 
     seconds: float | None
     delays_us: Mapping[str, float]

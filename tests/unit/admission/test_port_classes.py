@@ -117,7 +117,7 @@ def test_all_classes_of_a_port_share_its_rate() -> None:
 
 
 def test_a_lower_class_keeps_its_bound_when_a_higher_flow_comes() -> None:
-    """What was promised to the lower class refuses the higher flow that would break it."""
+    """A promise to the lower class refuses the higher flow that would break it."""
     lab = star()
     admission = PortAdmission(lab, SCENARIO, classes={"low": 2}, class_targets_ns={2: 40_000})
     assert isinstance(admission.request(LOW), Admitted)

@@ -48,7 +48,7 @@ def test_every_port_by_which_flows_may_leave_a_crossed_switch_is_filled() -> Non
 
 
 def test_the_frames_pass_one_cable() -> None:
-    """What s1 sends to s2 matches no entry there. All that s2 forwards comes from its own free ports."""
+    """Frames from s1 match no entry at s2. All that s2 forwards comes from its own free ports."""
     case = case_of(load_lab("chip-ring"), "H1", "H2")
     others = at_line_rate(case.lab, case.admitted, duration_ns=10 * A_MS)
     records = transmit(case, [], seed=1, duration_ns=10 * A_MS, others=others)

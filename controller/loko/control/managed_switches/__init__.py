@@ -1,4 +1,4 @@
-"""What switches without OpenFlow are configured to do for a plan, in words and as commands.
+"""The configuration of switches without OpenFlow for a plan, in words and as commands.
 
 `settings` says what each switch must do; a module for each family of switches says it in its commands. None
 of these commands has been typed on hardware (docs/devices.md, "Switches without OpenFlow").

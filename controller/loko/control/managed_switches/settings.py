@@ -1,4 +1,4 @@
-"""What a plan asks of switches without OpenFlow, and of hosts: VLANs, priorities, queues."""
+"""The settings of switches without OpenFlow, and of hosts, for a plan: VLANs, priorities, queues."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VlanSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchSettings:
-    """What one switch is configured to do."""
+    """The settings of one switch."""
 
     name: str
     profile: GenericSwitch
@@ -75,7 +75,7 @@ class FlowMarking(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """What a plan asks of all switches and hosts."""
+    """The settings of all switches and hosts for a plan."""
 
     lab: str
     switches: tuple[SwitchSettings, ...]

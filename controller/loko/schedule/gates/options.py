@@ -25,7 +25,7 @@ class GateFormat(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    """What a gate control list depends on besides the schedule."""
+    """The choices on which a gate control list depends, besides the schedule."""
 
     traffic_class: int = TRAFFIC_CLASSES - 1
     """Of the scheduled flows, alone; frames of all others are in other classes."""

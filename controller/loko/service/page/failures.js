@@ -1,4 +1,4 @@
-// What flows survive, and faults in an emulated lab: a cable pulled or plugged in again, a switch rebooted.
+// The failures that flows survive, and faults in an emulated lab: a cable pulled or plugged in again, a switch rebooted.
 
 import { byId, html, say, set } from "./dom.js";
 import { cableName } from "./units.js";

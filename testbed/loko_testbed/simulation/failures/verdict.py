@@ -1,4 +1,4 @@
-"""What a failure cost: each packet of a run beside what the plan states for that failure."""
+"""The cost of a failure: each packet of a run beside the statements of the plan for that failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRONG = ("duplicates", "misdelivered", "corrupted", "nonconforming")
 
 
 class Fate(StrEnum):
-    """What a failure does to a flow."""
+    """The effect of a failure on a flow."""
 
     STAYS = "stays"
     """It does not cross what fails."""

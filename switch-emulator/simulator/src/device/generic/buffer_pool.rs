@@ -28,7 +28,7 @@ section! {
 #[derive(Debug)]
 pub(super) struct BufferPool {
     profile: BufferProfile,
-    /// What no queue has reserved.
+    /// The part of the memory that is reserved for no queue.
     shared_bytes: u64,
     used_bytes: u64,
 }
