@@ -573,8 +573,7 @@ class PortAdmission:
         """Return whether a port's target is the time in which a full queue drains."""
         if name in self._lab.hosts:
             return False
-        traffic_class = HIGHEST_CLASS + self._same_port[name].index(name)
-        return self._targets[name] == self._queue(name).drain_ns(traffic_class)
+        return self._targets[name] == self._queue(name).drain_ns(self._class(name))
 
     def _room_hint(self, counted: _CountedFlow, name: str, books: _PortState) -> str:
         """Return how much to reserve in switches like that of a server so that a flow fits.
@@ -595,8 +594,7 @@ class PortAdmission:
                         continue
                     needed_bytes = max(needed_bytes, network.backlog_bytes(one, bounds))
                     if self._is_by_room(one):
-                        traffic_class = HIGHEST_CLASS + self._same_port[one].index(one)
-                        needed_bytes = max(needed_bytes, device.room_for_ns(bound_ns, traffic_class))
+                        needed_bytes = max(needed_bytes, device.room_for_ns(bound_ns, self._class(one)))
         except UnsettledError:
             return ""
         return refusing.room_hint(needed_bytes)
@@ -634,6 +632,10 @@ class PortAdmission:
     def _server(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
         """Return the name of the server at which flows of a class wait that leave a switch by a port."""
         return _of_class(switch if switch in self._shared else f"{switch}:{port}", traffic_class)
+
+    def _class(self, name: str) -> int:
+        """Return the class of the flows that wait at a switch's server."""
+        return HIGHEST_CLASS + self._same_port[name].index(name)
 
     def _queue(self, name: str) -> FlowQueue:
         """Return the queue of a switch's server, which is the same for all classes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -101,7 +102,7 @@ def flow_rule(device: Device) -> int | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowQueue:
+class FlowQueue(ABC):
     """A queue of a switch in which flows wait, counted by the clock of the fastest sender."""
 
     server: PortServer
@@ -118,28 +119,32 @@ class FlowQueue:
 
         Below the highest class, the higher queues are full, too, and go on to take half of the rate.
         """
-        service = self.server.service
         waiting_bytes = traffic_class * self.room_bytes + self.server.blocking_bytes
-        rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
-        return self.server.before_ns + service.latency_ns + waiting_bytes * 8e9 / rate_bps
+        return self._before_ns + waiting_bytes * 8e9 / self._drain_rate_bps(traffic_class)
 
     def room_for_ns(self, delay_ns: float, traffic_class: int) -> float:
         """Return the room with which a full queue of a class drains in this time; see `drain_ns`."""
-        service = self.server.service
-        rate_bps = service.rate_bps if traffic_class == HIGHEST_CLASS else service.rate_bps / 2
-        waiting_bytes = (delay_ns - self.server.before_ns - service.latency_ns) * rate_bps / 8e9
+        waiting_bytes = (delay_ns - self._before_ns) * self._drain_rate_bps(traffic_class) / 8e9
         return (waiting_bytes - self.server.blocking_bytes) / traffic_class
 
     @property
     def lone_frame_ns(self) -> float:
         """The longest time of a frame that waits for no other flow: the least target."""
-        service = self.server.service
         alone_bytes = self.server.frame_bytes + self.server.blocking_bytes
-        return self.server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
+        return self._before_ns + alone_bytes * 8e9 / self.server.service.rate_bps
 
+    @property
+    def _before_ns(self) -> float:
+        """The longest time before the queue, with the latency of its server."""
+        return self.server.before_ns + self.server.service.latency_ns
+
+    def _drain_rate_bps(self, traffic_class: int) -> float:
+        rate_bps = self.server.service.rate_bps
+        return rate_bps if traffic_class == HIGHEST_CLASS else rate_bps / 2
+
+    @abstractmethod
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
