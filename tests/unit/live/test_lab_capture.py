@@ -171,14 +171,15 @@ def packet(data: bytes = bytes(60)) -> CapturedPacket:
     return CapturedPacket(1_000, 0, is_outbound=False, data=data, comment="")
 
 
-def test_capturing_ends_at_the_limit_and_the_file_is_whole(tmp_path: Path) -> None:
-    place = CapturePlace("s1", "s1:1")
-    files = LabFiles(tmp_path, 1_000, iter([place]))
+def test_capturing_ends_at_the_limit_and_files_are_whole(tmp_path: Path) -> None:
+    ends = [CapturePlace("s1", "s1:1"), CapturePlace("H1", "H1:1")]
+    files = LabFiles(tmp_path, 1_000, iter(ends))
     with pytest.raises(RunError, match=rf"--pcap-limit: the files in {tmp_path} have reached 0 MB"):
-        files.write((place, packet()) for _ in range(100))
+        files.write((end, packet()) for _ in range(100) for end in ends)
     files.close()
-    with (tmp_path / "s1.pcapng").open("rb") as file:
-        assert len([data for _, data in dpkt.pcapng.Reader(file)]) > 5
+    for end in ends:
+        with (tmp_path / f"{end.file}.pcapng").open("rb") as file:
+            assert len([data for _, data in dpkt.pcapng.Reader(file)]) == 100
 
 
 def test_a_full_disk_leaves_whole_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

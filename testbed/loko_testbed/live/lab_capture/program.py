@@ -55,12 +55,19 @@ class LabFiles:
         self._files: dict[str, PcapngFile] = {}
 
     def write(self, captured: Iterator[tuple[CapturePlace, CapturedPacket]]) -> None:
-        """Append packets. Raises `RunError` if the disk refuses them, or at the limit."""
+        """Append packets. Raises `RunError` if the disk refuses them, or at the limit, beyond them.
+
+        A frame that passed a cable is in the files of both ends, also at the limit.
+        """
         by_file: dict[str, list[CapturedPacket]] = {}
         for place, packet in captured:
             by_file.setdefault(place.file, []).append(packet._replace(interface=self._numbers[place]))
         for name, packets in by_file.items():
             self._append(name, packets)
+        if self._left < 0:
+            raise RunError(
+                f"--pcap-limit: the files in {self._folder} have reached {self._limit_bytes / 1e6:,.0f} MB"
+            )
 
     def close(self) -> None:
         """Write nothing more."""
@@ -75,10 +82,6 @@ class LabFiles:
             self._left -= self._files[name].append(packets)
         except OSError as error:
             raise RunError(f"--pcap {path}: cannot be written: {error.strerror}") from None
-        if self._left < 0:
-            raise RunError(
-                f"--pcap-limit: the files in {self._folder} have reached {self._limit_bytes / 1e6:,.0f} MB"
-            )
 
 
 class EmulatorLogs:
