@@ -18,6 +18,8 @@ import httpx
 import psutil
 from reserved_port import ReservedPort
 
+from loko.service.store_file import reading
+
 CONTROLLER_PORT = 6633
 """The port at which the boards of a live lab connect to their controller."""
 LOKO = str(Path(sys.executable).with_name("loko"))
@@ -113,6 +115,15 @@ class ServedLab:
         self.boards.kill()
         self.boards.wait()
         self.boards.stdin.close()
+
+    def wait_noted(self, name: str, text: str) -> None:
+        """Wait until a note is on disk, where a kill does not lose it."""
+
+        def is_noted() -> bool:
+            with reading(self.folder / "flows.sqlite") as (_, document):
+                return any((note.name, note.text) == (name, text) for note in document.notes)
+
+        wait_for(is_noted, f"'{name} {text}' on disk", self.log)
 
     def kill(self) -> None:
         """Send SIGKILL to the service."""

@@ -219,6 +219,7 @@ def test_application_that_ends_and_comes_back_is_shown(page: Page, served: Serve
 def test_service_that_is_killed_and_comes_back_is_shown(page: Page, served: ServedLab) -> None:
     served.post(1)
     page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    served.wait_noted("f1", "is installed")
     served.kill()
     page.wait(lambda: "does not answer" in page.text("#banner"), "the banner")
     served.start()
