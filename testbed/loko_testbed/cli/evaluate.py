@@ -40,7 +40,7 @@ from loko_testbed.reproduce.verdicts import (
     sentences,
 )
 from loko_testbed.simulation.options import OS_KEN, Builder, CaptureChoice, Options
-from loko_testbed.simulation.senders import SenderChoice
+from loko_testbed.simulation.senders import SenderChoice, SenderName
 from loko_testbed.tasks.executor import Executor, Workers, prepare
 from loko_testbed.tasks.files import lock_folder, output_directory
 from loko_testbed.tasks.progress import ProgressBar
@@ -59,13 +59,6 @@ class PointChoice(StrEnum):
 
     ALL = "all"
     ADMITTED = "admitted"
-
-
-class SenderName(StrEnum):
-    """How hosts send, by name (`loko_testbed.simulation.senders.NAMED`)."""
-
-    IDENTIFIED = "identified"
-    SIMPLE = "simple"
 
 
 FiguresArgument = Annotated[

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Self
 
@@ -82,7 +83,17 @@ SIMPLE: Final = SenderSettings()
 IDENTIFIED: Final = SenderSettings(burst_frames=200, offered_load=0.75, queue_frames=1000)
 """The sender that the paper's numbers point to (figure ``loko/senders``): the default of its figures."""
 
-NAMED: Final[Mapping[str, SenderSettings]] = MappingProxyType({"identified": IDENTIFIED, "simple": SIMPLE})
+
+class SenderName(StrEnum):
+    """How hosts send, by name."""
+
+    IDENTIFIED = "identified"
+    SIMPLE = "simple"
+
+
+NAMED: Final[Mapping[str, SenderSettings]] = MappingProxyType(
+    {SenderName.IDENTIFIED: IDENTIFIED, SenderName.SIMPLE: SIMPLE}
+)
 """Senders that documents and the command line may choose by name."""
 
 
