@@ -281,6 +281,7 @@ def main() -> None:
     except TyperException as error:
         present = _RENAMED_OPTIONS.get(getattr(error, "option_name", ""))
         text = f"{error.message}; did you mean {present}?" if present else error.format_message()
+        text = text.replace("Value error, ", "", 1)
         _end(f"{text or 'no command given'} (see '{_command_of(error)} --help')")
     except OSError as error:
         status = NOT_NOW if error.errno in ENVIRONMENT_FAULT else WRONG_INPUT

@@ -288,7 +288,7 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         (["evaluate", "--seconds", "nan"], "--seconds"),
         (["evaluate", "--seed", "-4"], "'--seed'"),
         (["evaluate", "--jobs", "0"], "'--jobs'"),
-        (["evaluate", "--mode", "dream"], "'--mode'"),
+        (["evaluate", "--mode", "dream"], "Invalid value for '--mode': 'dream' is not one of 'virtual'"),
         (["evaluate", "--mode", "hardware"], "lab two-switch is a real board: say with --cabling FILE"),
         (["evaluate", "fig17a", "--mode", "hardware"], "lab two-switch is a real board: say with --cabling"),
         (["evaluate", "fig20a", "--mode", "hardware"], "fig20a: cannot be replayed in mode hardware"),
