@@ -52,9 +52,12 @@ def _accepted(result: Plan) -> Table:
     if result.deadlines_ns:
         columns += ["deadline ms", "slack ms"]
     for column in columns:
-        is_number = column in _NUMBERS
+        quantity, unit, _ = column.partition(" ms")
         table.add_column(
-            column, justify="right" if column.endswith("ms") else "left", overflow="fold", no_wrap=is_number
+            f"{quantity}\nms" if unit else column,  # in two lines: that leaves room for ids
+            justify="right" if unit else "left",
+            overflow="fold",
+            no_wrap=column in _NUMBERS,
         )
     for admitted in result.accepted:
         row = [
