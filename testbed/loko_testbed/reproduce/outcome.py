@@ -42,7 +42,7 @@ from loko_testbed.tasks.provenance import commit, machine, versions
 from loko_testbed.tasks.store import forget
 
 _Figure = TypeVar("_Figure", bound=Figure)
-ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours", "level"}
+ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours", "level", "by_name_only"}
 """Keys of a document that do not affect the computation."""
 
 
