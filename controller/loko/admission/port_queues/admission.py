@@ -47,6 +47,7 @@ from loko.admission.residual_backlog import AdmissionClock, wait_advice
 from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.calculus import (
+    CoarseBounds,
     PathStep,
     PortServer,
     RateLatency,
@@ -91,10 +92,21 @@ class _DrainingFlow(NamedTuple):
 
 
 class _PortState:
-    """The flows that count, the bounds that hold for them, and what time changes in both."""
+    """The flows that count, the bounds that hold for them, and what time changes in both.
 
-    def __init__(self, servers: Mapping[str, PortServer]) -> None:
-        self.network = TotalFlow(servers)
+    Bounds are found when they are read. Until then coarse ones show that they are within the limits.
+    """
+
+    def __init__(self, servers: Mapping[str, PortServer], coarse: CoarseBounds | None = None) -> None:
+        """Start without flows; without `coarse` bounds, none is known to fit before the bounds are found."""
+        self._network = TotalFlow(servers)
+        self._coarse = coarse
+        self._unsettled: dict[str, _CountedFlow] = {}
+        """Flows that are not in the network yet."""
+        self._is_fresh = True
+        """Whether all flows that have ever sent still count. So the least bounds hold."""
+        self._is_stale = False
+        """Whether the bounds in the network are to be found anew, as a flow was undone."""
         self.flows: dict[str, _CountedFlow] = {}
         self.leavers: list[_DrainingFlow] = []
         self.is_above = False
@@ -106,19 +118,82 @@ class _PortState:
         where it changes something: removals and time only lower them."""
 
     @property
+    def network(self) -> TotalFlow:
+        """The flows that count, with bounds that hold for them: the least ones that may follow the former."""
+        if self._unsettled or self._is_stale:
+            for counted in self._unsettled.values():
+                self._network.add(counted.steps, counted.bucket)
+            changed = self._counted if self._is_stale else list(self._unsettled.values())
+            self._network.bounds = self._network.settle(
+                [step.server for counted in changed for step in counted.steps],
+                start={} if self._is_stale else None,
+                most_steps=math.inf,  # there are bounds: the coarse ones, or those with a flow more
+            )
+            self._unsettled, self._is_stale = {}, False
+        return self._network
+
+    @property
     def has_backlog(self) -> bool:
         """Whether released flows still matter."""
         return self.is_above or bool(self.leavers)
 
+    @property
+    def _counted(self) -> list[_CountedFlow]:
+        return [*self.flows.values(), *(draining.counted for draining in self.leavers)]
+
+    def fits(self, counted: _CountedFlow) -> bool:
+        """Return True only if a flow certainly keeps all limits of rates, bounds and rooms."""
+        return self._coarse is not None and self._coarse.fits(counted.steps, counted.bucket)
+
+    def admit(self, counted: _CountedFlow, bounds: dict[str, int] | None, *, now_ns: int) -> None:
+        """Count a flow, with the bounds that then hold; None: `fits` has returned True for it."""
+        self.flows[counted.flow_id] = counted
+        self.since_ns = max(self.since_ns, now_ns)
+        if bounds is None:
+            self._unsettled[counted.flow_id] = counted
+        else:
+            network = self.network
+            network.add(counted.steps, counted.bucket)
+            network.bounds = bounds
+            self.is_within = True
+        if self._coarse is not None:
+            self._coarse.add(counted.steps, counted.bucket)
+            if bounds is not None:
+                self._coarse.reset(bounds)
+
+    def undo(self, flow_id: str) -> _CountedFlow:
+        """Forget a flow that has sent nothing. Its bounds go with it, if nothing else speaks for them."""
+        counted = self.flows.pop(flow_id)
+        if self._coarse is not None:
+            self._coarse.remove(counted.steps, counted.bucket)
+        if self._unsettled.pop(flow_id, None) is None:
+            self._network.remove(counted.steps, counted.bucket)
+            self._is_stale = self._is_fresh
+            self.is_above = not self._is_fresh
+        return counted
+
+    def rename(self, flow_id: str, name: str) -> None:
+        """Give a flow another id."""
+        self.flows[name] = self.flows.pop(flow_id)._replace(flow_id=name)
+        if flow_id in self._unsettled:
+            self._unsettled[name] = self._unsettled.pop(flow_id)
+
+    def restore(self, bounds: dict[str, int]) -> None:
+        """Take over bounds d with F(d) <= d. Because of flows that have left, they may exceed limits."""
+        self.network.bounds = bounds
+        self.is_above, self.is_within, self._is_fresh = True, False, False
+        if self._coarse is not None:
+            self._coarse.suspend()
+
     def copy(self) -> _PortState:
         """Return books that can change on their own, to look ahead."""
-        books = _PortState(self.network.servers)
-        for counted in [*self.flows.values(), *(draining.counted for draining in self.leavers)]:
+        books = _PortState(self._network.servers)
+        for counted in self._counted:
             books.network.add(counted.steps, counted.bucket)
         books.network.bounds = dict(self.network.bounds)
         books.flows, books.leavers = dict(self.flows), list(self.leavers)
         books.is_above, books.since_ns = self.is_above, self.since_ns
-        books.is_within = self.is_within
+        books.is_within, books._is_fresh = self.is_within, self._is_fresh
         return books
 
     def next_ns(self) -> int:
@@ -144,7 +219,9 @@ class _PortState:
         for at_ns, draining in forgotten:
             self.leavers.remove(draining)
             self.network.remove(draining.counted.steps, draining.counted.bucket)
-            self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
+            if self._coarse is not None:
+                self._coarse.remove(draining.counted.steps, draining.counted.bucket)
+            self.is_above, self._is_fresh, self.since_ns = True, False, max(self.since_ns, at_ns)
         return bool(forgotten)
 
     def _lower(self, now_ns: int) -> bool:
@@ -185,8 +262,7 @@ class _PortState:
         """Yield when the next lower bounds hold: all earlier frames are gone, and no other waits for one."""
         if self.is_above:
             ways_ns = self._ways_ns()
-            counted = [*self.flows.values(), *(draining.counted for draining in self.leavers)]
-            clear_ns = max((self._clear_ns(flow, ways_ns) for flow in counted), default=0.0)
+            clear_ns = max((self._clear_ns(flow, ways_ns) for flow in self._counted), default=0.0)
             yield AdmissionClock.after(self.since_ns, clear_ns)
 
 
@@ -194,6 +270,8 @@ class PortAdmission:
     """Admission by bounds for every port; see `loko.admission.Admission`."""
 
     conditions: ClassVar[SchemeConditions] = CONDITIONS
+    _finds_bounds_late: ClassVar[bool] = True
+    """Whether bounds are found only where coarse ones are too high."""
 
     def __init__(
         self,
@@ -254,7 +332,7 @@ class PortAdmission:
                 servers[server] = replace(queue.server, above=above) if above else queue.server
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
         self._servers = servers
-        self._books = _PortState(servers)
+        self._books = self._no_flows()
         self._entries: Counter[str] = Counter()
         self._vlans = self._no_vlans()
         self._padding = padding or 0
@@ -319,13 +397,8 @@ class PortAdmission:
         """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
         answer, counted, bounds = self._decide(flow, path)
         if isinstance(answer, Admitted):
-            books = self._books
             self._register.add(answer)
-            books.network.add(counted.steps, counted.bucket)
-            books.network.bounds = bounds
-            books.flows[flow.id] = counted
-            books.since_ns = max(books.since_ns, self._clock.now_ns)
-            books.is_within = True
+            self._books.admit(counted, bounds, now_ns=self._clock.now_ns)
             self._entries.update(hop.switch for hop in counted.path)
             if counted.vlan is not None:
                 self._vlans.add(counted.vlan, counted.path)
@@ -349,23 +422,18 @@ class PortAdmission:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         self._settle()
         self._register.remove(flow_id)
-        books = self._books
-        counted = books.flows.pop(flow_id)
-        books.network.remove(counted.steps, counted.bucket)
-        self._forget(counted)
-        books.is_above = True
+        self._forget(self._books.undo(flow_id))
 
     def rename(self, flow_id: str, flow: Flow) -> Admitted:
         """Give an admitted flow another id and other ports."""
         renamed = self._register.rename(flow_id, flow)
-        flows = self._books.flows
-        flows[flow.id] = flows.pop(flow_id)._replace(flow_id=flow.id)
+        self._books.rename(flow_id, flow.id)
         return renamed
 
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
-        self._books = _PortState(self._servers)
+        self._books = self._no_flows()
         self._entries.clear()
         self._vlans = self._no_vlans()
         self._held_ns = 0
@@ -413,12 +481,11 @@ class PortAdmission:
             for target in [self._targets[name]]
         }
         try:
-            network.bounds = network.settle(start, start=start)
+            books.restore(network.settle(start, start=start))
         except UnsettledError:
             raise ValueError(
                 "the residual backlogs of released flows have no bound beside the flows that stay"
             ) from None
-        books.is_above, books.is_within = True, False
         # Frames of the flow that left may wait at any port.
         busy_ns = max(
             longest_busy_ns(
@@ -496,7 +563,8 @@ class PortAdmission:
 
     def _decide(
         self, flow: Flow, path: Sequence[Hop] | None
-    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int]]:
+    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int] | None]:
+        """Return the answer, the flow as its servers see it, and the bounds with it if they were found."""
         route = self._register.route(flow, path).path
         for hop in route:
             if flow.frame_bytes not in (sizes := self._sizes[hop.switch]):
@@ -511,7 +579,7 @@ class PortAdmission:
         decided = self._found(flow, counted, self._books)
         if isinstance(decided, Refusal):
             advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
-            return decided._replace(advice=advice), counted, {}
+            return decided._replace(advice=advice), counted, None
         delays_ns = tuple(
             self._delay_ns(hop.switch, hop.output_port, traffic_class)
             + (self._first_wire_ns(flow) if place == 0 else 0.0)
@@ -524,8 +592,20 @@ class PortAdmission:
         )
         return admitted, counted, decided
 
-    def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
-        """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
+    def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal | None:
+        """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are.
+
+        None stands for bounds that need not be found: they are within the limits.
+        """
+        is_fitting = not self._is_held and books.fits(counted)
+        refusal = None if is_fitting else self._obstacle(flow, counted, books)
+        refusal = refusal or self._full_table(flow, counted)
+        if refusal is not None or is_fitting:
+            return refusal
+        return self._settled(flow, counted, books)
+
+    def _obstacle(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> Refusal | None:
+        """Return what refuses a flow whatever the bounds with it are: bounds of now, or a rate."""
         network = books.network
         above = None
         if not books.is_within:
@@ -539,6 +619,10 @@ class PortAdmission:
                 return self._refusal(
                     flow, counted, step.server, "rate", (used, counted.bucket.rate_bps, allowed, "bit/s")
                 )
+        return None
+
+    def _full_table(self, flow: Flow, counted: _CountedFlow) -> Refusal | None:
+        """Return the refusal by a switch without room for an entry, or for a VLAN, if there is one."""
         for hop in counted.path:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
@@ -549,6 +633,11 @@ class PortAdmission:
         if (full_switch := self._vlans.obstacle(counted.path)) is not None:
             used, most = self._vlans.used(full_switch), self._vlans.most(full_switch)
             return Refusal(flow, full_switch, "VLANs", float(used), 1.0, float(most), "VLANs")
+        return None
+
+    def _settled(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
+        """Return the bounds with the flow, or the first target or room that one of them exceeds."""
+        network = books.network
         try:
             with _added(network, counted):
                 touched: set[str] = set()
@@ -667,6 +756,13 @@ class PortAdmission:
             steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
         return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns, self._vlans.find(path))
+
+    def _no_flows(self) -> _PortState:
+        rooms_bytes = LazyMapping(self._room_bytes)
+        coarse = CoarseBounds(
+            self._servers, limits_ns=self._targets, rooms_bytes=rooms_bytes, most_used=_MOST_USED
+        )
+        return _PortState(self._servers, coarse if self._finds_bounds_late else None)
 
     def _no_vlans(self) -> FlowVlans:
         vlans = {

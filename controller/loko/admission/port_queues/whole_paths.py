@@ -35,6 +35,7 @@ class WholePathAdmission(PortAdmission):
     """
 
     conditions: ClassVar[SchemeConditions] = WHOLE_PATH_CONDITIONS
+    _finds_bounds_late: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -80,9 +81,9 @@ class WholePathAdmission(PortAdmission):
 
     def _decide(
         self, flow: Flow, path: Sequence[Hop] | None
-    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int]]:
+    ) -> tuple[Admitted | Refusal, _CountedFlow, dict[str, int] | None]:
         answer, counted, bounds = super()._decide(flow, path)
-        if isinstance(answer, Admitted):
+        if isinstance(answer, Admitted) and bounds is not None:
             answer = self._promised(answer, counted, bounds)
             if isinstance(answer, Refusal):
                 answer = answer._replace(advice=partial(suggest_on_path, self.check, path))

@@ -1,5 +1,6 @@
 """Deterministic network calculus: token buckets and one server, servers of ports, and networks of them."""
 
+from loko.switch_model.calculus.coarse_bounds import CoarseBounds
 from loko.switch_model.calculus.ports import (
     Arriving,
     backlog_of_port_bytes,
@@ -23,6 +24,7 @@ from loko.switch_model.calculus.total_flow import PathStep, PortServer, TotalFlo
 __all__ = [
     "NOTHING",
     "Arriving",
+    "CoarseBounds",
     "PathStep",
     "PortServer",
     "RateLatency",

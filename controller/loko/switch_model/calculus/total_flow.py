@@ -115,12 +115,13 @@ class TotalFlow:
         limits_ns: Mapping[str, float] | None = None,
         start: Mapping[str, int] | None = None,
         touched: set[str] | None = None,
+        most_steps: float = _MOST_STEPS,
     ) -> dict[str, int]:
         """Return the least bounds with F(d) <= d that are not below `start`, by default the present ones.
 
         `changed` are the servers whose flows have changed. Nothing is stored. `touched` gets the servers to
         which more may come than before; at all others nothing has changed. Raises `UnsettledError` as soon as
-        a bound is above its limit, or if there is none.
+        a bound is above its limit, if there is none, or none after `most_steps` evaluations.
         """
         bounds = dict(self.bounds if start is None else start)
         limits = {} if limits_ns is None else limits_ns
@@ -137,7 +138,7 @@ class TotalFlow:
             steps += 1
             if delay_ns <= bounds.get(server, -1):
                 continue
-            if delay_ns > limits.get(server, math.inf) or math.isinf(delay_ns) or steps > _MOST_STEPS:
+            if delay_ns > limits.get(server, math.inf) or math.isinf(delay_ns) or steps > most_steps:
                 raise UnsettledError(server, delay_ns)
             bounds[server] = int(delay_ns)
             for later in self._after.get(server, ()):

@@ -1,0 +1,279 @@
+"""Coarse bounds of a network of servers: quick to keep, and enough to see that a flow fits.
+
+Any c with F(c) <= c is at or above the least bounds, so these are within the limits if c is (lemma 2 in
+docs/port-queues.md). Coarse bounds are mostly about twice what they must be. So most flows raise none of
+them, and only the servers on their paths have to be looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from loko.lazy_mapping import LazyMapping
+from loko.switch_model.calculus.token_buckets import TokenBucket
+from loko.switch_model.calculus.total_flow import PathStep, PortServer
+from loko.units import BITS_NS_PER_BYTE_S
+
+_UNITS: Final = 1 << 40
+"""Of a byte. Bursts are whole numbers of these units, rates of units per nanosecond, rounded up. So taking a
+flow away restores what was there."""
+_MARGIN: Final = 1 + 1e-8
+"""Factor for rounding errors. It is above that of `TotalFlow`, whose bounds must not be higher."""
+_OVERSHOOTS: Final = (2.0, 1.05)
+"""How far bounds are raised above what they must be: if the first factor is too much, by the second."""
+_MOST_RAISES: Final = 2_000
+"""Raised bounds after which a search is given up."""
+
+
+class CoarseBounds:
+    """The flows of a network of servers, and bounds c with F(c) <= c that are within their limits."""
+
+    def __init__(
+        self,
+        servers: Mapping[str, PortServer],
+        *,
+        limits_ns: Mapping[str, float],
+        rooms_bytes: Mapping[str, float],
+        most_used: float,
+    ) -> None:
+        """Start without flows. `limits_ns` and `rooms_bytes` limit each server's bound and backlog.
+
+        All flows of a port may use the part `most_used` of its rate together.
+        """
+        self._servers: LazyMapping[str, _Server] = LazyMapping(
+            lambda name: _Server(
+                servers[name],
+                limit_ns=limits_ns[name],
+                room_bytes=rooms_bytes[name],
+                most_used=most_used,
+                above=[self._servers[higher] for higher in servers[name].above],
+            )
+        )
+        self._is_valid = True
+        """Whether F(c) <= c holds, and c is within the limits."""
+
+    def fits(self, steps: Sequence[PathStep], bucket: TokenBucket) -> bool:
+        """Return True only if all limits certainly hold with a flow, which is not added."""
+        servers = [self._servers[step.server] for step in steps]
+        if not self._is_valid or any(server.is_exceeded_by(bucket) for server in servers):
+            return False
+        self.add(steps, bucket)
+        is_fitting = any(_raise(servers, overshoot) for overshoot in _OVERSHOOTS)
+        self.remove(steps, bucket)
+        return is_fitting
+
+    def add(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
+        """Count a flow for which `fits` has returned True, or after which `reset` is called."""
+        self._count(steps, bucket, 1)
+
+    def remove(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
+        """Forget a flow that was added. The bounds stay: F falls with the flows."""
+        self._count(steps, bucket, -1)
+
+    def suspend(self) -> None:
+        """Vouch for no flow until `reset`: the least bounds may be above their limits."""
+        self._is_valid = False
+
+    def reset(self, bounds: Mapping[str, int]) -> None:
+        """Begin anew from bounds d with F(d) <= d that are within their limits."""
+        for name, server in self._servers.items():
+            server.move(bounds.get(name, 0))
+        self._is_valid = any(_raise(self._servers.values(), overshoot) for overshoot in _OVERSHOOTS)
+
+    def _count(self, steps: Sequence[PathStep], bucket: TokenBucket, sign: int) -> None:
+        rate = sign * math.ceil(_rate(bucket.rate_bps))
+        burst = sign * math.ceil(bucket.burst_bytes * _UNITS)
+        passed: list[_Server] = []
+        origin: _Server | None = None
+        for name, least_ns in steps:
+            server = self._servers[name]
+            cable = server.cable_from(origin)
+            cable.rate += rate
+            cable.burst += burst
+            for earlier in passed:
+                earlier.passed[cable] = earlier.passed.get(cable, 0) + rate
+            burst += rate * (server.bound_ns - int(least_ns))
+            passed.append(server)
+            origin = server
+
+
+class _Cable:
+    """The flows that come to a server from another one, or from nowhere else."""
+
+    __slots__ = ("burst", "line_burst", "line_rate", "rate", "server")
+
+    def __init__(self, server: _Server, origin: _Server | None) -> None:
+        self.server = server
+        self.rate = 0
+        self.burst = 0
+        """With what it has grown if the coarse bounds hold before."""
+        # What nobody knows the rate of may bring anything at once.
+        is_limited = origin is not None and math.isfinite(origin.line_rate)
+        self.line_rate = origin.line_rate if origin is not None and is_limited else 0.0
+        self.line_burst = server.frame + self.line_rate * server.spread_ns if is_limited else math.inf
+
+
+class _Server:
+    """A server with its coarse bound."""
+
+    __slots__ = (
+        "_above",
+        "_before_ns",
+        "_below",
+        "_blocking",
+        "_cables",
+        "_latency_ns",
+        "_most_rate",
+        "_rate",
+        "_room",
+        "bound_ns",
+        "frame",
+        "limit_ns",
+        "line_rate",
+        "passed",
+        "spread_ns",
+    )
+
+    def __init__(
+        self,
+        spec: PortServer,
+        *,
+        limit_ns: float,
+        room_bytes: float,
+        most_used: float,
+        above: Sequence[_Server],
+    ) -> None:
+        self.bound_ns = 0
+        self.limit_ns = limit_ns
+        self.line_rate = _rate(spec.line_rate_bps)
+        self.spread_ns = spec.spread_ns
+        self.frame = spec.frame_bytes * _UNITS
+        self.passed: dict[_Cable, int] = {}
+        """By cable to a later server, the rate of the flows that have passed this one."""
+        self._cables: dict[_Server | None, _Cable] = {}
+        self._rate, self._latency_ns = _rate(spec.service.rate_bps), spec.service.latency_ns
+        self._before_ns = spec.before_ns
+        self._blocking = spec.blocking_bytes * _UNITS
+        self._most_rate = self._rate * most_used / _MARGIN
+        self._room = room_bytes * _UNITS / _MARGIN
+        self._above, self._below = above, list[_Server]()
+        for higher in above:
+            higher._below.append(self)
+
+    @property
+    def dependants(self) -> Iterable[_Server]:
+        """The servers whose bounds depend on that of this one, some of them several times."""
+        for cable in self.passed:
+            yield from cable.server.with_lower
+
+    @property
+    def with_lower(self) -> Sequence[_Server]:
+        """The server, and those with flows of lower priority at the same port."""
+        return (self, *self._below)
+
+    def cable_from(self, origin: _Server | None) -> _Cable:
+        """Return the cable from another server; None: from a source of its own."""
+        cable = self._cables.get(origin)
+        if cable is None:
+            cable = self._cables[origin] = _Cable(self, origin)
+        return cable
+
+    def is_exceeded_by(self, bucket: TokenBucket) -> bool:
+        """Return whether a flow alone is more than fits; so all sums stay of the order of the limits."""
+        return _rate(bucket.rate_bps) > self._most_rate or bucket.burst_bytes * _UNITS > self._room
+
+    def move(self, bound_ns: int) -> None:
+        """Set the bound, and with it the bursts at later servers."""
+        longer_ns, self.bound_ns = bound_ns - self.bound_ns, bound_ns
+        if longer_ns:
+            for cable, rate in self.passed.items():
+                cable.burst += rate * longer_ns
+
+    def needed_ns(self) -> float:
+        """Return F(c), rounded up, or a lower value if c is enough; infinite if rate or room are exceeded."""
+        arriving = self._arriving()
+        if not arriving:
+            return 0.0
+        used = sum(rate for rate, _, _ in arriving)
+        total = sum(burst for _, burst, _ in arriving)
+        higher = [flows for server in self._above for flows in server._arriving()]
+        higher_rate = sum(rate for rate, _, _ in higher)
+        rate = self._rate - higher_rate
+        if used + higher_rate > self._most_rate:
+            return math.inf
+        ahead = self._rate * self._latency_ns + sum(burst for _, burst, _ in higher) + self._blocking
+        latency_ns = ahead / rate
+        before_ns, backlog = self._before_ns + latency_ns, total + used * latency_ns
+        longest_ns = (before_ns + total / rate) * _MARGIN
+        if longest_ns > self.bound_ns or backlog > self._room:
+            waits_ns, backlog = _shaped(arriving, rate, latency_ns)
+            longest_ns = (before_ns + waits_ns) * _MARGIN
+        return math.inf if backlog > self._room else math.ceil(longest_ns)
+
+    def _arriving(self) -> list[tuple[int, float, _Cable]]:
+        """Return rate and burst by cable, with the burst that the way to the queue adds."""
+        return [
+            (cable.rate, max(0, cable.burst) + cable.rate * self.spread_ns, cable)
+            for cable in self._cables.values()
+            if cable.rate or cable.burst
+        ]
+
+
+def _shaped(
+    arriving: Sequence[tuple[int, float, _Cable]], rate: float, latency_ns: float
+) -> tuple[float, float]:
+    """Return the longest wait beside the latency, and the backlog, where cables limit what they bring.
+
+    They are `delay_of_port_ns` and `backlog_of_port_bytes`, in the units of this module.
+    """
+    bends_ns = [
+        (burst - cable.line_burst) / (cable.line_rate - used)
+        for used, burst, cable in arriving
+        if burst > cable.line_burst and used < cable.line_rate
+    ]
+
+    def arrived(at_ns: float) -> float:
+        return sum(
+            min(burst + used * at_ns, cable.line_burst + cable.line_rate * at_ns)
+            for used, burst, cable in arriving
+        )
+
+    at_bends = [(at_ns, arrived(at_ns)) for at_ns in (0.0, *bends_ns)]
+    return (
+        max(come / rate - at_ns for at_ns, come in at_bends),
+        max(
+            *(come - rate * max(0.0, at_ns - latency_ns) for at_ns, come in at_bends),
+            arrived(latency_ns),
+        ),
+    )
+
+
+def _raise(changed: Iterable[_Server], overshoot: float) -> bool:
+    """Raise bounds until F(c) <= c. Return False, and leave them, if limits are in the way."""
+    waiting = deque(dict.fromkeys(each for server in changed for each in server.with_lower))
+    queued = set(waiting)
+    former: list[tuple[_Server, int]] = []
+    while waiting:
+        server = waiting.popleft()
+        queued.discard(server)
+        needed_ns = server.needed_ns()
+        if needed_ns <= server.bound_ns:
+            continue
+        if needed_ns > server.limit_ns or math.isinf(needed_ns) or len(former) == _MOST_RAISES:
+            for raised, bound_ns in reversed(former):
+                raised.move(bound_ns)
+            return False
+        former.append((server, server.bound_ns))
+        server.move(int(min(server.limit_ns, needed_ns * overshoot)))
+        later = dict.fromkeys(each for each in server.dependants if each not in queued)
+        waiting.extend(later)
+        queued.update(later)
+    return True
+
+
+def _rate(rate_bps: float) -> float:
+    """Return a rate in the units of this module."""
+    return rate_bps * (_UNITS / BITS_NS_PER_BYTE_S)
