@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
@@ -16,7 +16,7 @@ from loko.switch_model.device import Profile
 from loko.switch_model.flow import Flow, refuse_duplicates
 from loko.switch_model.scenario import UNKNOWN, MatchType, Unknown
 from loko.topology.lab import Lab
-from loko.topology.network import Routed, Visit, visits
+from loko.topology.network import Hop, Routed, Visit, visits
 
 ETHERTYPE_IPV4: Final = 0x0800
 PROTOCOL_TCP: Final = 6
@@ -218,21 +218,31 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
 def failover_entries(lab: Lab, plan: ProtectedPlan) -> tuple[tuple[str, FlowEntry], ...]:
     """Return the entries of a plan whose switches have groups of type fast failover, each with its switch.
 
-    They send along the working paths, by a group where there is one, and along the backup paths behind
-    groups. The second copies of duplicated flows are flows of their own, with entries as `path_entries`.
+    They send along the working paths, by a group where there is one, and along what is preinstalled of the
+    backup paths. The second copies of duplicated flows are flows of their own (`path_entries`).
     """
     entries: list[tuple[str, FlowEntry]] = []
     for flow_id, flow in plan.flows.items():
         of_flow = {visit.switch: entry for visit, entry in path_entries(lab, flow.working)}
         for group in plan.groups.get(flow_id, ()):
-            path = flow.backups[min(group.failures)]
-            backup = {visit.switch: entry for visit, entry in path_entries(lab, path)}
-            sends = (of_flow[group.switch].actions[-1], backup[group.switch].actions[-1])
+            backup = flow_entry(lab, flow.working.flow, group.backup_port)
+            backup = _queued(lab, group.switch, _class_of(flow.working), backup)
+            sends = (of_flow[group.switch].actions[-1], backup.actions[-1])
             buckets = tuple(action for action in sends if isinstance(action, Output | Enqueue))
             of_flow[group.switch] = replace(of_flow[group.switch], actions=(Failover(buckets),))
-            of_flow |= {hop.switch: backup[hop.switch] for hop in group.installed}
+        of_flow |= dict(hop_entries(lab, flow.working, plan.preinstalled.get(flow_id, ())))
         entries += of_flow.items()
     return tuple(entries)
+
+
+def hop_entries(lab: Lab, routed: Routed, hops: Iterable[Hop]) -> Iterator[tuple[str, FlowEntry]]:
+    """Yield the entries that send a flow out at hops that need not be on its path, each with its switch.
+
+    They match whatever the input port is: so no path of the flow visits one of these switches twice.
+    """
+    for hop in hops:
+        entry = flow_entry(lab, routed.flow, hop.output_port)
+        yield hop.switch, _queued(lab, hop.switch, _class_of(routed), entry)
 
 
 def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
@@ -245,13 +255,7 @@ def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
         path
     ):
         return ()
-    return tuple(
-        (
-            hop.switch,
-            _queued(lab, hop.switch, _class_of(routed), flow_entry(lab, flow, hop.output_port)),
-        )
-        for hop in path
-    )
+    return tuple(hop_entries(lab, routed, path))
 
 
 def _class_of(routed: Routed) -> int:

@@ -539,7 +539,6 @@ class _PlanRequest:
             )[0],
             deadlines_ns=deadlines_of(self.requests),
             clock=self._clock if self.finds_largest else None,
-            entries=planned_entries(self.lab, self.entries),
         )
 
     def terms(self, choice: SchemeVariant) -> Terms:

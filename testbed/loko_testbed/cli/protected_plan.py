@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -109,12 +108,10 @@ class ProtectedAnswer:
         unprotected: Plan,
         deadlines_ns: Mapping[str, float],
         clock: Callable[[], TimeBudget] | None = None,
-        entries: Mapping[str, int] = MappingProxyType({}),
     ) -> ProtectedAnswer:
         """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
 
         With a `clock`, which returns the time for one search, each plan has the largest set that is found.
-        `entries`, those that each table is planned for, count where switches divert flows by themselves.
         Raises `InputError` as `protect` does.
         """
         proofs: dict[Protection, LargestSet] = {}
@@ -154,7 +151,7 @@ class ProtectedAnswer:
             )
 
         def diverted(plan: ProtectedPlan) -> ProtectedPlan:
-            return plan if request.timing.port_detection_ns is None else plan.with_groups(entries)
+            return plan if request.timing.port_detection_ns is None else plan.with_groups()
 
         chosen = diverted(planned(request.protection, request.duplicated))
         helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
@@ -290,9 +287,11 @@ class ProtectedAnswer:
         moves = [recovery for recovery in recoveries if recovery.moved]
         if moves:
             tell(_described(max(moves, key=_cost), self.request.timing))
+        total = sum(len(recovery.moved) for recovery in moves)
+        if twice := sum(len(recovery.in_two_rounds) for recovery in moves):
+            tell(f"{twice} of {total} moves take two rounds of changes: not all entries fit in beforehand")
         diverted = sum(len(recovery.diversions) for recovery in moves)
         if self.request.timing.port_detection_ns is not None:
-            total = sum(len(recovery.moved) for recovery in moves)
             port_ms = in_ms(self.request.timing.port_detection_ns, math.ceil)
             tell(f"switches divert flows by themselves in {diverted} of {total} moves, within {port_ms} ms")
         ended = [recovery for recovery in recoveries if recovery.ended]

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission.planning import Plan
-from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, failures_of
 from loko.admission.schemes import default_scheme, variant_of
 from loko.control.entries import default_entries
@@ -178,7 +177,7 @@ def replay(
         )
         timing = move_timing(detect_ms=detect_ms, port_detect_ms=port_detect_ms, changes_per_s=CHANGES_PER_S)
         if port_detect_ms is not None:
-            survivable = survivable.with_groups(planned_entries(the_lab, default_entries(the_lab)))
+            survivable = survivable.with_groups()
         cuts = cuts_of(failures, cut, seconds=seconds)
         _replay_failures(survivable, timing, cuts, seconds=seconds, seed=seed, as_json=as_json, as_csv=as_csv)
         return

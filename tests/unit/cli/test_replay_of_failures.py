@@ -21,7 +21,7 @@ from loko_testbed.simulation.failures.verdict import FailureVerdict, judge
 def words(tmp_path: Path) -> list[str]:
     """Write a ring of four simple switches and its flows; return the arguments of a replay with failures."""
     lab, flows = write_plant(tmp_path)
-    return ["replay", lab, flows, "--survive", "cables=1", "--detect-ms", "20", "--seconds", "0.2"]
+    return ["replay", lab, flows, "--survive", "cables=1", "--detect-ms", "100", "--seconds", "0.2"]
 
 
 def test_each_failure_is_replayed_against_the_plan(words: list[str]) -> None:

@@ -42,7 +42,7 @@ def plan(lab: Lab) -> ProtectedPlan:
         failures_of(lab, ["cables=1"]),
         protection=Protection.BACKUP,
     )
-    return found.with_groups(dict.fromkeys(lab.switches, 100))
+    return found.with_groups()
 
 
 def test_a_plan_installs_groups_and_the_paths_behind_them(lab: Lab, plan: ProtectedPlan) -> None:

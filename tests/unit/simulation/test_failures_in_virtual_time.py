@@ -32,7 +32,7 @@ from loko_testbed.simulation.failures.sending import all_that_they_may, meeting_
 from loko_testbed.simulation.failures.verdict import FailureVerdict, Fate, judge
 from loko_testbed.simulation.worst_case.random_cases import random_lab
 
-TIMING = MoveTiming(detection_ns=NS_PER_MS, changes_per_s=50)
+TIMING = MoveTiming(detection_ns=100 * NS_PER_MS, changes_per_s=50)
 LAB = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
 
 
@@ -156,7 +156,7 @@ def test_chips_divert_flows_by_themselves() -> None:
     lab = random_lab(random.Random(3), "ring", profiles=["ideal-1g"], most_switches=4)
     by_controller = protected_ring("cables=1", Protection.BACKUP, scheme="ports", lab=lab)
     timing = replace(TIMING, port_detection_ns=3 * NS_PER_MS)
-    plan = by_controller.plan.with_groups(dict.fromkeys(lab.switches, 100))
+    plan = by_controller.plan.with_groups()
     assert plan.groups
     diverting = replace(by_controller, plan=plan, timing=timing)
     fewer = 0

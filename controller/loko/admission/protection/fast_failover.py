@@ -8,7 +8,6 @@ failure in any case.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -30,46 +29,24 @@ class FailoverGroup(NamedTuple):
 
 
 def failover_groups(
-    flows: Mapping[str, ChosenPaths], failures: Sequence[NetworkFailure], entries: Mapping[str, int]
+    flows: Mapping[str, ChosenPaths],
+    failures: Sequence[NetworkFailure],
+    preinstalled: Mapping[str, Sequence[Hop]],
 ) -> dict[str, tuple[FailoverGroup, ...]]:
-    """Return by flow the groups that its switches can have, as far as the tables have room.
+    """Return by flow the groups that its switches can have.
 
-    `entries` is the number of entries that each table is planned for. A flow has one entry at a switch, so of
-    groups that ask for different ones, the first is kept.
+    All entries behind a group must be among those that are `preinstalled` (`preinstalled_hops`).
     """
-    room = {switch: count - _most_entries(flows, failures, switch) for switch, count in entries.items()}
     found: dict[str, tuple[FailoverGroup, ...]] = {}
     for flow_id, flow in flows.items():
-        ports: dict[str, int] = {}
-        groups = []
-        for place in range(len(flow.working)):
-            group = failover_group(flow.working, place, flow.backups, failures)
-            if group is None:
-                continue
-            added = [hop for hop in group.installed if hop.switch not in ports]
-            agrees = all(ports.get(hop.switch, hop.output_port) == hop.output_port for hop in group.installed)
-            if agrees and all(room[hop.switch] > 0 for hop in added):
-                groups.append(group)
-                for hop in added:
-                    ports[hop.switch] = hop.output_port
-                    room[hop.switch] -= 1
-        if groups:
-            found[flow_id] = tuple(groups)
+        there = set(preinstalled.get(flow_id, ()))
+        groups = (
+            failover_group(flow.working, place, flow.backups, failures) for place in range(len(flow.working))
+        )
+        usable = tuple(group for group in groups if group is not None and there.issuperset(group.installed))
+        if usable:
+            found[flow_id] = usable
     return found
-
-
-def _most_entries(flows: Mapping[str, ChosenPaths], failures: Sequence[NetworkFailure], switch: str) -> int:
-    """Return the most entries of a switch in any state: of working paths, second copies and backup paths."""
-    always = 0
-    added: Counter[str] = Counter()
-    for flow in flows.values():
-        crosses = any(hop.switch == switch for hop in flow.working)
-        always += crosses + any(hop.switch == switch for hop in flow.second or ())
-        if not crosses:
-            added.update(
-                name for name, path in flow.backups.items() if any(hop.switch == switch for hop in path)
-            )
-    return always + max((added[failure.name] for failure in failures), default=0)
 
 
 def failover_group(

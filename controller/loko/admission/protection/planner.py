@@ -11,7 +11,7 @@ failures share what they reserve, since the plan covers one failure at a time.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -23,6 +23,7 @@ from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
 from loko.admission.protection.failures import NetworkFailure, Reachability
 from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
+from loko.admission.protection.preinstalled import preinstalled_hops
 from loko.admission.protection.replacement import ChosenPaths, Path, may_exchange, rounds_of_move
 from loko.admission.routing import Ends, on_path, paths
 from loko.admission.scheme import Admission
@@ -115,6 +116,8 @@ class Recovery:
     """The entries that are added or replaced for these moves."""
     diversions: tuple[TableChange, ...]
     """Where switches send flows to another port by themselves, and when."""
+    in_two_rounds: tuple[str, ...]
+    """The flows that the controller moves in two round trips, as an entry of their backup path is missing."""
     outages_ns: Mapping[str, float]
     """By flow that moves, the time from the failure until it has moved."""
     most_lost_frames: int
@@ -136,8 +139,7 @@ class MoveTiming:
     """Speed at which a controller moves flows after a failure."""
 
     detection_ns: float
-    """Time until the controller acts. It waits longer where frames may still be under way behind the
-    failure, which takes up to the flow's guarantee."""
+    """Time until the controller acts."""
     changes_per_s: float
     """Entries of each table that it changes per second."""
     port_detection_ns: float | None = None
@@ -156,14 +158,15 @@ class ProtectedPlan:
     """The accepted flows by id."""
     cut_off: Mapping[str, tuple[str, ...]]
     """By id of a flow that cannot survive, whatever room there is, the failures that leave it no path."""
+    preinstalled: Mapping[str, tuple[Hop, ...]]
+    """By flow, the hops of its backup paths whose entries are installed beforehand (`preinstalled_hops`)."""
     groups: Mapping[str, tuple[FailoverGroup, ...]] = field(default_factory=dict)
     """By flow, the groups by which its switches divert it without the controller; see `with_groups`."""
 
-    def with_groups(self, entries: Mapping[str, int]) -> ProtectedPlan:
+    def with_groups(self) -> ProtectedPlan:
         """Return the plan for switches that have groups of type fast failover.
 
-        `entries` is the number of entries that each table is planned for. Raises `InputError` if the lab has
-        boards: they have no such groups.
+        Raises `InputError` if the lab has boards: they have no such groups.
         """
         if has_boards(self.plan.lab):
             raise InputError(
@@ -173,7 +176,9 @@ class ProtectedPlan:
         return replace(
             self,
             groups=failover_groups(
-                {flow_id: flow.paths for flow_id, flow in self.flows.items()}, self.failures, entries
+                {flow_id: flow.paths for flow_id, flow in self.flows.items()},
+                self.failures,
+                self.preinstalled,
             ),
         )
 
@@ -202,24 +207,29 @@ class ProtectedPlan:
             for flow_id in moved
             if (group := self.group_for(flow_id, failure.name)) is not None
         }
-        by_controller = {flow_id: backup for flow_id, backup in moved.items() if flow_id not in diverted}
-        rounds: defaultdict[int, list[tuple[str, Hop]]] = defaultdict(list)
-        for flow_id, backup in by_controller.items():
-            for number, hops in enumerate(rounds_of_move(self.flows[flow_id].working.path, backup.path)):
-                rounds[number] += [(flow_id, hop) for hop in hops]
-        drained_ns = max((self.flows[flow_id].working.guarantee_ns for flow_id in by_controller), default=0.0)
+        rounds = {
+            flow_id: rounds_of_move(
+                self.flows[flow_id].working.path, backup.path, self.preinstalled.get(flow_id, ())
+            )
+            for flow_id, backup in moved.items()
+            if flow_id not in diverted
+        }
         change_ns = NS_PER_S / timing.changes_per_s
-        outage_ns = max(timing.detection_ns, drained_ns) if by_controller else 0.0
+        ends_ns = [timing.detection_ns]
         table_changes: list[TableChange] = []
-        for _, changing in sorted(rounds.items()):
+        for number in range(max(map(len, rounds.values()), default=0)):
             before: Counter[str] = Counter()
-            for flow_id, hop in changing:
-                after_ns = math.ceil(outage_ns + before[hop.switch] * change_ns)
-                table_changes.append(TableChange(after_ns, flow_id, hop))
-                before[hop.switch] += 1
-            outage_ns += max(before.values(), default=0) * change_ns
+            for flow_id, of_flow in rounds.items():
+                for hop in of_flow[number] if number < len(of_flow) else ():
+                    after_ns = math.ceil(ends_ns[-1] + before[hop.switch] * change_ns)
+                    table_changes.append(TableChange(after_ns, flow_id, hop))
+                    before[hop.switch] += 1
+            ends_ns.append(ends_ns[-1] + max(before.values()) * change_ns)
         diverted_ns = timing.port_detection_ns or 0.0
-        outages_ns = {flow_id: diverted_ns if flow_id in diverted else outage_ns for flow_id in moved}
+        outages_ns = {
+            flow_id: diverted_ns if flow_id in diverted else ends_ns[len(rounds[flow_id])]
+            for flow_id in moved
+        }
         return Recovery(
             failure=failure,
             moved=tuple(moved),
@@ -228,6 +238,7 @@ class ProtectedPlan:
             diversions=tuple(
                 TableChange(math.ceil(diverted_ns), flow_id, hop) for flow_id, hop in diverted.items()
             ),
+            in_two_rounds=tuple(flow_id for flow_id, of_flow in rounds.items() if len(of_flow) > 1),
             outages_ns=outages_ns,
             most_lost_frames=sum(
                 self.flows[flow_id].most_lost_frames(outages_ns[flow_id]) for flow_id in moved
@@ -249,6 +260,7 @@ class ProtectedPlan:
                         {"failure": name, **_path_values(backup)} for name, backup in flow.backups.items()
                     ],
                     "ends_with": list(flow.ends_with),
+                    "preinstalled": _hop_values(self.preinstalled.get(flow_id, ())),
                     "groups": [
                         {
                             "switch": group.switch,
@@ -269,6 +281,7 @@ class ProtectedPlan:
                     "ended": list(recovery.ended),
                     "changes": dict(recovery.changes),
                     "diverted": [diversion.flow_id for diversion in recovery.diversions],
+                    "in_two_rounds": list(recovery.in_two_rounds),
                     "outage_ns": recovery.outage_ns,
                     "most_lost_frames": recovery.most_lost_frames,
                 }
@@ -382,6 +395,16 @@ class ProtectedAdmission:
         """The admission controls of all states, first that without failures."""
         return (self.working, *(state.admission for state in self.states))
 
+    def preinstalled(self, flows: Mapping[str, ProtectedFlow]) -> dict[str, tuple[Hop, ...]]:
+        """Return by flow the hops of its backup paths whose entries are installed beforehand."""
+        room = {
+            switch: math.floor(share.allowed)
+            for switch in self.lab.switches
+            for share in self.working.usage(switch).shares
+            if share.quantity == "entries"
+        }
+        return preinstalled_hops({flow_id: flow.paths for flow_id, flow in flows.items()}, room)
+
     def cutting_off(self, flow: Flow) -> tuple[str, ...]:
         """Return the failures that leave the flow no path, although its hosts are there."""
         return tuple(
@@ -438,6 +461,7 @@ class ProtectedAdmission:
             failures=self.failures,
             flows=accepted,
             cut_off=cut_off,
+            preinstalled=self.preinstalled(accepted),
         )
 
     def admit(

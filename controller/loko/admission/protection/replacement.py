@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from loko.admission.routing import Ends
@@ -59,12 +59,16 @@ def last_common_hop(former: Sequence[Hop], path: Sequence[Hop]) -> int:
     return min(len(former), len(path)) - 1
 
 
-def rounds_of_move(former: Sequence[Hop], path: Sequence[Hop]) -> Iterator[tuple[Hop, ...]]:
-    """Yield the hops whose entries change for a move; each round waits for the one before it.
+def rounds_of_move(
+    former: Sequence[Hop], path: Sequence[Hop], installed: Collection[Hop]
+) -> tuple[tuple[Hop, ...], ...]:
+    """Return the hops whose entries change for a move; each round waits for the one before it.
 
-    First all those at switches that only the new path crosses, then those at switches that both cross, one by
-    one from the last.
+    The paths are such that one may be exchanged for the other (`may_exchange`). First come the entries that
+    are not `installed` at switches which only the new path crosses, if any; then the one at the switch where
+    the paths part. The other switches of both have the same entry for both.
     """
     shared = {hop.switch for hop in former}
-    yield tuple(hop for hop in path if hop.switch not in shared)
-    yield from ((hop,) for hop in reversed(path) if hop.switch in shared)
+    missing = tuple(hop for hop in path if hop.switch not in shared and hop not in installed)
+    fork = (path[last_common_hop(former, path)],)
+    return (missing, fork) if missing else (fork,)

@@ -17,6 +17,7 @@ from loko.control import messages, messages13
 from loko.control.entries import (
     EVALUATION_ENTRIES,
     FlowEntry,
+    hop_entries,
     is_padding,
     path_entries,
     switch_entries,
@@ -49,7 +50,7 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectedLab:
-    """A plan on its lab, whose switches have the entries of all working paths and of all second copies."""
+    """A plan on its lab, whose switches have all entries that the plan has before a failure."""
 
     plan: ProtectedPlan
     timing: MoveTiming
@@ -105,15 +106,8 @@ class ProtectedLab:
             switch: [*table]
             for switch, table in switch_entries(lab, self.sent.admitted, entries=self.entries).items()
         }
-        for flow_id, groups in self.plan.groups.items():
-            installed: dict[str, FlowEntry] = {}
-            for group in groups:
-                own = {hop.switch for hop in group.installed}
-                backup = self.plan.flows[flow_id].backups[min(group.failures)]
-                installed |= {
-                    visit.switch: entry for visit, entry in path_entries(lab, backup) if visit.switch in own
-                }
-            for switch, entry in installed.items():
+        for flow_id, hops in self.plan.preinstalled.items():
+            for switch, entry in hop_entries(lab, self.plan.flows[flow_id].working, hops):
                 table = tables[switch]
                 padding = next((place for place, each in enumerate(table) if is_padding(each)), None)
                 if padding is None:

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import (
     MoveTiming,
     NetworkFailure,
@@ -189,7 +188,7 @@ def _draw(rng: Random) -> _DrawnPlan:
         protection=rng.choice(list(Protection)),
     )
     if timing.port_detection_ns is not None:
-        plan = plan.with_groups(planned_entries(lab, entries))
+        plan = plan.with_groups()
     protected = ProtectedLab(plan=plan, timing=timing, entries=entries, openflow=openflow)
     return _DrawnPlan(shape, profile, protected)
 
