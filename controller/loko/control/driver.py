@@ -192,11 +192,16 @@ class Driver:
         self._removing[entry.cookie] = entry
 
     def replace(self, former: WireEntry, entry: WireEntry) -> None:
-        """Put an entry in the place of one that matches the same frames, between two frames."""
+        """Put an entry in the place of another, between two frames. They may have the same cookie."""
         self.remove(former)
         self.ensure(entry)
         if former.cookie in self._actual:
             self._urgent.append([(DeleteEntry, former), (AddEntry, entry)])
+
+    @property
+    def most_entries(self) -> int:
+        """The entries of this service that the table may have until all that is wanted is confirmed."""
+        return len(self._desired.keys() | self._actual.keys())
 
     def notices(self) -> list[Notice]:
         """Return, and forget, what has happened since the last call."""
@@ -411,14 +416,23 @@ class Driver:
                 self._reject(now_ns, cookie, str(refusal))
                 continue
             self._actual[cookie] = now_ns
-            if cookie in self._desired and self._is_verified:
+            wanted = self._desired.get(cookie)
+            if wanted is not None and wanted != op.entry:  # it was replaced before it was confirmed
+                if not self._is_coming(wanted):
+                    self._urgent.append([(DeleteEntry, op.entry), (AddEntry, wanted)])
+            elif wanted is not None and self._is_verified:
                 self._notices.append(Installed(cookie))
-            elif cookie in self._desired:
+            elif wanted is not None:
                 self._unverified.append(cookie)
         if not self._processed:
             self._refusals.clear()
         if self._leaked > LEAK_LIMIT:
             self._fail_for_memory()
+
+    def _is_coming(self, entry: WireEntry) -> bool:
+        """Return whether an entry is to be added next, or has been sent and is not confirmed yet."""
+        sent = any(isinstance(op, AddEntry) and op.entry == entry for op in (*self._processed, *self._sent))
+        return sent or any((AddEntry, entry) in changes for changes in self._urgent)
 
     def _take_links(self, are_up: Mapping[int, bool]) -> None:
         for port, is_up in are_up.items():
@@ -487,7 +501,9 @@ class Driver:
             if wanted is None or not self._same(wanted, entry) or entry.cookie in self._actual:
                 doubles |= {entry.cookie} & self._actual.keys()
                 heir = self._replacement(entry)
-                is_missing = heir is not None and all(other.cookie != heir.cookie for other in listed)
+                is_missing = heir is not None and not any(
+                    other.cookie == heir.cookie and self._same(heir, other) for other in listed
+                )
                 self._urgent.append(
                     [(DeleteEntry, entry), *([(AddEntry, heir)] if heir and is_missing else [])]
                 )
@@ -505,8 +521,9 @@ class Driver:
     def _replacement(self, entry: WireEntry) -> WireEntry | None:
         """Return the wanted entry that matches the same frames as one that is not wanted, if any."""
         for wanted in self._desired.values():
-            same = wanted.cookie != entry.cookie and wanted.fields == entry.fields
-            if same and (not self._dialect.lists_priorities or wanted.priority == entry.priority):
+            if wanted.fields == entry.fields and (
+                not self._dialect.lists_priorities or wanted.priority == entry.priority
+            ):
                 return wanted
         return None
 
@@ -536,7 +553,7 @@ class Driver:
         harmed = []
         for entry in listed:
             wanted = self._desired.get(entry.cookie)
-            if wanted is not None and wanted.actions != entry.actions:
+            if wanted is not None and wanted.actions != entry.actions and not self._is_coming(wanted):
                 harmed.append(entry.cookie)
                 self._urgent.append([(DeleteEntry, wanted)])
                 reason = "its memory holds actions of former entries (quirk 55); switch it off and on"
@@ -553,7 +570,8 @@ class Driver:
         wrong: set[int] = set()
         for entry in self._own(listed):
             known = self._desired.get(entry.cookie) or self._removing.get(entry.cookie)
-            if known is not None and entry.cookie not in right and self._same(known, entry):
+            is_known = known is not None and (self._same(known, entry) or self._is_coming(known))
+            if is_known and entry.cookie not in right:
                 right.add(entry.cookie)
                 continue
             self._note(f"an entry is not as it was made, restoring it: {entry}", warning=True)
@@ -570,7 +588,10 @@ class Driver:
     def _read_back(self) -> None:
         """Report the first entries as installed: they are right, as far as that can be known."""
         self._is_verified = True
-        self._notices += [Installed(cookie) for cookie in self._unverified if cookie in self._desired]
+        wanted = (self._desired.get(cookie) for cookie in self._unverified)
+        self._notices += [
+            Installed(entry.cookie) for entry in wanted if entry is not None and not self._is_coming(entry)
+        ]
         self._unverified = []
 
     def _begin_keeping(self, foreign: int) -> None:

@@ -134,8 +134,8 @@ class WireEntry13(WireEntry):
 
     @property
     def fields(self) -> tuple[object, ...]:
-        """Key for comparing with a listing: the entry's meaning, whatever the order of its OXMs."""
-        return (self.table, self.priority, tuple(sorted(_oxms(self.match))), self.actions)
+        """Key for comparing with a listing: the match and its place, whatever the order of the OXMs."""
+        return (self.table, self.priority, tuple(sorted(_oxms(self.match))))
 
     @property
     def flow_mod_bytes(self) -> int:

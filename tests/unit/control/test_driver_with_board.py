@@ -174,3 +174,49 @@ def test_silence_ends_the_connection(version: Setting) -> None:
     assert both.driver.poll(both.end.now_ns + 6 * S) == []
     assert both.driver.notices() == [Failed("it did not answer within 5 s")]
     assert both.driver.phase is SessionPhase.AWAY
+
+
+@in_each
+def test_an_entry_is_exchanged_under_its_cookie_whatever_the_driver_does_meanwhile(version: Setting) -> None:
+    """Whenever it is exchanged, the table never lacks it, and only the new one is confirmed at last."""
+    first, second = version.entry(1), version.entry(1, port=2)
+    other = version.entry(2)
+    for steps in range(12):
+        both = version.pair()
+        both.driver.ensure(first)
+        both.connect()
+        for _ in range(steps):
+            both.step()
+        was_there = bool(table(both))
+        both.driver.replace(first, second)
+        both.driver.ensure(other)
+        told = len(both.notices)
+        for _ in range(40):
+            both.step()
+            assert len(table(both)) >= was_there
+            if Installed(second.cookie) in both.notices[told:]:
+                assert set(expected(second)) <= set(table(both)), "no confirmation of the former entry"
+                told = len(both.notices)
+        both.settle()
+        assert table(both) == expected(second, other), steps
+        assert not any(isinstance(note, Diagnostic | Rejected) for note in both.notices)
+        assert_unharmed(both)
+
+
+@in_each
+def test_an_entry_that_was_exchanged_while_the_switch_was_away_is_so_when_it_returns(version: Setting) -> None:
+    first, second = version.entry(1), version.entry(1, port=2)
+    both = version.pair({"fail_state": "safe"})
+    both.driver.ensure(first)
+    both.connect()
+    both.settle()
+    both.end.close()
+    both.driver.disconnected()
+    both.driver.replace(first, second)
+    both.reconnect()
+    while table(both) != expected(second):
+        both.step()
+        assert table(both) in (expected(first), expected(second)), "between two frames"
+    both.settle()
+    assert table(both) == expected(second)
+    assert_unharmed(both)
