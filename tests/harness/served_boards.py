@@ -17,7 +17,7 @@ from loko.control.entries import match_of, padding_entries
 from loko.control.versions import CODECS
 from loko.schedule.timed_flow import TimedFlow
 from loko.service.admitter import Admitter, Decide, SchemeAdmitter
-from loko.service.flow_manager import FlowManager
+from loko.service.flow_manager import FlowManager, ManagedFlow
 from loko.service.migration import Migration
 from loko.service.outcome import (
     Effects,
@@ -320,7 +320,23 @@ class ServedBoards:
                     output = self._output(visit.output_port)
                     cookie = OWN_MARK << 48 | visit.number << 32 | promise.number
                     tables[visit.switch].append((cookie, output))
+                for hop in self.preinstalled(promise):
+                    tables[hop.switch].append(
+                        (OWN_MARK << 48 | promise.number, self._output(hop.output_port))
+                    )
         return {name: sorted(entries) for name, entries in tables.items()}
+
+    def preinstalled(self, promise: ManagedFlow) -> Iterator[Hop]:
+        """Yield the hops off its path at which a flow has entries, each switch once."""
+        if not isinstance(self.admitter, ProtectedAdmitter):
+            return
+        reserved = self.admitter.reserved_paths(promise.flow.id)
+        seen = {hop.switch for hop in promise.path}
+        beforehand = self.admitter.preinstalled().get(promise.flow.id, ())
+        for hop in (*(reserved.working if reserved else ()), *beforehand):
+            if hop.switch not in seen:
+                seen.add(hop.switch)
+                yield hop
 
     def _output(self, port: int) -> bytes:
         if self.openflow is OpenFlow.V1_3:

@@ -16,10 +16,10 @@ from typing import Final
 
 from loko.admission import Refusal, ResourceShare
 from loko.admission.protection import failure_of_switch
-from loko.admission.protection.replacement import last_common_hop, may_exchange, may_replace
+from loko.admission.protection.replacement import last_common_hop, may_replace
 from loko.admission.routing import Ends, leaves_by
 from loko.control.driver import OWN_MARK, Driver, Segment, SessionPhase
-from loko.control.entries import FlowEntry, left_entries, path_entries
+from loko.control.entries import FlowEntry, hop_entries, left_entries, path_entries
 from loko.control.notices import Diagnostic, Failed, Installed, LinkChanged, Rejected, Removed
 from loko.control.versions import CODECS
 from loko.control.wire import WireEntry, WireReply
@@ -92,7 +92,8 @@ class ManagedFlow:
     """As on disk, except while its removal goes on although the disk takes nothing."""
     since_ns: int
     entries: Sequence[tuple[str, WireEntry]]
-    """The flow's entries, visit by visit: each switch with the entry there."""
+    """The flow's entries, each with its switch: visit by visit, then those at switches off its path, which
+    it has for paths that it may take, or has just left."""
     cables: frozenset[str]
     """The cables that its path crosses, by the names of `Cables`."""
     promised: PromisedGuarantee
@@ -134,6 +135,11 @@ class ManagedFlow:
     """Whether it has lost its path, and another is looked for."""
     search_ns: int = 0
     """When a path is looked for again."""
+    next_path: tuple[Hop, ...] = ()
+    """The reserved path that it is to take, for which it has its entries off its present path."""
+    keeps_fork: bool = False
+    """After a restart during a move: whether frames go on taking the former path, until all other switches
+    of its path have confirmed its entries."""
     return_ns: int | None = None
     """If it is on a backup path: when it returns to its working path; None if it does not by itself."""
     pending_grant: tuple[AdmittedFlow, PromisedGuarantee] | None = None
@@ -170,6 +176,11 @@ class ManagedFlow:
         if self.former is not None and self.may_have_sent:
             return True
         return self.successor is not None and not self.successor.may_have_sent
+
+    @property
+    def takes_path(self) -> bool:
+        """Whether it is being written that it has another path."""
+        return self.former is not None and self.former.on_disk is None
 
     @property
     def crosses_dead_cable(self) -> bool:
@@ -228,6 +239,9 @@ class FlowManager:
         self.protected = admitter if isinstance(admitter, ProtectedAdmitter) else None
         """The admitter, if flows survive failures."""
         self.returns = returns
+        self._preinstalled: Mapping[str, Sequence[Hop]] = {}
+        self.in_two_rounds: tuple[str, ...] = ()
+        """The flows that some failure moves in two round trips, as not all entries are there beforehand."""
         self._away_since_ns = dict.fromkeys(drivers, now_ns)
         self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
@@ -342,7 +356,7 @@ class FlowManager:
             self._answer(UnknownFlow(flow_id))
         elif managed.state is FlowState.ACCEPTED or managed.pending_grant is not None:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
-        elif managed.flow_after_swap is not None:
+        elif managed.flow_after_swap is not None or managed.takes_path:
             self._answer(Conflict(flow_id, "it is being moved to another path; try again in a moment"))
         elif managed.state is FlowState.LOST:
             managed.tickets.append(self._ticket)
@@ -414,8 +428,11 @@ class FlowManager:
         for write in writes:
             match write:
                 case Insert(stored=StoredFlow(number=number)):
-                    if (managed := self._by_number.get(number)) is not None:
+                    managed = self._by_number.get(number)
+                    if managed is not None and managed.state is FlowState.ACCEPTED:
                         self._begin_installation(now_ns, managed)
+                    elif managed is not None and managed.successor is not None:
+                        self._take_path(now_ns, managed.successor, managed)
                 case UpdateState(number=number, state=state):
                     if (managed := self._by_number.get(number)) is not None:
                         managed.on_disk = state
@@ -489,6 +506,8 @@ class FlowManager:
             self.admitter.cancel(managed.flow.id)
             self._answer_all(managed, NotStored(managed.flow.id, reason, Disposition.NOTHING))
             return True
+        if managed.takes_path:
+            return True  # with the other write of the two
         if managed.flow_after_swap is not None or (
             managed.former is not None and managed.state is FlowState.ACCEPTED
         ):
@@ -564,10 +583,14 @@ class FlowManager:
         too_many: dict[str, int] = {}
         first: ResourceShare | None = None
         own = Counter(hop.switch for hop in grant.path)
+        is_moved = self.protected is not None and self.protected.reserved_paths(grant.flow.id) is None
         for switch in own:
-            if foreign := len(self.drivers[switch].foreign_entries):
+            foreign = len(self.drivers[switch].foreign_entries)
+            # After several failures, a table may hold more of the flows than any state has that is admitted.
+            held = 0 if is_moved or not self.on_backup else self._entries_held(switch) + own[switch]
+            if foreign or held:
                 entries = self.admitter.usage(switch).share("entries")
-                entries = entries._replace(used=entries.used + foreign)
+                entries = entries._replace(used=max(entries.used, held) + foreign)
                 if entries.used > entries.allowed:
                     too_many[switch] = math.ceil(entries.used - entries.allowed)
                     first = first or entries
@@ -618,8 +641,9 @@ class FlowManager:
         managed.on_disk = FlowState.ACCEPTED
         managed.since_ns = now_ns
         if not managed.is_leaving:
+            exchanged = self._update_preinstalled(now_ns, managed)
             for switch, entry in managed.entries:
-                if (switch, entry.cookie) in managed.unconfirmed:
+                if (switch, entry.cookie) in managed.unconfirmed and switch not in exchanged:
                     self.drivers[switch].ensure(entry)
             self._poll(now_ns, managed)
             if managed.former is not None and not managed.unconfirmed:
@@ -665,6 +689,9 @@ class FlowManager:
     def _remove_entries(self, now_ns: int, managed: ManagedFlow) -> None:
         """Let the entries go at once if the flow has not sent, otherwise upstream first (`_retire`)."""
         self._removing[managed.number] = managed
+        if self.protected is not None and (left := managed.former) is not None:
+            left.unconfirmed.clear()  # its host has stopped, so nothing takes that path any more
+            left.drained_ns = now_ns + self._grace_ns + self.admitter.drain_time_ns(left.flow.id)
         if managed.may_have_sent:
             managed.retained_entries = list(managed.entries)
             managed.drained_ns = now_ns + self._grace_ns + self.admitter.drain_time_ns(managed.flow.id)
@@ -685,6 +712,8 @@ class FlowManager:
         """
         if not managed.retained_entries or now_ns < managed.drained_ns:
             return
+        if self.protected is not None and managed.former is not None:
+            return  # frames may be on the path that it has left, whose entries are among its own
         first, entry = managed.entries[0]
         if len(managed.retained_entries) == len(managed.entries):
             self._uninstall(managed, managed.retained_entries[:1])
@@ -716,7 +745,7 @@ class FlowManager:
 
     def _forget(self, now_ns: int, managed: ManagedFlow) -> None:
         """Release a flow that is gone everywhere, with no frame in flight, and store its residual backlog."""
-        flow_id = managed.flow.id
+        flow_id, successor = managed.flow.id, managed.successor
         self._effects.writes.append(Delete(managed.number))
         if managed.may_have_sent:
             self._release(now_ns, managed)
@@ -727,6 +756,9 @@ class FlowManager:
         del self._removing[managed.number]
         self._log_flow(managed, "is removed")
         self._answer_all(managed, Released(flow_id))
+        self._update_preinstalled(now_ns)
+        if successor is not None and self.protected is not None:
+            self._hold(now_ns, successor)
 
     def _release(self, now_ns: int, managed: ManagedFlow) -> None:
         """Give back the room of a flow that has sent."""
@@ -766,7 +798,7 @@ class FlowManager:
     # Switches.
 
     def _poll(self, now_ns: int, managed: ManagedFlow) -> None:
-        for switch in managed.switches:
+        for switch in dict.fromkeys((*managed.switches, *(name for name, _ in managed.entries))):
             self._process(now_ns, switch, self.drivers[switch].poll(now_ns))
 
     def _process(self, now_ns: int, switch: str, segments: Iterable[Segment]) -> None:
@@ -808,7 +840,13 @@ class FlowManager:
             self._mend(managed, ViolationCause.SWITCH_AWAY, switch)
             self._mend(managed, ViolationCause.ENTRY_MISSING, switch)
         self._exchange(now_ns, managed)
-        if managed.unconfirmed or managed.state is not FlowState.ACCEPTED or managed.is_leaving:
+        self._go_on_moving(now_ns, managed, confirmed)
+        self._review_installation(managed)
+
+    def _review_installation(self, managed: ManagedFlow) -> None:
+        """Go on with a flow once all switches have confirmed it, but for those off its path that are away."""
+        awaited = (name in managed.switches or self.drivers[name].ready for name, _ in managed.unconfirmed)
+        if managed.state is not FlowState.ACCEPTED or managed.is_leaving or any(awaited):
             return
         if managed.former is None:
             self._effects.writes.append(UpdateState(managed.number, FlowState.INSTALLED))
@@ -843,21 +881,27 @@ class FlowManager:
         self._was_ready[switch] = False
         self._away_since_ns.setdefault(switch, now_ns)
         for managed in list(self._flows.values()):
-            if switch not in managed.switches:
+            is_on_path = switch in managed.switches
+            if not is_on_path and all(name != switch for name, _ in managed.entries):
                 continue
-            if managed.state is FlowState.ACCEPTED:
+            if managed.state is FlowState.ACCEPTED and not is_on_path:
+                managed.await_all(switch)
+                self._review_installation(managed)
+            elif managed.state is FlowState.ACCEPTED:
                 outcome = Unavailable(managed.flow.id, switch, reason, Disposition.TAKEN_BACK)
                 self._take_back(managed, outcome)
             elif managed.state is FlowState.INSTALLED:
                 managed.await_all(switch)
-                self._break(now_ns, managed, ViolationCause.SWITCH_AWAY, switch, reason)
+                if is_on_path:
+                    self._break(now_ns, managed, ViolationCause.SWITCH_AWAY, switch, reason)
             else:
                 self._review_removal(now_ns, managed)
 
     def _returned(self, now_ns: int, switch: str) -> None:
         """A switch's table is known again: what is missing there is missing for another reason now."""
         for managed in self._flows.values():
-            if managed.state is FlowState.INSTALLED and switch in managed.unconfirmed_switches:
+            is_missing = switch in managed.switches and switch in managed.unconfirmed_switches
+            if managed.state is FlowState.INSTALLED and is_missing:
                 text = f"{switch} has lost its entry; installing it again"
                 self._break(now_ns, managed, ViolationCause.ENTRY_MISSING, switch, text)
                 self._mend(managed, ViolationCause.SWITCH_AWAY, switch)
@@ -914,7 +958,13 @@ class FlowManager:
         """Say why the reserved paths do not cover the next failure; empty if they do."""
         away = (f"{switch} is away" for switch in self._away_since_ns)
         backup = (f"flow '{flow_id}' is on its backup path" for flow_id in self.on_backup)
-        return (*map(self.cables.text, self.cables.dead), *away, *backup)
+        entries = (
+            f"flow '{managed.flow.id}' lacks its entry at {switch}"
+            for managed in self._flows.values()
+            if managed.state is FlowState.INSTALLED
+            for switch in sorted(managed.unconfirmed_switches - self._away_since_ns.keys())
+        )
+        return (*map(self.cables.text, self.cables.dead), *away, *backup, *entries)
 
     def return_flows(self, now_ns: int) -> tuple[str, ...]:
         """Let the flows on backup paths return whose working paths are intact. Return their ids."""
@@ -949,13 +999,32 @@ class FlowManager:
         """Have flows take the reserved paths that failures or repairs make them take."""
         dead_ends = self._dead_ends(now_ns)
         for managed in list(self._flows.values()):
-            is_moving = managed.successor is not None or managed.former is not None
-            if managed.state is not FlowState.INSTALLED or managed.is_leaving or is_moving:
+            if managed.state is not FlowState.INSTALLED or managed.is_leaving or managed.former is not None:
                 continue
             path = self._path_to_take(now_ns, managed, dead_ends)
-            if path is not None and managed.search_ns <= now_ns:
+            if self._has_entries_for(now_ns, managed, path or ()) and path and managed.search_ns <= now_ns:
                 managed.search_ns = now_ns + _NEXT_TRY_NS
                 self._begin_protected_move(now_ns, managed, path)
+
+    def _has_entries_for(self, now_ns: int, managed: ManagedFlow, path: tuple[Hop, ...]) -> bool:
+        """Return whether a flow could take a path by one change; otherwise see to its further entries."""
+        ahead = {hop.switch for hop in path} - set(managed.switches)
+        if managed.next_path != path:
+            missing = ahead - {switch for switch, _ in managed.entries}
+            if not all(map(self._has_place, missing)):
+                return False
+            managed.next_path = path
+            self._hold(now_ns, managed)
+        return managed.former is None and managed.unconfirmed_switches.isdisjoint(ahead)
+
+    def _has_place(self, switch: str) -> bool:
+        """Return whether the table of a switch has a place that no entry takes or is about to."""
+        foreign = len(self.drivers[switch].foreign_entries)
+        return self._entries_held(switch) + foreign < self.admitter.usage(switch).share("entries").allowed
+
+    def _entries_held(self, switch: str) -> int:
+        """Return how many entries of flows the table of a switch may have by now."""
+        return self.drivers[switch].most_entries - len(self._padding)
 
     def _path_to_take(self, now_ns: int, managed: ManagedFlow, dead_ends: Ends) -> tuple[Hop, ...] | None:
         """Return the path to which a flow is to move now; None if it stays where it is."""
@@ -976,8 +1045,158 @@ class FlowManager:
         assert protected is not None
         second = self._second_flow(managed)
         answer = self._decide(second, lambda: protected.grant_second_path(flow_id, second, path))
-        if not isinstance(answer, RequestOutcome):
-            self._begin_move(now_ns, managed, answer, managed.promised)
+        if isinstance(answer, RequestOutcome):
+            return
+        self._last_number += 1
+        left = ManagedFlow(
+            number=self._last_number,
+            grant=answer,
+            state=FlowState.REMOVING,
+            since_ns=now_ns,
+            entries=(),
+            cables=managed.cables,
+            promised=managed.promised,
+            unconfirmed=set(),
+            may_have_sent=True,
+            requested_flow=managed.flow._replace(id=second.id),
+            successor=managed,
+        )
+        managed.former = left
+        self._register(left)
+        stored = self._stored_form(managed)
+        former = replace(self._stored_form(left), path=managed.path)
+        self._effects.writes += [Rewrite(replace(stored, path=answer.path)), Insert(former)]
+
+    def _take_path(self, now_ns: int, managed: ManagedFlow, left: ManagedFlow) -> None:
+        """Let a flow take another of its reserved paths, as that is on disk, by one exchange of an entry.
+
+        Until that is confirmed and nothing is under way on the path that it has left, both paths count.
+        """
+        managed.grant, left.grant = self._exchange_grants(managed.flow, left.grant.flow)
+        managed.cables = self.cables.of(managed.flow.source, managed.path)
+        managed.next_path = ()
+        was_broken, managed.breaks = bool(managed.breaks), Violations()
+        self._await_fork(managed, left)
+        names = "-".join(hop.switch for hop in managed.path)
+        self._log_flow(managed, f"gets the path {names}")
+        self._hold(now_ns, managed)
+        for switch in managed.switches:
+            if not self.drivers[switch].ready:
+                self._break(
+                    now_ns, managed, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
+                )
+            elif was_broken and switch in managed.unconfirmed_switches:
+                text = "its entry is being exchanged"
+                managed.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
+        self._break_by_dead_cables(now_ns, managed)
+
+    def _await_fork(self, managed: ManagedFlow, left: ManagedFlow) -> None:
+        """Keep the path that a flow has left until the switch where the paths part has changed."""
+        fork = managed.path[last_common_hop(left.path, managed.path)].switch
+        left.on_disk = FlowState.REMOVING
+        left.unconfirmed = {(fork, entry.cookie) for switch, entry in managed.entries if switch == fork}
+        self._removing[left.number] = left
+
+    def _go_on_moving(self, now_ns: int, managed: ManagedFlow, confirmed: tuple[str, int]) -> None:
+        """Go on with the move of a flow between reserved paths, as a switch has confirmed an entry."""
+        left = managed.former
+        if managed.next_path and managed.unconfirmed_switches.isdisjoint(
+            hop.switch for hop in managed.next_path
+        ):
+            self._move_protected(now_ns)
+        elif managed.keeps_fork and left is not None:
+            waiting = managed.unconfirmed - left.unconfirmed
+            if not any(switch in managed.switches for switch, _ in waiting):
+                managed.keeps_fork = False
+                self._hold(now_ns, managed)
+        elif self.protected is not None and left is not None and confirmed in left.unconfirmed:
+            left.unconfirmed.discard(confirmed)
+            left.ingress_removed_ns = now_ns
+            left.drained_ns = now_ns + self.admitter.drain_time_ns(left.flow.id)
+
+    # Entries off the paths of flows that survive failures.
+
+    def _entries_to_hold(self, managed: ManagedFlow) -> list[tuple[str, WireEntry]]:
+        """Return the entries that a flow is to have at present.
+
+        Off its path these are, in this order where they differ, those of the path that it has left, of the
+        one that it is to take, of its working path, and what is preinstalled of its backup paths.
+        """
+        routed = RoutedFlow(managed.flow, managed.path)
+        reserved = None if self.protected is None else self.protected.reserved_paths(managed.flow.id)
+        if reserved is None or not reserved.backups:
+            return self._entries(managed.number, routed)
+        left = () if managed.former is None or managed.takes_path else managed.former.path
+        hops = {hop.switch: hop for hop in managed.path}
+        if managed.keeps_fork and left:
+            fork = left[last_common_hop(left, managed.path)]
+            hops[fork.switch] = fork
+        preinstalled = self._preinstalled.get(managed.flow.id, ())
+        for hop in (*left, *managed.next_path, *reserved.working, *preinstalled):
+            hops.setdefault(hop.switch, hop)
+        return [
+            (switch, self._entry_of(entry, cookie=OWN_MARK << 48 | managed.number))
+            for switch, entry in hop_entries(self.lab, routed, hops.values())
+        ]
+
+    def _hold(
+        self, now_ns: int, managed: ManagedFlow, added: Mapping[str, WireEntry] = MappingProxyType({})
+    ) -> set[str]:
+        """Have switches hold exactly the entries that a flow is to have at present.
+
+        Where one gives way to an entry of another flow that is `added`, by switch, they are exchanged, so
+        that no table is longer than planned in between. Return the switches where that is so.
+        """
+        wanted = self._entries_to_hold(managed)
+        if managed.state is FlowState.REMOVING:
+            wanted = [found for found in managed.entries if found in wanted or found[0] not in added]
+        if wanted == managed.entries:
+            return set()
+        held, managed.entries = dict(managed.entries), wanted
+        changed = {(switch, entry.cookie): entry for switch, entry in wanted if held.get(switch) != entry}
+        managed.unconfirmed |= changed.keys()
+        gone = held.keys() - dict(wanted).keys()
+        managed.unconfirmed -= {(switch, held[switch].cookie) for switch in gone}
+        managed.retained_entries = [found for found in managed.retained_entries if found in wanted]
+        if managed.on_disk is None:
+            return set()
+        exchanged = {switch for switch in gone if switch in added}
+        for (switch, _), entry in changed.items():
+            if switch in held:
+                self.drivers[switch].replace(held[switch], entry)
+            else:
+                self.drivers[switch].ensure(entry)
+        for switch in gone:
+            if switch in exchanged:
+                self.drivers[switch].replace(held[switch], added[switch])
+            else:
+                self.drivers[switch].remove(held[switch])
+        for switch in dict.fromkeys((*(switch for switch, _ in changed), *sorted(gone))):
+            self._process(now_ns, switch, self.drivers[switch].poll(now_ns))
+        return exchanged
+
+    def _update_preinstalled(self, now_ns: int, added: ManagedFlow | None = None) -> set[str]:
+        """Have switches hold what is to be preinstalled, now that a flow has come or gone.
+
+        Return the switches at which an entry of a flow that is `added` has taken the place of another.
+        """
+        if self.protected is None:
+            return set()
+        before, self._preinstalled = self._preinstalled, self.protected.preinstalled()
+        self.in_two_rounds = self.protected.moved_in_two_rounds(self._preinstalled)
+        entries: dict[str, WireEntry] = {}
+        if added is not None:
+            added.entries = self._entries_to_hold(added)
+            added.await_all()
+            entries = dict(added.entries)
+        exchanged: set[str] = set()
+        for flow_id in dict.fromkeys((*before, *self._preinstalled)):
+            managed = self._flows.get(flow_id)
+            if managed is None or managed is added or before.get(flow_id) == self._preinstalled.get(flow_id):
+                continue
+            left = {switch: entry for switch, entry in entries.items() if switch not in exchanged}
+            exchanged |= self._hold(now_ns, managed, left)
+        return exchanged
 
     # Flows that get another path.
 
@@ -1049,7 +1268,7 @@ class FlowManager:
 
     def _begin_swap(self, managed: ManagedFlow, successor: ManagedFlow) -> None:
         """Have it written that a flow has its new path, and leaves the former under the id of that."""
-        is_needed = managed.crosses_dead_cable or self.protected is not None
+        is_needed = managed.crosses_dead_cable
         if managed.state is not FlowState.INSTALLED or managed.is_leaving or not is_needed:
             self._give_up_move(managed)
             return
@@ -1061,11 +1280,8 @@ class FlowManager:
 
     def _swap_paths(self, now_ns: int, managed: ManagedFlow, successor: ManagedFlow) -> None:
         """Exchange a flow's paths, as that is on disk, and have the switches exchange its entries."""
-        flow, alias, beside = managed.flow, successor.flow, successor.grant.flow
-        spare = beside._replace(id="", udp_source=self._free_port(beside))
-        self.admitter.rename(alias.id, spare)
-        managed.grant = self.admitter.rename(flow.id, beside)
-        successor.grant = self.admitter.rename(spare.id, flow)
+        flow, alias = managed.flow, successor.flow
+        successor.grant, managed.grant = self._exchange_grants(flow, successor.grant.flow)
         del self._flows[flow.id], self._flows[alias.id]
         managed.requested_flow, managed.flow_after_swap, successor.requested_flow = alias, None, None
         self._register(managed)
@@ -1090,6 +1306,13 @@ class FlowManager:
                 successor.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
         self._break_by_dead_cables(now_ns, successor)
         self._exchange(now_ns, successor)
+
+    def _exchange_grants(self, flow: Flow, beside: Flow) -> tuple[AdmittedFlow, AdmittedFlow]:
+        """Exchange the ids and ports of two grants, and return them: now of `flow` and of `beside`."""
+        spare = beside._replace(id="", udp_source=self._free_port(beside))
+        self.admitter.rename(beside.id, spare)
+        leaving = self.admitter.rename(flow.id, beside)
+        return self.admitter.rename(spare.id, flow), leaving
 
     def _supersede(self, managed: ManagedFlow, successor: ManagedFlow) -> None:
         """Note which entries of a former path give way to those of the new one, from the last to the first.
@@ -1117,12 +1340,8 @@ class FlowManager:
         successor.former, managed.successor = managed, successor
 
     def _exchange(self, now_ns: int, successor: ManagedFlow) -> None:
-        """Have the next switch exchange its entry once the one behind it has, or all if any order will do."""
-        left = successor.former
-        at_once = left is not None and may_exchange(left.path, successor.path)
-        while successor.pending_replacements and (
-            at_once or successor.last_replaced not in successor.unconfirmed
-        ):
+        """Have the next switch exchange its entry once the one behind it has."""
+        while successor.pending_replacements and successor.last_replaced not in successor.unconfirmed:
             switch, former, entry = successor.pending_replacements.pop(0)
             successor.last_replaced = switch, entry.cookie
             self.drivers[switch].replace(former, entry)
@@ -1189,7 +1408,7 @@ class FlowManager:
         managed.grant, managed.promised, managed.pending_grant = grant, promised, None
         managed.state, managed.needs_path, managed.may_have_sent = FlowState.INSTALLED, False, True
         del self._lost_flows[managed.number]
-        managed.entries = self._entries(managed.number, RoutedFlow(managed.flow, grant.path))
+        managed.entries = self._entries_to_hold(managed)
         managed.cables = self.cables.of(managed.flow.source, grant.path)
         managed.breaks = Violations()
         managed.await_all()
@@ -1252,11 +1471,11 @@ class FlowManager:
         others: set[str] = set()
         lost: list[tuple[StoredFlow, tuple[str, str] | None]] = []
         gaps = {flow.number: self.cables.missing_cable(flow.flow, flow.path) for flow in stored}
-        own = {
-            flow.flow[1:5]: flow.number
-            for flow in stored
-            if flow.state is FlowState.INSTALLED and gaps[flow.number] is None
-        }
+        own: dict[FiveTuple, int] = {}
+        for known in sorted(stored, key=lambda known: known.state is not FlowState.INSTALLED):
+            is_removed = self.protected is not None and known.state is FlowState.REMOVING
+            if (known.state is FlowState.INSTALLED or is_removed) and gaps[known.number] is None:
+                own.setdefault(known.flow[1:5], known.number)
         ids = {flow.number: flow.flow.id for flow in stored}
         ports = {flow.flow[1:4] for flow in stored}
         for stored_flow in stored:
@@ -1295,14 +1514,21 @@ class FlowManager:
             if managed.requested_flow is None:
                 continue
             other = self._by_number[own[managed.flow[1:5]]]
-            if managed.may_have_sent:
+            if self.protected is not None:
+                managed.successor, other.former = other, managed
+                other.keeps_fork = True
+                self._await_fork(other, managed)
+            elif managed.may_have_sent:
                 self._supersede(managed, other)
                 for switch, _, entry in other.pending_replacements:
                     self.drivers[switch].remove(entry)  # for now: it may be there already
                 self._exchange(self._now_ns, other)
             else:
                 managed.former, other.successor = other, managed
+        self._update_preinstalled(self._now_ns)
         for managed in self._flows.values():
+            if self.protected is not None and managed.successor is None:
+                self._hold(self._now_ns, managed)
             if managed.state is FlowState.INSTALLED:
                 waiting = {switch for switch, _, _ in managed.pending_replacements}
                 for switch, entry in managed.entries:
@@ -1371,6 +1597,7 @@ class FlowManager:
 
     def _adopt(self, found: RestoredFlow, grant: AdmittedFlow) -> None:
         stored, holds = found.stored, found.problem is None
+        is_left = self.protected is not None and stored.flow != grant.flow
         promised = self._promise(grant, None)
         if (before := stored.promise) is not None:
             told = replace(promised, guarantee_ns=before.guarantee_ns, deadline_ns=before.deadline_ns)
@@ -1380,7 +1607,7 @@ class FlowManager:
             grant=grant,
             state=stored.state,
             since_ns=0,
-            entries=self._entries(stored.number, RoutedFlow(stored.flow, grant.path)),
+            entries=() if is_left else self._entries(stored.number, RoutedFlow(stored.flow, grant.path)),
             cables=self.cables.of(grant.flow.source, grant.path),
             promised=promised,
             unconfirmed=set(),

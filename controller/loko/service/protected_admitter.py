@@ -18,7 +18,7 @@ from loko.admission.protection import (
     Protection,
     on_second_path,
 )
-from loko.admission.protection.replacement import may_exchange
+from loko.admission.protection.replacement import may_exchange, rounds_of_move
 from loko.admission.routing import Ends, leaves_by
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
@@ -116,6 +116,23 @@ class ProtectedAdmitter(SchemeAdmitter):
             return None
         backups = {name: backup.path for name, backup in known.backups.items()}
         return ReservedPaths(known.working.path, backups)
+
+    # Entries that are installed beforehand.
+
+    def preinstalled(self) -> Mapping[str, Sequence[Hop]]:
+        """Return by flow the hops of its backup paths whose entries are installed beforehand."""
+        return self._protected.preinstalled(self._flows)
+
+    def moved_in_two_rounds(self, preinstalled: Mapping[str, Sequence[Hop]]) -> tuple[str, ...]:
+        """Return the flows with a backup path whose entries are not all installed beforehand."""
+        return tuple(
+            flow_id
+            for flow_id, known in self._flows.items()
+            if any(
+                len(rounds_of_move(known.working.path, backup.path, preinstalled.get(flow_id, ()))) > 1
+                for backup in known.backups.values()
+            )
+        )
 
     # Moves.
 

@@ -204,7 +204,7 @@ def test_an_entry_is_exchanged_under_its_cookie_whatever_the_driver_does_meanwhi
 
 
 @in_each
-def test_an_entry_that_was_exchanged_while_the_switch_was_away_is_so_when_it_returns(version: Setting) -> None:
+def test_an_entry_that_was_exchanged_while_the_switch_was_away_is_so_at_its_return(version: Setting) -> None:
     first, second = version.entry(1), version.entry(1, port=2)
     both = version.pair({"fail_state": "safe"})
     both.driver.ensure(first)

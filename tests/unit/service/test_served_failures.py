@@ -63,7 +63,8 @@ def test_a_granted_flow_has_a_path_for_each_failure_and_a_promise_for_all_paths(
         "cable s1:2-s2:3": ["s1", "s3", "s2"]
     }
     assert managed.promised.guarantee_ns > managed.grant.guarantee_ns
-    assert served.tables() == served.promised(), "boards hold no entries of backup paths"
+    assert [len(table) for table in served.tables().values()] == [2, 2, 2], "also at s3, beforehand"
+    assert served.tables() == served.promised()
     assert served.manager.uncovered() == ()
 
 
@@ -203,8 +204,8 @@ def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
     """Until no step is left, the service is killed after one more of them."""
     for fuse in range(100):
         served = begun(tmp_path / f"{fuse}")
-        set_link(served, is_up=False)
         if returning:
+            set_link(served, is_up=False)
             until_kept(served, "f1", "f2")
             served.run(200)
             set_link(served, is_up=True)
@@ -212,12 +213,16 @@ def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
         served.fuse = fuse
         is_killed = False
         try:
+            if not returning:
+                set_link(served, is_up=False)
             served.run(500)
         except KilledError:
             is_killed = True
             served.kill()
             served.start()
             served.settle()
+            if not returning:
+                set_link(served, is_up=False)
             until_kept(served, "f1", "f2")
         else:
             served.fuse = None
@@ -232,7 +237,7 @@ def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
         assert paths is not None
         assert [hop.switch for hop in paths.working] == ["s1", "s2"]
         if not is_killed:
-            assert fuse > 6
+            assert fuse >= 4, "a transaction, and each flow's segment to the switch where the paths part"
             return
     raise AssertionError("a move has fewer steps")
 
