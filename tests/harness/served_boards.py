@@ -15,6 +15,7 @@ from loko.control.dialect import DIALECTS
 from loko.control.driver import OWN_MARK, Driver
 from loko.control.entries import match_of, padding_entries
 from loko.control.versions import CODECS
+from loko.control.wire import WireRequest
 from loko.schedule.timed_flow import TimedFlow
 from loko.service.admitter import Admitter, Decide, SchemeAdmitter
 from loko.service.flow_manager import FlowManager, ManagedFlow
@@ -107,6 +108,7 @@ class ServedBoards:
         self.migration: Migration | None = None  # to be carried out at the next start
         self.answers: dict[int, RequestOutcome] = {}
         self.log: list[Event] = []
+        self.sent: list[tuple[str, list[WireRequest]]] = []  # each segment to a switch
         self.store: Store | None = None
         self.unwritten: list[Write] = []  # writes that are lost if the service is killed
         self.start()
@@ -205,6 +207,7 @@ class ServedBoards:
         self.log += effects.events
         for switch, requests in effects.sends:
             self._burn()
+            self.sent.append((switch, requests))
             if self.boards[switch].is_open:
                 self.boards[switch].send(self.wire.segment(requests))
         for switch in effects.closes:

@@ -218,6 +218,9 @@ class ProtectionView(_ResponseModel):
     covered: bool = Field(description="The reserved paths cover the next failure.")
     uncovered: list[str] = Field(description="Why they do not, until that is repaired; empty if they do.")
     on_backup: list[str] = Field(description="The flows on backup paths.")
+    in_two_rounds: list[str] = Field(
+        description="The flows that some failure moves in two round trips: an entry is not there beforehand."
+    )
     returns: ReturnMode = Field(description="When flows leave backup paths after a repair.")
 
 

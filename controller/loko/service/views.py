@@ -98,6 +98,7 @@ def protection_values(manager: FlowManager, protected: ProtectedAdmitter) -> dic
         "covered": not uncovered,
         "uncovered": list(uncovered),
         "on_backup": list(manager.on_backup),
+        "in_two_rounds": list(manager.in_two_rounds),
         "returns": manager.returns.value,
     }
 

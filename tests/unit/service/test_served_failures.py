@@ -13,10 +13,14 @@ from test_migration import two_ways
 
 from loko.admission.protection import ProtectedAdmission
 from loko.control.port_links import PortsReply
+from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, TableStatsRequest
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
-from loko.service.outcome import FlowState, Granted, Refused, Released, ReturnMode
+from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode
 from loko.service.protected_admitter import ProtectedAdmitter
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import ring_lab
+from loko.topology.ring import Ring
 
 RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
 """Milliseconds after which flows have returned."""
@@ -109,6 +113,106 @@ def test_flows_move_to_their_backup_paths_at_once_and_return_when_the_cable_is_b
     assert set(served.admission.admitted) == {"f1", "f2"}
     assert served.tables() == served.promised()
     assert not any("is broken" in event.text for event in served.log[heard:]), "a return breaks no promise"
+
+
+def test_a_move_is_one_round_trip_with_one_switch(tmp_path: Path) -> None:
+    """The switch where the paths part exchanges one entry of each flow, and no other changes anything."""
+    served = begun(tmp_path / "s")
+    for is_up in (False, True):
+        served.sent.clear()
+        set_link(served, is_up=is_up)
+        served.run(RETURNED_MS)
+        changes = [
+            (switch, [type(request) for request in requests])
+            for switch, requests in served.sent
+            if not isinstance(requests[0], BarrierRequest) or len(requests) > 1
+        ]
+        exchange = "s1", [BarrierRequest, DeleteEntry, AddEntry]
+        assert [change for change in changes if change[1] != [TableStatsRequest]] == [exchange, exchange]
+        assert state(served, "f1") == state(served, "f2") == kept(*("s1 s2" if is_up else "s1 s3 s2").split())
+        assert served.tables() == served.promised()
+
+
+def test_entries_that_are_there_beforehand_give_way_and_moves_take_two_round_trips(tmp_path: Path) -> None:
+    """With four flows every table of the ring is full after any failure, and never longer than planned."""
+    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    served = ServedBoards(tmp_path / "s", lab=lab, entries=3, survive=["cables=1"])
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            served.step()
+            assert max(map(len, served.tables().values())) <= 3
+
+    served.settle()
+    for number, ends in enumerate((("h1", "h2"), ("h2", "h3"), ("h4", "h3")), 1):
+        assert isinstance(served.request(flow(number, *ends)), Granted)
+    assert served.manager.in_two_rounds == ()
+    assert [len(table) for table in served.tables().values()] == [3, 3, 3, 3]
+    ticket = served.begin(flow(4, "h4", "h1"))
+    served.carry()
+    run(200)
+    assert served.answers[ticket] == Granted("f4", is_new=True)
+    assert set(served.manager.in_two_rounds) == {"f1", "f2", "f3", "f4"}
+    assert [len(table) for table in served.tables().values()] == [2, 2, 2, 2]
+    assert served.tables() == served.promised()
+    (cut,) = (hop.output_port for hop in served.manager.flows["f1"].path if hop.switch == "s1")
+    before = reserved(served)
+    set_link(served, ("s1", cut), is_up=False)
+    run(500)
+    assert state(served, "f1") == kept("s1", "s4", "s3", "s2")
+    assert served.tables() == served.promised()
+    set_link(served, ("s1", cut), is_up=True)
+    run(RETURNED_MS)
+    assert state(served, "f1") == kept("s1", "s2")
+    assert served.tables() == served.promised(), "what was added for the move is gone"
+    assert reserved(served) == before
+    assert served.release("f4") == Released("f4")
+    run(200)
+    assert served.manager.in_two_rounds == ()
+    assert served.tables() == served.promised()
+    assert served.manager.uncovered() == ()
+
+
+def test_a_flow_is_granted_while_a_switch_of_its_backup_path_is_away(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    served.unplug("s3")
+    assert isinstance(served.request(flow(3, "a", "b")), Granted)
+    assert served.manager.uncovered() == ("s3 is away",)
+    served.unplug("s3", plugged=True)
+    served.run(3_000)
+    served.settle()
+    assert len(served.tables()["s3"]) == 3
+    assert served.tables() == served.promised()
+    assert served.manager.uncovered() == ()
+    set_link(served, is_up=False)
+    assert until_kept(served, "f1", "f2", "f3") < 50
+
+
+@pytest.mark.parametrize("openflow", list(OpenFlow))
+def test_a_flow_that_is_released_while_it_moves_leaves_nothing(tmp_path: Path, openflow: OpenFlow) -> None:
+    """At whichever step it is released, and whether the service is killed then or not."""
+    for steps in (0, 2, 5, 10, 20, 40):
+        for is_killed in (False, True):
+            served = begun(tmp_path / f"{steps} {is_killed}", openflow=openflow)
+            set_link(served, is_up=False)
+            served.run(steps)
+            ticket = served.manager.release(served.now_ns, "f1")
+            served.carry()
+            served.run(1)
+            if is_killed:
+                served.kill()
+                served.start()
+            else:
+                outcome = served.ask(ticket)
+                if isinstance(outcome, Conflict):
+                    outcome = served.release("f1")
+                assert outcome == Released("f1")
+            served.settle()
+            served.run(3_000)
+            assert set(served.manager.flows) == {"f2"}, (steps, is_killed)
+            assert served.tables() == served.promised()
+            counted = {name.removesuffix(" again") for of_state in reserved(served) for name, _ in of_state}
+            assert counted == {"f2"}
 
 
 def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
