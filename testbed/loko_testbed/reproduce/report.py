@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from jinja2 import Template, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from loko.document import InputError
@@ -71,21 +73,12 @@ def render(
     For `drawn` see `write_report`. `made` has, by figure, its files and when and where it was made.
     """
     results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
-    environment = html_templates("loko_testbed.reproduce")
-    environment.filters.update(
-        symbols=_symbols,
-        anchor=_anchor,
-        title=partial(_title, {result.name: result.title for result in results}),
-        percent=_percent,
-        packets=in_threes,
-        paper_title=_paper_title,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     judged = list(guarantees(results))
     counted = sentences(results)
     known = stated_sentences(results)
-    return environment.get_template("report.html.j2").render(
+    return _template().render(
         results=results,
+        titles={result.name: result.title for result in results},
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
         specifications={result.name: pictures.specification(result, captioned=False) for result in results},
         vega_embed=Markup(rendering.vega_embed()),  # noqa: S704 - a library, made fit for a page
@@ -115,6 +108,22 @@ def render(
     )
 
 
+@cache
+def _template() -> Template:
+    """Return the report's template; compiling it takes longer than a short report."""
+    environment = html_templates("loko_testbed.reproduce")
+    environment.filters.update(
+        symbols=_symbols,
+        anchor=_anchor,
+        title=_title,
+        percent=_percent,
+        packets=in_threes,
+        paper_title=_paper_title,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment.get_template("report.html.j2")
+
+
 def _senders(result: FigureResult) -> dict[str, float]:
     """Return the numbers that describe a figure's senders; empty if it has none."""
     assumed = result.provenance.assumptions
@@ -133,15 +142,17 @@ def _symbols(text: str) -> Markup:
     return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
 
 
-def _title(titles: Mapping[str, str], name: str) -> str:
+@pass_context
+def _title(context: Context, name: str) -> str:
     """Return a figure's name in full: "Figure 17a", "tssdn, Figure 4d", or its title if it has no number.
 
-    `titles` has the titles by the figures' full names.
+    The page's `titles` are those of the figures by full name.
     """
     *paper, figure = short_name(name).split("/")
     if match := re.fullmatch(r"(fig|table|sec)(\d+[a-z]?)", figure):
         names = {"fig": "Figure", "table": "Table", "sec": "Section"}
         return ", ".join([*paper, f"{names[match[1]]} {match[2]}"])
+    titles = context["titles"]
     return (
         titles[name].replace("not the paper's: ", "").replace("not a paper's: ", "")
         if name in titles

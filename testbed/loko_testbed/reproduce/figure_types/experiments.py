@@ -5,11 +5,11 @@ A plug-in has those of its figure type in the folder `experiments` beside its mo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -41,11 +41,16 @@ FORMER_TYPES: Final = {
 """Names of figure types in documents of earlier versions, and what to write instead."""
 _RENAMED_FIGURES: Final = {"tssdn/duel": "tssdn/comparison"}
 """Former names of figures, and the names to use."""
+_Held = TypeVar("_Held")
 
 
 class _TypeOfDocument(BaseModel):
     kind: str
     shows: str | None = None
+
+
+class _NameOfDocument(BaseModel):
+    paper: str = ""
 
 
 class MissingFigure(BaseModel):
@@ -125,18 +130,18 @@ def _documents_in(labs: Path) -> Iterator[Path]:
 def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
     """Return the experiments with these names, or all experiments if a name is unknown or none is given.
 
-    Other papers' figures with the same IDs may be among them. Only the files needed are read, because reading
-    one imports the code of its type. Raises `InputError`.
+    Only the files needed are read in full, because that imports the code of their types. Raises `InputError`.
     """
     wanted = set(map(full_name, names))
     files = {name.partition("/")[2] for name in wanted}
-    figures = _by_name((path for path in _documents_in(labs) if path.stem in files), labs)
+    alike = (path for path in _documents_in(labs) if path.stem in files)
+    figures = _by_name((path for path in alike if f"{_paper_of(path)}/{path.stem}" in wanted), labs)
     return figures if wanted and wanted <= figures.keys() else experiments(labs)
 
 
 def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    loaded = [_unchanged(path, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(paths)]
+    loaded = map(_experiment_in, sorted(paths))
     for experiment in sorted(
         loaded, key=lambda figure: (figure.kind != "table", in_order(figure.paper, figure.figure))
     ):
@@ -146,10 +151,20 @@ def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
     return figures
 
 
-@lru_cache(maxsize=1024)
-def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
-    """Load an experiment; cached until the file changes."""
-    return load_experiment(path)
+def _until_changed(load: Callable[[Path], _Held]) -> Callable[[Path], _Held]:
+    """Return a function that loads a file, and again only after the file has changed."""
+    cached = lru_cache(maxsize=1024)(lambda path, _changed_ns, _bytes: load(path))
+
+    def loaded(path: Path) -> _Held:
+        state = path.stat()
+        return cached(path, state.st_mtime_ns, state.st_size)
+
+    return loaded
+
+
+_experiment_in: Final = _until_changed(load_experiment)
+_paper_of: Final = _until_changed(lambda path: read(path, _NameOfDocument).paper)
+_missing_in: Final = _until_changed(lambda path: read(path, MissingFigure))
 
 
 def _unknown(name: str, known: Mapping[str, Figure]) -> str:
@@ -165,7 +180,7 @@ def _unknown(name: str, known: Mapping[str, Figure]) -> str:
 
 def not_replayed(replayed: Collection[str], labs: Path = LABS) -> list[MissingFigure]:
     """Return the figures of the labs other than those with these full names. Raises `InputError`."""
-    known = (read(path, MissingFigure) for path in labs.glob(_PLACE))
+    known = map(_missing_in, labs.glob(_PLACE))
     return [figure for figure in known if figure.name not in replayed]
 
 
