@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from pydantic_core import to_json
 
 from loko_testbed.reproduce.bundle.archive import MANIFEST, ROOT
 
@@ -89,7 +90,7 @@ def _flipped(name: str, data: bytes) -> Iterator[Change]:
 def _of_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "the same values", json.dumps(json.loads(data)).encode()
     for what, value in changed_values(json.loads(data)):
-        yield what, json.dumps(value, indent=1).encode() + b"\n"
+        yield what, to_json(value, indent=1) + b"\n"
 
 
 def _of_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -178,10 +179,11 @@ def _at(document: Any, place: Place) -> Any:
 
 
 def _with(document: Any, place: Place, value: Any) -> Any:
+    """Return the document with another value at a place; the rest of it is shared with the given one."""
     if not place:
         return value
-    changed = copy.deepcopy(document)
-    _at(changed, place[:-1])[place[-1]] = value
+    changed = copy.copy(document)
+    changed[place[0]] = _with(document[place[0]], place[1:], value)
     return changed
 
 
