@@ -118,8 +118,8 @@ def _column(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.
 
 def unpacked(packets: bytes) -> RunRecords:
     """Return the packets that `packed` wrote."""
-    # In half the time of `pq.read_table`, which serves whole data sets.
-    with pq.ParquetFile(BytesIO(packets)) as file:
+    # In a quarter of the time of `pq.read_table`, which serves whole data sets and files on slow disks.
+    with pq.ParquetFile(pa.BufferReader(packets), pre_buffer=False) as file:
         rows = file.read(columns=_OF_RUN.names, use_threads=False)
     return RunRecords(
         flow=_values(rows.column("flow")),

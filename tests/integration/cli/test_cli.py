@@ -21,6 +21,8 @@ from scripted_runner import ScriptedRunner
 from loko.document import LABS
 from loko_testbed.cli import main as cli
 from loko_testbed.measure.bench.inventory import BENCHES
+from loko_testbed.reproduce import evaluate as evaluation
+from loko_testbed.reproduce.replications import Replications
 from loko_testbed.simulation.runner import LOST
 from loko_testbed.tasks.files import lock_folder
 from loko_testbed.tasks.provenance import versions
@@ -250,7 +252,10 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
     assert holds["packets of the largest box (m_r = 11), counted alike"] is None
 
 
-def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_path: Path) -> None:
+def test_figures_are_compared_with_those_of_the_same_folder(
+    loko, scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "replicate", lambda *_: Replications(results=[], computed=0))
     scripted(lambda flow, _: np.full(50, LOST if flow.bucket.rate_bps > 2_000_000 else 1_000_000))
     options = ["--jobs", 1, "--out", tmp_path]
     claim = "less loss than with larger rates (fig17a)"
