@@ -123,12 +123,13 @@ class _PortState:
         if self._unsettled or self._is_stale:
             for counted in self._unsettled.values():
                 self._network.add(counted.steps, counted.bucket)
-            changed = self._counted if self._is_stale else list(self._unsettled.values())
-            self._network.bounds = self._network.settle(
-                [step.server for counted in changed for step in counted.steps],
-                start={} if self._is_stale else None,
-                most_steps=math.inf,  # there are bounds: the coarse ones, or those with a flow more
-            )
+            start = {} if self._is_stale else self._network.bounds
+            changed = self._counted if self._is_stale else self._unsettled.values()
+            servers = [step.server for counted in changed for step in counted.steps]
+            # There are bounds: the coarse ones are some, or those with a flow more were.
+            settled = self._network.settle(servers, start=start, most_steps=math.inf)
+            # In the order in which they would have been found one by one.
+            self._network.bounds = {name: settled[name] for name in dict.fromkeys((*start, *servers))}
             self._unsettled, self._is_stale = {}, False
         return self._network
 
@@ -162,14 +163,16 @@ class _PortState:
                 self._coarse.reset(bounds)
 
     def undo(self, flow_id: str) -> _CountedFlow:
-        """Forget a flow that has sent nothing. Its bounds go with it, if nothing else speaks for them."""
+        """Forget a flow that has sent nothing. The bounds fall at once, or stay if the state is not fresh."""
+        if not self._is_fresh:
+            self.network.remove(self.flows[flow_id].steps, self.flows[flow_id].bucket)
+            self.is_above = True
+        elif self._unsettled.pop(flow_id, None) is None:
+            self._network.remove(self.flows[flow_id].steps, self.flows[flow_id].bucket)
+            self._is_stale = True
         counted = self.flows.pop(flow_id)
         if self._coarse is not None:
             self._coarse.remove(counted.steps, counted.bucket)
-        if self._unsettled.pop(flow_id, None) is None:
-            self._network.remove(counted.steps, counted.bucket)
-            self._is_stale = self._is_fresh
-            self.is_above = not self._is_fresh
         return counted
 
     def rename(self, flow_id: str, name: str) -> None:

@@ -22,8 +22,10 @@ _UNITS: Final = 1 << 40
 flow away restores what was there."""
 _MARGIN: Final = 1 + 1e-8
 """Factor for rounding errors. It is above that of `TotalFlow`, whose bounds must not be higher."""
-_OVERSHOOTS: Final = (2.0, 1.05)
-"""How far bounds are raised above what they must be: if the first factor is too much, by the second."""
+_OVERSHOOT: Final = 2.0
+"""How far bounds are raised above what they must be, so that they need not be raised again soon."""
+_CLOSE_OVERSHOOT: Final = 1.05
+"""The same where limits are near."""
 _MOST_RAISES: Final = 2_000
 """Raised bounds after which a search is given up."""
 
@@ -61,7 +63,7 @@ class CoarseBounds:
         if not self._is_valid or any(server.is_exceeded_by(bucket) for server in servers):
             return False
         self.add(steps, bucket)
-        is_fitting = any(_raise(servers, overshoot) for overshoot in _OVERSHOOTS)
+        is_fitting = _raise(servers) or _raise(servers, is_close=True)
         self.remove(steps, bucket)
         return is_fitting
 
@@ -81,7 +83,8 @@ class CoarseBounds:
         """Begin anew from bounds d with F(d) <= d that are within their limits."""
         for name, server in self._servers.items():
             server.move(bounds.get(name, 0))
-        self._is_valid = any(_raise(self._servers.values(), overshoot) for overshoot in _OVERSHOOTS)
+        servers = list(self._servers.values())
+        self._is_valid = _raise(servers) or _raise(servers, is_close=True)
 
     def _count(self, steps: Sequence[PathStep], bucket: TokenBucket, sign: int) -> None:
         rate = sign * math.ceil(_rate(bucket.rate_bps))
@@ -123,7 +126,6 @@ class _Server:
         "_above",
         "_before_ns",
         "_below",
-        "_blocking",
         "_cables",
         "_latency_ns",
         "_most_rate",
@@ -154,9 +156,9 @@ class _Server:
         self.passed: dict[_Cable, int] = {}
         """By cable to a later server, the rate of the flows that have passed this one."""
         self._cables: dict[_Server | None, _Cable] = {}
-        self._rate, self._latency_ns = _rate(spec.service.rate_bps), spec.service.latency_ns
-        self._before_ns = spec.before_ns
-        self._blocking = spec.blocking_bytes * _UNITS
+        self._rate, self._before_ns = _rate(spec.service.rate_bps), spec.before_ns
+        self._latency_ns = spec.service.latency_ns + spec.blocking_bytes * _UNITS / self._rate
+        """With the frame of lower priority that is not interrupted."""
         self._most_rate = self._rate * most_used / _MARGIN
         self._room = room_bytes * _UNITS / _MARGIN
         self._above, self._below = above, list[_Server]()
@@ -192,26 +194,34 @@ class _Server:
             for cable, rate in self.passed.items():
                 cable.burst += rate * longer_ns
 
-    def needed_ns(self) -> float:
-        """Return F(c), rounded up, or a lower value if c is enough; infinite if rate or room are exceeded."""
+    def needed_ns(self, enough_ns: float) -> float:
+        """Return at least F(c) in whole nanoseconds; infinite if the rate or the room is exceeded.
+
+        What cables limit counts only if the result would be more than `enough_ns` without that.
+        """
         arriving = self._arriving()
         if not arriving:
             return 0.0
-        used = sum(rate for rate, _, _ in arriving)
-        total = sum(burst for _, burst, _ in arriving)
-        higher = [flows for server in self._above for flows in server._arriving()]
-        higher_rate = sum(rate for rate, _, _ in higher)
-        rate = self._rate - higher_rate
-        if used + higher_rate > self._most_rate:
+        used = burst = 0.0
+        for each_rate, each_burst, _ in arriving:
+            used += each_rate
+            burst += each_burst
+        rate, latency_ns = self._rate, self._latency_ns
+        if self._above:
+            higher = [flows for server in self._above for flows in server._arriving()]
+            higher_rate = sum(each_rate for each_rate, _, _ in higher)
+            rate -= higher_rate
+            if used + higher_rate > self._most_rate:
+                return math.inf
+            ahead = self._rate * latency_ns + sum(each_burst for _, each_burst, _ in higher)
+            latency_ns = ahead / rate
+        elif used > self._most_rate:
             return math.inf
-        ahead = self._rate * self._latency_ns + sum(burst for _, burst, _ in higher) + self._blocking
-        latency_ns = ahead / rate
-        before_ns, backlog = self._before_ns + latency_ns, total + used * latency_ns
-        longest_ns = (before_ns + total / rate) * _MARGIN
-        if longest_ns > self.bound_ns or backlog > self._room:
+        waits_ns, backlog = burst / rate, burst + used * latency_ns
+        before_ns = self._before_ns + latency_ns
+        if (before_ns + waits_ns) * _MARGIN > enough_ns or backlog > self._room:
             waits_ns, backlog = _shaped(arriving, rate, latency_ns)
-            longest_ns = (before_ns + waits_ns) * _MARGIN
-        return math.inf if backlog > self._room else math.ceil(longest_ns)
+        return math.inf if backlog > self._room else math.ceil((before_ns + waits_ns) * _MARGIN)
 
     def _arriving(self) -> list[tuple[int, float, _Cable]]:
         """Return rate and burst by cable, with the burst that the way to the queue adds."""
@@ -251,15 +261,20 @@ def _shaped(
     )
 
 
-def _raise(changed: Iterable[_Server], overshoot: float) -> bool:
-    """Raise bounds until F(c) <= c. Return False, and leave them, if limits are in the way."""
+def _raise(changed: Iterable[_Server], *, is_close: bool = False) -> bool:
+    """Raise bounds until F(c) <= c. Return False, and leave them, if limits are in the way.
+
+    They are raised as little as possible if `is_close`, else by much and with less work.
+    """
+    overshoot = _CLOSE_OVERSHOOT if is_close else _OVERSHOOT
     waiting = deque(dict.fromkeys(each for server in changed for each in server.with_lower))
     queued = set(waiting)
     former: list[tuple[_Server, int]] = []
     while waiting:
         server = waiting.popleft()
         queued.discard(server)
-        needed_ns = server.needed_ns()
+        enough_ns = server.bound_ns if is_close else server.limit_ns
+        needed_ns = server.needed_ns(enough_ns)
         if needed_ns <= server.bound_ns:
             continue
         if needed_ns > server.limit_ns or math.isinf(needed_ns) or len(former) == _MOST_RAISES:

@@ -142,6 +142,8 @@ class TotalFlow:
                 raise UnsettledError(server, delay_ns)
             bounds[server] = int(delay_ns)
             for later in self._after.get(server, ()):
+                if later not in self._loads:
+                    continue
                 touched.add(later)
                 if later not in queued:
                     queued.add(later)
