@@ -143,6 +143,10 @@ class CabledLab:
             now_ns=self.now_ns,
         )
 
+    def next_ns(self, flow_id: str) -> int:
+        """Return when the next frame of a flow may begin."""
+        return self._senders[flow_id].next_ns
+
     def send(self, host: str, frame: bytes) -> None:
         """Let a host send a frame that belongs to no flow, as soon as its line is free."""
         self._occupy(host, frame, self.now_ns)
