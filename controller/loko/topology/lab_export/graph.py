@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import networkx as nx
-
 from loko.topology.lab import Endpoint, Lab
 from loko.units import rate_text
 
@@ -30,6 +28,8 @@ class GraphCable(NamedTuple):
 
 def graphml(lab: Lab) -> str:
     """Return a lab as GraphML: an undirected graph, with addresses and devices as attributes of nodes."""
+    import networkx as nx  # noqa: PLC0415 - slow to import, so only where needed
+
     graph = nx.MultiGraph(label=lab.title)
     for name, values in _nodes(lab).items():
         graph.add_node(name, **values)

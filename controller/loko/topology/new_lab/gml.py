@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-import networkx as nx
-
 from loko.document import InputError, read_text
 from loko.topology.new_lab.parsed_graph import network_of_graph
 from loko.topology.new_lab.parsed_network import ParsedNetwork
@@ -22,6 +20,8 @@ def read_gml(path: Path) -> ParsedNetwork:
     Nodes are told apart by their ids, whatever their labels. Parallel edges are read whether or not the file
     says that it has some. A node with `isGroup` is a group (yEd: a folder), and no switch.
     """
+    import networkx as nx  # noqa: PLC0415 - slow to import, so only where needed
+
     text = read_text(path)
     if _MULTIGRAPH.search(text) is None:
         text = _GRAPH.sub("graph [\n  multigraph 1\n", text, count=1)

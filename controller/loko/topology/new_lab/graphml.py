@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
-import networkx as nx
-
 from loko.document import InputError, read_text
 from loko.topology.new_lab.parsed_graph import network_of_graph
 from loko.topology.new_lab.parsed_network import ParsedNetwork
@@ -20,6 +18,8 @@ def read_graphml(path: Path) -> ParsedNetwork:
 
     A node that contains a graph is a group (yEd: a folder), and no switch.
     """
+    import networkx as nx  # noqa: PLC0415 - slow to import, so only where needed
+
     text = read_text(path)
     try:
         graph = nx.parse_graphml(text)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-import networkx as nx
-
 from loko.document import InputError
 
 _MOST_SWITCHES: Final = 4000
@@ -86,6 +84,8 @@ class Drawing:
 
         Nothing passes through a host: one with cables to two parts is in both.
         """
+        import networkx as nx  # noqa: PLC0415 - slow to import, so only where needed
+
         graph = nx.Graph(self.cables)
         graph.add_nodes_from(self.switches)
         parts = [
@@ -111,6 +111,8 @@ def draw(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> 
 
     Raises `InputError` if there are too few or too many of anything.
     """
+    import networkx as nx  # noqa: PLC0415 - slow to import, so only where needed
+
     least = {Shape.LINE: 1, Shape.RING: 3, Shape.TREE: 1}[shape]
     if not least <= switches <= _MOST_SWITCHES:
         raise InputError(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from loko.document import InputError
 from loko.topology.new_lab.parsed_network import (
@@ -17,6 +15,9 @@ from loko.topology.new_lab.parsed_network import (
     says_host,
     stated_profile,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def network_of_graph(path: Path, graph: nx.Graph[Any], groups: Collection[str] = ()) -> ParsedNetwork:
