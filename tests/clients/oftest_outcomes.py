@@ -82,7 +82,7 @@ def load() -> dict[str, Suite]:
             fails_with_specification=data["fails_with_specification"],
             reasons=tuple(Reason.parse(reason) for reason in data["fails"]),
         )
-        for version, data in yaml.safe_load(OUTCOMES.read_text()).items()
+        for version, data in yaml.load(OUTCOMES.read_text(), Loader=yaml.CSafeLoader).items()
     }
 
 

@@ -80,7 +80,7 @@ class Controller:
 
 def load() -> list[Controller]:
     """Return all controllers."""
-    data = yaml.safe_load(OUTCOMES.read_text())
+    data = yaml.load(OUTCOMES.read_text(), Loader=yaml.CSafeLoader)
     return [
         Controller(
             name=name,

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CITATION: dict[str, Any] = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAPERS = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))["meta"]
+    path.stem: yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["meta"]
     for path in (ROOT / "labs/papers").glob("*.yml")
     if path.stem != "studies"
 }

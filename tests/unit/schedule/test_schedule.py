@@ -267,7 +267,7 @@ def test_flows_of_the_bound_may_have_all_of_their_paths(monkeypatch) -> None:
 
 
 def test_the_code_names_each_equation_of_the_paper() -> None:
-    facts = yaml.safe_load((LABS / "papers" / "tssdn.yml").read_text())
+    facts = yaml.load((LABS / "papers" / "tssdn.yml").read_text(), Loader=yaml.CSafeLoader)
     code = "\n".join(path.read_text() for path in Path(loko.schedule.__file__).parent.glob("*.py"))
     names = [equation["id"] for equation in facts["equations"]]
     assert len(names) == 14
