@@ -208,6 +208,12 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[MeasuredRow]]:
         (f"bound of a whole path of {hops} ports, CPU time", f"{spread.median:.1f} ms", "")
         for hops, spread in measured.whole_path_ms.items()
     ]
+    survive, times = measured.surviving_s, measured.surviving_ratio
+    what = f"{admission.SURVIVING} flows on {admission.CHIPS} chips that survive any cable"
+    rows += [
+        (f"{what}, CPU time", f"{survive.median:.2f} s", f"{survive.low:.2f} .. {survive.high:.2f}"),
+        ("with all bounds", f"{times.median:.1f} times", f"{times.low:.1f} .. {times.high:.1f}"),
+    ]
     if measured.peer:
         ratio = measured.loko.cycles_per_s.median / measured.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))

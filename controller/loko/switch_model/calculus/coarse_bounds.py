@@ -1,8 +1,8 @@
 """Coarse bounds of a network of servers: quick to keep, and enough to see that a flow fits.
 
-Any c with F(c) <= c is at or above the least bounds, so these are within the limits if c is (lemma 2 in
-docs/port-queues.md). Coarse bounds are mostly about twice what they must be. So most flows raise none of
-them, and only the servers on their paths have to be looked at.
+Any c with F(c) <= c is at or above the least bounds, so these are within the limits if c is: "Coarse bounds"
+in docs/port-queues.md. They are mostly about twice what they must be. So most flows raise none of them, and
+only the servers on their paths have to be looked at.
 """
 
 from __future__ import annotations
