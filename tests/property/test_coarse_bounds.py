@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from loko.admission import Admitted
 from loko.admission.mixed import MixedAdmission
 from loko.admission.port_queues import PortAdmission
+from loko.admission.protection import NetworkFailure, Protection, failures_of, protect
+from loko.document import InputError
 from loko.switch_model.calculus import CoarseBounds
 from loko.switch_model.control_traffic import NO_MESSAGES
 from loko.switch_model.flow import Flow
@@ -73,6 +76,7 @@ def changed(seed: int) -> Counter[str]:
     lab, make_late, make_plain = random_admissions(rng)
     late, plain = make_late(), make_plain()
     happened: Counter[str] = Counter()
+    gone: list[Flow] = []
     now_ns, has_left, is_undone = 0, False, False
     for number in range(120):
         ids, chance = list(late.admitted), rng.random()
@@ -83,6 +87,7 @@ def changed(seed: int) -> Counter[str]:
         elif ids and chance < 0.25 and seed % 2:
             has_left = True
             released = rng.choice(ids)
+            gone.append(late.admitted[released].flow)
             for admission in (late, plain):
                 admission.release(released, now_ns=now_ns)
         elif chance < 0.3 and seed % 2:
@@ -91,6 +96,8 @@ def changed(seed: int) -> Counter[str]:
                 admission.advance(now_ns)
         else:
             flow = any_flow(rng, lab, late, number)
+            if gone and chance > 0.8 and gone[-1].id not in late.admitted:
+                flow = gone.pop()
             answer = late.check(flow) if chance < 0.4 else late.request(flow)
             other = plain.check(flow) if chance < 0.4 else plain.request(flow)
             if isinstance(answer, Admitted) or isinstance(other, Admitted):
@@ -118,6 +125,24 @@ def test_bounds_that_are_found_late_change_no_answer(seed: int) -> None:
     changed(seed)
 
 
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_states_that_share_coarse_bounds_admit_what_each_would(seed: int) -> None:
+    """Until a state is too full for bounds of all states together, and then has its own."""
+    rng = Random(seed)
+    lab, make_late, make_plain = random_admissions(rng)
+    late, plain = make_late(), make_plain()
+    flows = [any_flow(rng, lab, late, number) for number in range(30)]
+    survive, planned = [NetworkFailure(name="none", switches=frozenset(), dead_ends=frozenset())], []
+    with suppress(InputError):  # there may be one switch
+        survive += failures_of(lab, ["cables=1"])
+    for protection in Protection:
+        for first in (late, plain):
+            found = protect(lab, flows, first.twin, survive, protection=protection)
+            planned.append((found.flows, found.plan.accepted, [each.flow for each in found.plan.refused]))
+        assert planned.pop() == planned.pop()
+
+
 def test_these_sets_are_of_every_kind() -> None:
     happened = sum((changed(seed) for seed in range(12)), Counter[str]())
     assert min(happened["Admitted"], happened["Refusal"], happened["found late"]) > 100
@@ -125,6 +150,6 @@ def test_these_sets_are_of_every_kind() -> None:
 
 def test_coarse_bounds_that_are_too_low_change_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the tests above can fail."""
-    monkeypatch.setattr(CoarseBounds, "fits", lambda _coarse, _steps, _bucket: True)
+    monkeypatch.setattr(CoarseBounds, "fits", lambda _coarse, _flow: True)
     with pytest.raises(AssertionError):
         sum(map(changed, range(12)), Counter[str]())

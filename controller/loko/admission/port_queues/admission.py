@@ -12,11 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 from loko.admission import (
     Admitted,
@@ -48,6 +49,7 @@ from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.calculus import (
     CoarseBounds,
+    PassingFlow,
     PathStep,
     PortServer,
     RateLatency,
@@ -61,10 +63,12 @@ from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.switch_model.scenario import Scenario, Unknown
 from loko.topology.lab import Lab
-from loko.topology.network import Hop
+from loko.topology.network import Hop, ShortestPaths
 
 _MOST_USED: Final = 0.999
 """The part of a port's rate that flows may take: so every busy period ends."""
+_MOST_FITTING: Final = 256
+"""Flows on paths that are kept, in case that another state, or the request after a check, asks for them."""
 _MOST_CHANGES: Final = 200
 """Changes of the bounds that an advice to wait looks ahead."""
 
@@ -82,6 +86,11 @@ class _CountedFlow(NamedTuple):
     vlan: int | None = None
     """Takes it along its path through switches without OpenFlow."""
 
+    @property
+    def passing(self) -> PassingFlow:
+        """The flow as servers see it."""
+        return PassingFlow(self.flow_id, self.steps, self.bucket)
+
 
 class _DrainingFlow(NamedTuple):
     """A released flow that still counts."""
@@ -98,9 +107,12 @@ class _PortState:
     """
 
     def __init__(self, servers: Mapping[str, PortServer], coarse: CoarseBounds | None = None) -> None:
-        """Start without flows; without `coarse` bounds, none is known to fit before the bounds are found."""
+        """Start without flows. Without `coarse` bounds, none is known to fit before the bounds are found.
+
+        Other states may share these, until one has to have its own.
+        """
         self._network = TotalFlow(servers)
-        self._coarse = coarse
+        self._coarse, self._is_apart = coarse, False
         self._unsettled: dict[str, _CountedFlow] = {}
         """Flows that are not in the network yet."""
         self._is_fresh = True
@@ -109,6 +121,7 @@ class _PortState:
         """Whether the bounds in the network are to be found anew, as a flow was undone."""
         self.flows: dict[str, _CountedFlow] = {}
         self.leavers: list[_DrainingFlow] = []
+        self._releases = 0
         self.is_above = False
         """Whether the bounds are above the least ones, because of flows that have left."""
         self.since_ns = 0
@@ -144,7 +157,21 @@ class _PortState:
 
     def fits(self, counted: _CountedFlow) -> bool:
         """Return True only if a flow certainly keeps all limits of rates, bounds and rooms."""
-        return self._coarse is not None and self._coarse.fits(counted.steps, counted.bucket)
+        if self._coarse is None:
+            return False
+        if self._coarse.fits(counted.passing):
+            return True
+        if self._is_apart:
+            return False
+        return self._apart(self._coarse).fits(counted.passing)
+
+    def _apart(self, coarse: CoarseBounds) -> CoarseBounds:
+        """Return coarse bounds that no other state shares, from now on."""
+        if not self._is_apart:
+            passing = [counted.passing for counted in self._counted]
+            self._coarse, self._is_apart = coarse.apart(passing, self.network.bounds), True
+            return self._coarse
+        return coarse
 
     def admit(self, counted: _CountedFlow, bounds: dict[str, int] | None, *, now_ns: int) -> None:
         """Count a flow, with the bounds that then hold; None: `fits` has returned True for it."""
@@ -158,9 +185,9 @@ class _PortState:
             network.bounds = bounds
             self.is_within = True
         if self._coarse is not None:
-            self._coarse.add(counted.steps, counted.bucket)
+            self._coarse.add(counted.passing)
             if bounds is not None:
-                self._coarse.reset(bounds)
+                self._apart(self._coarse).reset(bounds)
 
     def undo(self, flow_id: str) -> _CountedFlow:
         """Forget a flow that has sent nothing. The bounds fall at once, or stay if the state is not fresh."""
@@ -172,21 +199,38 @@ class _PortState:
             self._is_stale = True
         counted = self.flows.pop(flow_id)
         if self._coarse is not None:
-            self._coarse.remove(counted.steps, counted.bucket)
+            self._coarse.remove(counted.passing)
         return counted
 
     def rename(self, flow_id: str, name: str) -> None:
         """Give a flow another id."""
-        self.flows[name] = self.flows.pop(flow_id)._replace(flow_id=name)
-        if flow_id in self._unsettled:
-            self._unsettled[name] = self._unsettled.pop(flow_id)
+        counted = self.flows.pop(flow_id)
+        self.flows[name] = counted._replace(flow_id=name)
+        if self._unsettled.pop(flow_id, None) is not None:
+            self._unsettled[name] = self.flows[name]
+        if self._coarse is not None:
+            self._coarse.remove(counted.passing)
+            self._coarse.add(self.flows[name].passing)
+
+    def close(self) -> None:
+        """Take all flows out of the coarse bounds that other states may share."""
+        if self._coarse is not None:
+            for counted in self._counted:
+                self._coarse.remove(counted.passing)
+
+    def release(self, flow_id: str, *, sent_ns: int) -> None:
+        """Note that a flow has sent its last frame. It still counts, by a name that no other flow has."""
+        self._releases += 1
+        name = f"{flow_id} left {self._releases}"
+        self.rename(flow_id, name)
+        self.leavers.append(_DrainingFlow(self.flows.pop(name), sent_ns))
 
     def restore(self, bounds: dict[str, int]) -> None:
         """Take over bounds d with F(d) <= d. Because of flows that have left, they may exceed limits."""
         self.network.bounds = bounds
         self.is_above, self.is_within, self._is_fresh = True, False, False
         if self._coarse is not None:
-            self._coarse.suspend()
+            self._apart(self._coarse).suspend()
 
     def copy(self) -> _PortState:
         """Return books that can change on their own, to look ahead."""
@@ -223,7 +267,7 @@ class _PortState:
             self.leavers.remove(draining)
             self.network.remove(draining.counted.steps, draining.counted.bucket)
             if self._coarse is not None:
-                self._coarse.remove(draining.counted.steps, draining.counted.bucket)
+                self._coarse.remove(draining.counted.passing)
             self.is_above, self._is_fresh, self.since_ns = True, False, max(self.since_ns, at_ns)
         return bool(forgotten)
 
@@ -299,14 +343,9 @@ class PortAdmission:
         self._classes = classes
         self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
         self._sizes = LazyMapping(self._sizes_at)
-        self._register = AdmittedFlows(
-            lab,
-            BarePath.prepare,
-            single_visits="of ports, each counts a flow once; take another path",
-        )
+        self._between = ShortestPaths(lab).between
         self._lab = lab
         self._scenario = scenario
-        self._clock = AdmissionClock()
         self._most_entries = {
             name: planned - (padding or 0) for name, planned in planned_entries(lab, scenario.entries).items()
         }
@@ -335,12 +374,36 @@ class PortAdmission:
                 servers[server] = replace(queue.server, above=above) if above else queue.server
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
         self._servers = servers
+        self._padding = padding or 0
+        self._coarse = CoarseBounds(
+            servers, limits_ns=self._targets, rooms_bytes=LazyMapping(self._room_bytes), most_used=_MOST_USED
+        )
+        self._fitting = lru_cache(_MOST_FITTING)(self._as_if_fitting)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start with no flow."""
+        self._register = AdmittedFlows(
+            self._lab,
+            BarePath.prepare,
+            single_visits="of ports, each counts a flow once; take another path",
+            between=self._between,
+        )
+        self._clock = AdmissionClock()
         self._books = self._no_flows()
         self._entries: Counter[str] = Counter()
         self._vlans = self._no_vlans()
-        self._padding = padding or 0
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
+
+    def twin(self) -> Self:
+        """Return an empty admission control of the same network, as it is after a failure.
+
+        It shares with this one what does not change, and the work for flows that both are asked for.
+        """
+        twin = copy(self)
+        twin._begin()
+        return twin
 
     @property
     def scheme(self) -> str:
@@ -417,9 +480,7 @@ class PortAdmission:
         sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
         self._settle()
         self._register.remove(flow_id)
-        books = self._books
-        counted = books.flows.pop(flow_id)
-        books.leavers.append(_DrainingFlow(counted, sent_ns))
+        self._books.release(flow_id, sent_ns=sent_ns)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -436,6 +497,7 @@ class PortAdmission:
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
+        self._books.close()
         self._books = self._no_flows()
         self._entries.clear()
         self._vlans = self._no_vlans()
@@ -577,23 +639,27 @@ class PortAdmission:
                     f" ({known})"
                 )
         self._settle()
-        traffic_class = self._classes.get(flow.id, HIGHEST_CLASS)
-        counted = self._counted(flow, route, traffic_class)
+        counted, admitted = self._fitting(flow, route)
+        if (vlan := self._vlans.find(route)) is not None:
+            counted, admitted = counted._replace(vlan=vlan), admitted._replace(vlan=vlan)
         decided = self._found(flow, counted, self._books)
         if isinstance(decided, Refusal):
             advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
             return decided._replace(advice=advice), counted, None
+        return admitted, counted, decided
+
+    def _as_if_fitting(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[_CountedFlow, Admitted]:
+        """Return a flow as its servers see it, and the answer if it fits, both without a VLAN."""
+        traffic_class = self._classes.get(flow.id, HIGHEST_CLASS)
         delays_ns = tuple(
             self._delay_ns(hop.switch, hop.output_port, traffic_class)
             + (self._first_wire_ns(flow) if place == 0 else 0.0)
-            for place, hop in enumerate(route)
+            for place, hop in enumerate(path)
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
-        admitted = Admitted(
-            flow, route, bursts_bytes, delays_ns, traffic_class=traffic_class, vlan=counted.vlan
-        )
-        return admitted, counted, decided
+        admitted = Admitted(flow, path, bursts_bytes, delays_ns, traffic_class=traffic_class)
+        return self._counted(flow, path, traffic_class), admitted
 
     def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal | None:
         """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are.
@@ -758,14 +824,10 @@ class PortAdmission:
             server = self._server(hop.switch, hop.output_port, traffic_class)
             steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
-        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns, self._vlans.find(path))
+        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
 
     def _no_flows(self) -> _PortState:
-        rooms_bytes = LazyMapping(self._room_bytes)
-        coarse = CoarseBounds(
-            self._servers, limits_ns=self._targets, rooms_bytes=rooms_bytes, most_used=_MOST_USED
-        )
-        return _PortState(self._servers, coarse if self._finds_bounds_late else None)
+        return _PortState(self._servers, self._coarse if self._finds_bounds_late else None)
 
     def _no_vlans(self) -> FlowVlans:
         vlans = {

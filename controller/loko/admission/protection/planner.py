@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted, Refusal
 from loko.admission.planning import Plan
+from loko.admission.port_queues import PortAdmission
 from loko.admission.protection.failures import NetworkFailure, Reachability
 from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
 from loko.admission.protection.preinstalled import preinstalled_hops
@@ -379,11 +380,10 @@ class ProtectedAdmission:
     ) -> None:
         """Begin without flows. `make_admission` returns an empty admission control of the lab."""
         self.lab = lab
-        self.working = make_admission()
+        self.working = working = make_admission()
         """The state without failures."""
-        self.states = [
-            FailedState(failure, make_admission(), Reachability(lab, failure)) for failure in failures
-        ]
+        another = working.twin if isinstance(working, PortAdmission) else make_admission
+        self.states = [FailedState(failure, another(), Reachability(lab, failure)) for failure in failures]
 
     @property
     def failures(self) -> tuple[NetworkFailure, ...]:

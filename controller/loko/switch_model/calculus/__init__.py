@@ -1,6 +1,6 @@
 """Deterministic network calculus: token buckets and one server, servers of ports, and networks of them."""
 
-from loko.switch_model.calculus.coarse_bounds import CoarseBounds
+from loko.switch_model.calculus.coarse_bounds import CoarseBounds, PassingFlow
 from loko.switch_model.calculus.ports import (
     Arriving,
     backlog_of_port_bytes,
@@ -25,6 +25,7 @@ __all__ = [
     "NOTHING",
     "Arriving",
     "CoarseBounds",
+    "PassingFlow",
     "PathStep",
     "PortServer",
     "RateLatency",

@@ -8,9 +8,9 @@ only the servers on their paths have to be looked at.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.calculus.token_buckets import TokenBucket
@@ -30,8 +30,20 @@ _MOST_RAISES: Final = 2_000
 """Raised bounds after which a search is given up."""
 
 
+class PassingFlow(NamedTuple):
+    """A flow on a path."""
+
+    name: str
+    steps: tuple[PathStep, ...]
+    bucket: TokenBucket
+
+
 class CoarseBounds:
-    """The flows of a network of servers, and bounds c with F(c) <= c that are within their limits."""
+    """The flows of a network of servers, and bounds c with F(c) <= c that are within their limits.
+
+    Several sets of flows may share them: they are for all flows of these sets together, each of which is
+    counted once. F grows with the flows, so they hold for each of the sets.
+    """
 
     def __init__(
         self,
@@ -54,26 +66,49 @@ class CoarseBounds:
                 above=[self._servers[higher] for higher in servers[name].above],
             )
         )
+        self._sets_with: Counter[PassingFlow] = Counter()
+        """By flow, how many sets have it."""
         self._is_valid = True
         """Whether F(c) <= c holds, and c is within the limits."""
+        self._empty: Callable[[], CoarseBounds] = lambda: CoarseBounds(
+            servers, limits_ns=limits_ns, rooms_bytes=rooms_bytes, most_used=most_used
+        )
 
-    def fits(self, steps: Sequence[PathStep], bucket: TokenBucket) -> bool:
+    def fits(self, flow: PassingFlow) -> bool:
         """Return True only if all limits certainly hold with a flow, which is not added."""
-        servers = [self._servers[step.server] for step in steps]
-        if not self._is_valid or any(server.is_exceeded_by(bucket) for server in servers):
+        if not self._is_valid:
             return False
-        self.add(steps, bucket)
+        if flow in self._sets_with:
+            return True
+        servers = [self._servers[step.server] for step in flow.steps]
+        if any(server.is_exceeded_by(flow.bucket) for server in servers):
+            return False
+        self._count(flow, 1)
         is_fitting = _raise(servers) or _raise(servers, is_close=True)
-        self.remove(steps, bucket)
+        self._count(flow, -1)
         return is_fitting
 
-    def add(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
+    def add(self, flow: PassingFlow) -> None:
         """Count a flow for which `fits` has returned True, or after which `reset` is called."""
-        self._count(steps, bucket, 1)
+        if flow not in self._sets_with:
+            self._count(flow, 1)
+        self._sets_with[flow] += 1
 
-    def remove(self, steps: Sequence[PathStep], bucket: TokenBucket) -> None:
+    def remove(self, flow: PassingFlow) -> None:
         """Forget a flow that was added. The bounds stay: F falls with the flows."""
-        self._count(steps, bucket, -1)
+        self._sets_with[flow] -= 1
+        if not self._sets_with[flow]:
+            del self._sets_with[flow]
+            self._count(flow, -1)
+
+    def apart(self, flows: Iterable[PassingFlow], bounds: Mapping[str, int]) -> CoarseBounds:
+        """Return coarse bounds for one of the sets alone, which no longer counts here; see `reset`."""
+        alone = self._empty()
+        for flow in flows:
+            self.remove(flow)
+            alone.add(flow)
+        alone.reset(bounds)
+        return alone
 
     def suspend(self) -> None:
         """Vouch for no flow until `reset`: the least bounds may be above their limits."""
@@ -86,12 +121,12 @@ class CoarseBounds:
         servers = list(self._servers.values())
         self._is_valid = _raise(servers) or _raise(servers, is_close=True)
 
-    def _count(self, steps: Sequence[PathStep], bucket: TokenBucket, sign: int) -> None:
-        rate = sign * math.ceil(_rate(bucket.rate_bps))
-        burst = sign * math.ceil(bucket.burst_bytes * _UNITS)
+    def _count(self, flow: PassingFlow, sign: int) -> None:
+        rate = sign * math.ceil(_rate(flow.bucket.rate_bps))
+        burst = sign * math.ceil(flow.bucket.burst_bytes * _UNITS)
         passed: list[_Server] = []
         origin: _Server | None = None
-        for name, least_ns in steps:
+        for name, least_ns in flow.steps:
             server = self._servers[name]
             cable = server.cable_from(origin)
             cable.rate += rate
