@@ -371,7 +371,7 @@ def _add_emulation(app: FastAPI, call: _Call, view: _Call) -> None:
 
     @app.get("/v1/emulation", responses=_responses({200: (EmulationView, "The faults.")}), tags=["emulation"])
     async def show_faults(_: Request) -> Response:
-        """Return the cables that are pulled out."""
+        """Return the cables that are pulled out, and the switches that can be rebooted."""
         return await view("emulation")
 
     @app.post("/v1/emulation/cables/{cable}/pull", status_code=204, responses=at_cable, tags=["emulation"])

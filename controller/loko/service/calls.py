@@ -12,7 +12,7 @@ from loko.document import InputError
 from loko.schedule.timed_flow import TimedFlow
 from loko.service.admitter import Decide, SchemeAdmitter
 from loko.service.call_protocol import CallResponse
-from loko.service.faults import Fault, FaultKind, cable_named
+from loko.service.faults import Fault, FaultKind, cable_named, switches_that_restart
 from loko.service.margins import Margins
 from loko.service.metrics import manager_metrics
 from loko.service.outcome import (
@@ -80,7 +80,7 @@ class Calls:
             "notes": lambda: _json(200, {"notes": operation.history.values()}),
             "protection": self._protection,
             "return": self._return_flows,
-            "emulation": lambda: _json(200, {"pulled": sorted(sidecar.pulled)}),
+            "emulation": self._emulation,
             "fault": self._fault,
             "schedule": self._schedule,
             "sends": self._sends,
@@ -168,6 +168,10 @@ class Calls:
         if self._margins is None:
             return _error(404, "gives-slots", "this service gives slots: it has no margin")
         return _json(200, await self._margins.values())
+
+    def _emulation(self) -> CallResponse:
+        restartable = switches_that_restart(self._manager.lab)
+        return _json(200, {"pulled": sorted(self._sidecar.pulled), "restartable": list(restartable)})
 
     def _protection(self) -> CallResponse:
         protected = self._manager.protected

@@ -46,9 +46,14 @@ class Fault(NamedTuple):
             raise InputError(
                 f"lab '{lab.name}' has no switch '{self.place}'; its switches: {', '.join(lab.switches)}"
             )
-        profile = lab.switches[self.place].profile
-        if not isinstance(profile, Profile):
+        if self.place not in switches_that_restart(lab):
+            profile = lab.switches[self.place].profile
             raise InputError(f"{self.place}: {profile.name} cannot restart here; only a Zodiac FX can")
+
+
+def switches_that_restart(lab: Lab) -> tuple[str, ...]:
+    """Return the switches that can be rebooted where they are emulated."""
+    return tuple(name for name, switch in lab.switches.items() if isinstance(switch.profile, Profile))
 
 
 def cable_named(lab: Lab, name: str) -> Link:

@@ -231,9 +231,10 @@ class ReturnView(_ResponseModel):
 
 
 class EmulationView(_ResponseModel):
-    """The faults that clients have caused in the emulated lab, and that last."""
+    """The faults that clients have caused in the emulated lab, and that last, and those that are possible."""
 
     pulled: list[str] = Field(description="Cables that are pulled out, as `s1:3-s2:3`.")
+    restartable: list[str] = Field(description="Switches that can be rebooted.")
 
 
 class RemovalView(_ResponseModel):

@@ -60,7 +60,7 @@ def test_a_pulled_cable_moves_a_flow_and_no_frame_is_late(emulated: ServedLab) -
     emulated.wait_received({"f1"}, 20)
     assert emulated.client.get("/v1/protection").json()["covered"]
     assert cause(emulated, f"cables/{DIRECT}/pull").status_code == 204
-    assert emulated.client.get("/v1/emulation").json() == {"pulled": [DIRECT]}
+    assert emulated.client.get("/v1/emulation").json()["pulled"] == [DIRECT]
     wait_on_backup(emulated)
     protection = emulated.client.get("/v1/protection").json()
     assert (protection["covered"], protection["on_backup"]) == (False, ["f1"])
@@ -101,6 +101,8 @@ def test_flows_move_between_chips_and_over_a_board(tmp_path: Path, chips: int) -
         assert cause(served, f"cables/{DIRECT}/plug").status_code == 204
         wait_on_backup(served, is_on_backup=False)
         assert served.delays()["f1"]["late"] == 0
+        boards = [] if chips == 3 else ["s3"]
+        assert served.client.get("/v1/emulation").json() == {"pulled": [], "restartable": boards}
         answer = cause(served, "switches/s1/reboot")
         assert answer.status_code == 404
         assert answer.json()["error"]["message"] == "s1: ideal-1g cannot restart here; only a Zodiac FX can"
@@ -111,7 +113,7 @@ def test_what_is_not_there_has_no_faults(emulated: ServedLab) -> None:
         answer = cause(emulated, fault)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown-place")
     assert cause(emulated, "cables/s2:3-s1:2/pull").status_code == 204, "a cable has two names"
-    assert emulated.client.get("/v1/emulation").json() == {"pulled": [DIRECT]}
+    assert emulated.client.get("/v1/emulation").json()["pulled"] == [DIRECT]
     paths = emulated.client.get("/openapi.json").json()["paths"]
     assert "/v1/emulation/cables/{cable}/pull" in paths
 

@@ -17,14 +17,19 @@ export class Failures {
     byId("faults").hidden = !service.emulates;
     if (!service.emulates) return;
     this.cable.append(...topology.links.map((link) => html("option", {}, cableName(link))));
-    this.switch.append(...topology.switches.map(({ name }) => html("option", {}, name)));
     this.cable.addEventListener("change", () => this.show());
     byId("fault-toggle").addEventListener("click", () => this.toggle());
     byId("fault-reboot").addEventListener("click", () => {
       const name = this.switch.value;
       this.act("POST", `/v1/emulation/switches/${encodeURIComponent(name)}/reboot`, `${name} reboots`);
     });
-    this.load();
+    this.load().then((restartable) => this.offer(restartable));
+  }
+
+  /** Offers to reboot these switches. */
+  offer(restartable) {
+    this.switch.append(...restartable.map((name) => html("option", {}, name)));
+    for (const id of ["restartable", "fault-reboot"]) byId(id).hidden = !restartable.length;
   }
 
   /** `protection` is null where no flow survives failures. */
@@ -42,10 +47,13 @@ export class Failures {
     byId("return").hidden = returns !== "by-call" || !moved.length;
   }
 
+  /** Learns which cables are out. Returns the switches that can be rebooted. */
   async load() {
     const response = await fetch("/v1/emulation");
-    if (response.ok) this.pulled = new Set((await response.json()).pulled);
+    const { pulled, restartable } = response.ok ? await response.json() : { pulled: this.pulled, restartable: [] };
+    this.pulled = new Set(pulled);
     this.show();
+    return restartable;
   }
 
   async toggle() {
