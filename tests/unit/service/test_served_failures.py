@@ -371,6 +371,65 @@ def test_whatever_fails_meanwhile_flows_keep_their_reserved_paths(tmp_path: Path
     assert reserved(served) == before
 
 
+@pytest.mark.parametrize(("seed", "entries"), [(0, 3), (1, 3), (2, 4)])
+def test_no_table_is_longer_than_planned_whatever_comes_and_goes(
+    tmp_path: Path, seed: int, entries: int
+) -> None:
+    """Flows, cables, boards and disk come and go on full tables, and the service is killed."""
+    choice = random.Random(seed)
+    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    served = ServedBoards(tmp_path / "s", lab=lab, entries=entries, survive=["cables=1"])
+    ends = (("h1", "h2"), ("h2", "h3"), ("h4", "h3"), ("h4", "h1"), ("h1", "h3"))
+    cables = [
+        (link.a.node, link.a.port) for link in lab.links if {link.a.node, link.b.node} <= set(lab.switches)
+    ]
+    served.settle()
+    for number, pair in enumerate(ends[:4], 1):
+        assert isinstance(served.request(flow(number, *pair)), Granted)
+
+    def disturb(number: int) -> None:
+        nonlocal cut
+        match choice.choices(("cable", "request", "release", "disk", "reboot", ""), (20, 10, 2, 10, 3, 955))[
+            0
+        ]:
+            case "cable":
+                cut, is_up = (choice.choice(cables), False) if cut is None else (cut, True)
+                set_link(served, cut, is_up=is_up)
+                cut = None if is_up else cut
+            case "request":
+                served.begin(flow(number, *choice.choice(ends)))
+            case "release" if served.manager.flows:
+                served.manager.release(served.now_ns, choice.choice(list(served.manager.flows)))
+            case "disk":
+                served.full = not served.full
+            case "reboot":
+                served.reboot(choice.choice(sorted(served.boards)))
+                if cut is not None:
+                    set_link(served, cut, is_up=False)
+
+    cut: tuple[str, int] | None = None
+    for number in range(1, 5):
+        for step in range(250):
+            disturb(1_000 * number + step)
+            served.step(choice.choice((1, 5)) * MS)
+            assert max(map(len, served.tables().values())) <= entries
+        served.full = False
+        if number % 2:
+            served.kill()
+            served.start()
+        for _ in range(2_000):
+            served.step()
+            assert max(map(len, served.tables().values())) <= entries
+    if cut is not None:
+        set_link(served, cut, is_up=True)
+    served.run(RETURNED_MS + 3_000)
+    served.settle()
+    assert served.manager.uncovered() == ()
+    assert served.tables() == served.promised()
+    counted = {name.removesuffix(" again") for of_state in reserved(served) for name, _ in of_state}
+    assert counted == set(served.manager.flows)
+
+
 def test_a_move_that_the_disk_does_not_take_is_tried_again(tmp_path: Path) -> None:
     served = begun(tmp_path / "s")
     served.full = True
