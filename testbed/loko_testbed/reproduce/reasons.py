@@ -16,20 +16,20 @@ from loko_testbed.reproduce.claims import judge
 from loko_testbed.reproduce.figure import Claim, Experiment, Figure, LabFigure
 from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.bench.document import BenchFigure
-from loko_testbed.reproduce.result import ClaimResult, TrafficResult
+from loko_testbed.reproduce.result import ClaimResult, FigureResult, TrafficResult
 from loko_testbed.simulation.options import recorded_options
 from loko_testbed.tasks.progress import Progress
 
 _SEED = 1
 
 
-def judge_with(
-    figure: Figure, claim: Claim, experiment: Experiment, out: Path, progress: Progress, *, jobs: int = 1
-) -> ClaimResult:
-    """Return the judgement of the claim when the figure is replayed with the experiment's set-up.
+def replay_with(
+    figure: Figure, experiment: Experiment, out: Path, progress: Progress, *, jobs: int = 1
+) -> FigureResult:
+    """Return the result of a figure with the experiment's set-up, for `judge_with`.
 
-    The scale of the replay is the experiment's, and counts as the paper's. Raises `InputError` for a set-up
-    that the figure does not have.
+    Depends on `set_up_of` the experiment alone. The scale of the replay is the experiment's, and counts as
+    the paper's. Raises `InputError` for a set-up that the figure does not have.
     """
     replaced = dict(experiment.replaces)
     if experiment.profile:
@@ -37,6 +37,17 @@ def judge_with(
     changed = with_values(figure, replaced)
     options = recorded_options({"mode": "virtual", "seed": _SEED, **experiment.options}, out=out, jobs=jobs)
     (result,) = figure_type_named(figure.kind).compute([changed], options, progress)
+    return result
+
+
+def set_up_of(experiment: Experiment) -> str:
+    """Return what a replay of the experiment depends on, as text; equal set-ups have equal replays."""
+    return experiment.model_dump_json(include={"replaces", "profile", "options"})
+
+
+def judge_with(figure: Figure, claim: Claim, experiment: Experiment, result: FigureResult) -> ClaimResult:
+    """Return the judgement of the claim by the figure's result with the experiment's set-up."""
+    changed = with_values(figure, experiment.replaces)
     if experiment.finding:
         check = claim.check.model_copy(update={"finding": experiment.finding})
         claim = claim.model_copy(update={"check": check})
