@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from loko.slicing.document import HtbPort, TrtcmPort, load_slices
 from loko.switch_model.device import load_device
-from loko.units import BPS_PER_MBPS, NS_PER_S
+from loko.units import BPS_PER_MBPS
 from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.live.isolated_request import run_isolated
 from loko_testbed.measure.slices import tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
 from loko_testbed.measure.slices.policed_port import idle_share
-from loko_testbed.measure.slices.port import transfer
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, LinePanel
 from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersBesideIperf3
 from loko_testbed.reproduce.figure_types.transfers.transfers import (
@@ -27,9 +26,9 @@ from loko_testbed.reproduce.figure_types.transfers.transfers import (
     VIRTUAL_S_PER_GBIT,
     WARM_UP,
     TransferMeasurement,
-    measure_transfer,
     port_with,
     transfer_task,
+    virtual_transfer,
 )
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.result import AxisLabel, NoteResult, TableResult
@@ -93,7 +92,6 @@ TransferPairs = Mapping[tuple[str, int], _Both]
 def compute(figure: TransfersBesideIperf3, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     seconds = figure.quick.seconds if options.quick else figure.seconds
-    duration_ns = round(seconds * NS_PER_S)
     plain = load_slices(figure.slices)
     if not isinstance(plain, HtbPort):
         raise RunError(
@@ -128,7 +126,7 @@ def compute(figure: TransfersBesideIperf3, options: Options, progress: Progress)
         task = transfer_task(sliced, rate, figure, control, seconds=seconds, seed=options.seed)
         did[control, rate] = _Both(
             live=live_of(reply, seconds),
-            virtual=measure_transfer(transfer(task), figure.frame_bytes, duration_ns),
+            virtual=virtual_transfer(task),
             reply=reply,
         )
         progress.advance(figure.name)

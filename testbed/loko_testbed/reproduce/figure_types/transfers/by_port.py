@@ -13,10 +13,9 @@ from loko.slicing.document import HtbPort, Port, load_slices
 from loko.slicing.latency import MeanLatency, effective_rate
 from loko.slicing.lengths import Scheduler, counted, on_wire
 from loko.switch_model.device import load_device
-from loko.units import BPS_PER_MBPS, NS_PER_S
+from loko.units import BPS_PER_MBPS
 from loko_testbed.live.datapaths import missing_for_dpdk
 from loko_testbed.measure.slices.injection import best_injection_method
-from loko_testbed.measure.slices.port import transfer
 from loko_testbed.reproduce.chart import Chart, ChartAxis, ChartCurve, FindingPlace, LinePanel
 from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersByPort
 from loko_testbed.reproduce.figure_types.transfers.real_time import LiveTransfersResult, in_real_time
@@ -24,9 +23,9 @@ from loko_testbed.reproduce.figure_types.transfers.transfers import (
     BUILD_S,
     VIRTUAL_S_PER_GBIT,
     TransferMeasurement,
-    measure_transfer,
     port_with,
     transfer_task,
+    virtual_transfer,
 )
 from loko_testbed.reproduce.outcome import Outcome
 from loko_testbed.reproduce.replay.tasks import compute_tasks
@@ -72,20 +71,16 @@ def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: floa
 def _in_virtual_time(
     figure: TransfersByPort, seconds: float, options: Options, progress: Progress
 ) -> LiveTransfersResult:
-    duration_ns = round(seconds * NS_PER_S)
     points = list(product(figure.ports, figure.queue_rates_mbps))
     tasks = [
         transfer_task(port, rate, figure, figure.congestion_control, seconds=seconds, seed=options.seed)
         for port, rate in points
     ]
     results = compute_tasks(
-        transfer, tasks, options, progress, lambda task: task.port.queues[0].name, unit="transfers"
+        virtual_transfer, tasks, options, progress, lambda task: task.port.queues[0].name, unit="transfers"
     )
     return LiveTransfersResult(
-        did={
-            (port.name, rate): measure_transfer(transferred, figure.frame_bytes, duration_ns)
-            for (port, rate), transferred in zip(points, results, strict=True)
-        }
+        did={(port.name, rate): measured for (port, rate), measured in zip(points, results, strict=True)}
     )
 
 

@@ -16,7 +16,7 @@ from loko_testbed.live.datapaths import instead_of_dpdk
 from loko_testbed.live.isolated_request import run_isolated
 from loko_testbed.measure.slices import tcp_port
 from loko_testbed.measure.slices.injection import InjectionMethod, best_injection_method
-from loko_testbed.measure.slices.port import transfer, transfer_of
+from loko_testbed.measure.slices.port import transfer_of
 from loko_testbed.reproduce.figure_types.transfers.document import SlicedPort, TransfersByPort
 from loko_testbed.reproduce.figure_types.transfers.transfers import (
     SPARE,
@@ -24,6 +24,7 @@ from loko_testbed.reproduce.figure_types.transfers.transfers import (
     measure_transfer,
     port_with,
     transfer_task,
+    virtual_transfer,
 )
 from loko_testbed.simulation.runner import RunError
 
@@ -83,10 +84,9 @@ def _transmit_virtual(
     figure: TransfersByPort, port: SlicedPort, seconds: float, seed: int, result: LiveTransfersResult
 ) -> None:
     assert figure.live is not None
-    duration_ns = round(seconds * NS_PER_S)
     for rate in figure.live.queue_rates_mbps:
         task = transfer_task(port, rate, figure, figure.congestion_control, seconds=seconds, seed=seed)
-        result.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
+        result.did[port.name, rate] = virtual_transfer(task)
 
 
 def _transmit_live(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from loko.slicing.document import HtbPort, Port, load_slices
 from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S, NS_PER_US
-from loko_testbed.measure.slices.port import Transfer, TransferResult
+from loko_testbed.measure.slices.port import Transfer, TransferResult, transfer
 from loko_testbed.reproduce.figure_types.transfers.document import (
     CongestionControl,
     SlicedPort,
@@ -83,6 +83,11 @@ class TransferMeasurement:
     """Mean over time."""
     timeouts: int | None
     """Number of timeouts, including those of the warm-up; None if unknown."""
+
+
+def virtual_transfer(task: Transfer) -> TransferMeasurement:
+    """Carry out a transfer in virtual time and measure it. Raises `RunError`."""
+    return measure_transfer(transfer(task), task.frame_bytes, task.duration_ns)
 
 
 def measure_transfer(transferred: TransferResult, frame_bytes: int, duration_ns: int) -> TransferMeasurement:
