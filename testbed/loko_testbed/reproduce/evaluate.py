@@ -15,6 +15,7 @@ from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.folder import figure_file
 from loko_testbed.reproduce.outcome import OneByOne
+from loko_testbed.reproduce.replay.tasks import equal_tasks_once
 from loko_testbed.reproduce.replications import replicate
 from loko_testbed.reproduce.report import write_report
 from loko_testbed.reproduce.result import (
@@ -48,7 +49,7 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     replay that is killed leaves those of the figures before. Results that exist already with the same
     parameters are not computed again. Raises `InputError` or `RunError`, each with a message of one line.
     """
-    with shared_processes(options.jobs):
+    with shared_processes(options.jobs), equal_tasks_once():
         folder = _Publication(options, progress)
         for figure, result in _computed(chosen, options, progress):
             folder.add(figure, result)

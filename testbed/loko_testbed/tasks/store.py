@@ -34,6 +34,8 @@ from loko_testbed.tasks.provenance import commit
 
 TASKS: Final = ".tasks"
 """Subfolder of a folder of results for the results of tasks."""
+_MOST_SHARED_BYTES: Final = 100_000
+"""Larger results are not shared in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,9 @@ class StoredTasks(Generic[Task, Result]):
     """Where tasks are computed. Tasks in real time have one process, which is this one."""
     on_kept: Callable[[Task], object] = lambda _: None
     """Called with each computed task once its result is kept, to show progress."""
+    shared: SharedResults | None = None
+    """Results of equal tasks, also of other campaigns. Only for tasks that depend on nothing but `inputs` and
+    files that do not change in the meantime: neither on `common` nor on the clock."""
 
     def each_done(self, tasks: Iterable[Task]) -> Generator[tuple[int, Result]]:
         """Yield (index of the task, result) of every task: the kept result, or else a computed one.
@@ -113,8 +118,8 @@ class StoredTasks(Generic[Task, Result]):
         return [results[place] for place in range(len(tasks))]
 
     def is_kept(self, task: Task) -> bool:
-        """Return whether the result of a task is kept."""
-        return self._file(task, self._described(task)).is_file()
+        """Return whether the result of a task is kept, or that of an equal task is shared."""
+        return self._file(task, self._described(task)).is_file() or self._shared(task) is not None
 
     def result_of(self, task: Task) -> Result | None:
         """Return the result of a task if it is kept, else None."""
@@ -158,11 +163,12 @@ class StoredTasks(Generic[Task, Result]):
         described = self._described(task)
         try:
             inputs, _, data = self._file(task, described).read_bytes().partition(b"\n")
-            if inputs != described:
-                return None
-            return _Kept(result_in(data))
+            if inputs == described:
+                return _Kept(result_in(data))
         except (OSError, DamagedResultError):
-            return None
+            pass
+        shared = self._shared(task)
+        return None if shared is None else _Kept(result_in(shared))
 
     def _keep(self, task: Task, result: Result) -> None:
         described = self._described(task)
@@ -171,12 +177,20 @@ class StoredTasks(Generic[Task, Result]):
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{path.parent}: cannot be made: {error.strerror}") from None
-        write_atomically(path, described + b"\n" + stored(result))
+        data = stored(result)
+        write_atomically(path, described + b"\n" + data)
+        if self.shared is not None:
+            self.shared.add(self._inputs(task), data)
+
+    def _shared(self, task: Task) -> bytes | None:
+        return None if self.shared is None else self.shared.get(self._inputs(task))
 
     def _described(self, task: Task) -> bytes:
         """Return all that a task's result depends on, as one line of JSON."""
-        inputs = [_name(self.function), task] if self.inputs is None else self.inputs(task)
-        return json.dumps([commit(), self._common, plain(inputs)]).encode()
+        return json.dumps([commit(), self._common, self._inputs(task)]).encode()
+
+    def _inputs(self, task: Task) -> object:
+        return plain([_name(self.function), task] if self.inputs is None else self.inputs(task))
 
     @cached_property
     def _common(self) -> str:
@@ -186,6 +200,22 @@ class StoredTasks(Generic[Task, Result]):
     def _file(self, task: Task, described: bytes) -> Path:
         campaign = self.campaign if isinstance(self.campaign, str) else self.campaign(task)
         return _folder_of(self.folder, campaign) / _digest(described)
+
+
+class SharedResults:
+    """Small results in memory, so that equal tasks of several campaigns are computed once."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, bytes] = {}
+
+    def add(self, inputs: object, result: bytes) -> None:
+        """Share a result (`loko_testbed.tasks.kept_results.stored`) unless it is large."""
+        if len(result) <= _MOST_SHARED_BYTES:
+            self._results[digest_of(inputs)] = result
+
+    def get(self, inputs: object) -> bytes | None:
+        """Return the result of a task with equal inputs, or None."""
+        return self._results.get(digest_of(inputs))
 
 
 class _Kept(NamedTuple, Generic[Result]):

@@ -22,7 +22,8 @@ from loko_testbed.simulation.runner import HostReport, Stall
 from loko_testbed.tasks import store as store_module
 from loko_testbed.tasks.executor import Workers
 from loko_testbed.tasks.kept_results import DamagedResultError, result_in, stored
-from loko_testbed.tasks.store import TASKS, StoredTasks, forget, plain
+from loko_testbed.tasks.progress import NoProgress
+from loko_testbed.tasks.store import TASKS, SharedResults, StoredTasks, forget, plain
 
 
 class Counted:
@@ -37,6 +38,15 @@ class Counted:
             raise KeyboardInterrupt
         self.computed.append(number)
         return number**2
+
+
+class CountedProgress(NoProgress):
+    """Remembers how much is to be done."""
+
+    begun: tuple[float, int] = (0, 0)
+
+    def begin(self, steps: float, kept: int, unit: str = "runs") -> None:
+        self.begun = steps, kept
 
 
 def kept_in(folder: Path, function: Callable[[int], Any], **options: Any) -> StoredTasks[int, Any]:
@@ -108,6 +118,27 @@ def test_a_result_is_found_by_everything_that_it_depends_on(
     again = Counted()
     list(kept_in(tmp_path, again, common={"seed": seed}).each_done(tasks))
     assert again.computed == ([3] if change == "inputs" else [1, 2])
+
+
+def test_equal_tasks_of_two_campaigns_are_computed_once_if_they_share_results(tmp_path: Path) -> None:
+    shared = SharedResults()
+    list(kept_in(tmp_path, Counted(), common="a figure", shared=shared).each_done(range(3)))
+    progress, another = CountedProgress(), Counted()
+    of_another = kept_in(tmp_path, another, common="another figure", shared=shared)
+    assert of_another.all(range(1, 5), progress) == [1, 4, 9, 16]
+    assert another.computed == [3, 4]
+    assert progress.begun == (2, 2)
+    alone = Counted()
+    kept_in(tmp_path, alone, common="a third figure").all([2], NoProgress())
+    assert alone.computed == [2]
+
+
+def test_large_results_are_not_shared(tmp_path: Path) -> None:
+    shared = SharedResults()
+    tasks = kept_in(tmp_path, np.zeros, common="a figure", shared=shared)
+    another = kept_in(tmp_path, np.zeros, common="another figure", shared=shared)
+    list(tasks.each_done([10, 100_000]))
+    assert [another.is_kept(size) for size in (10, 100_000)] == [True, False]
 
 
 def test_another_function_of_the_same_task_is_another_result(tmp_path: Path) -> None:

@@ -11,11 +11,25 @@ from loko_testbed.reproduce.folder import campaign_of
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import Result, Task
 from loko_testbed.tasks.progress import Progress
-from loko_testbed.tasks.store import StoredTasks
+from loko_testbed.tasks.store import SharedResults, StoredTasks
 
 Key = TypeVar("Key")
 _FIGURE: Final[ContextVar[tuple[str, Mapping[str, Any]]]] = ContextVar("figure", default=("", {}))
 """The full name of the figure that is computed, and what all of its tasks depend on."""
+_SHARED: Final[ContextVar[SharedResults | None]] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def equal_tasks_once() -> Iterator[None]:
+    """Have all figures in the ``with`` block that contain equal tasks in virtual time share their results.
+
+    Only small results are shared (`SharedResults`).
+    """
+    token = _SHARED.set(SharedResults())
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 @contextmanager
@@ -51,6 +65,7 @@ def compute_tasks(
         common=fingerprint,
         workers=options.workers,
         on_kept=lambda task: progress.advance(f"{figure}: {describe(task)}"),
+        shared=None if options.real_time else _SHARED.get(),
     )
     return stored.all(tasks, progress, unit)
 
