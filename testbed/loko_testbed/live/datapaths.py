@@ -5,6 +5,7 @@ Each needs something of the machine. What is missing is reported in one line, be
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 from collections.abc import Mapping, Sequence
@@ -137,7 +138,13 @@ def kernel_has_datapath() -> bool:
     name += b"\0" * (-len(name) % 4)
     body = struct.pack("BBH", _GET_FAMILY, 1, 0) + name
     request = struct.pack("IHHII", 16 + len(body), _CONTROL_FAMILY, _REQUEST, 1, 0) + body
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as asked:
+    try:
+        asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+    except OSError as error:
+        if error.errno != errno.EPROTONOSUPPORT:
+            raise
+        return False  # without generic netlink, as under QEMU's emulation of programs and in some sandboxes
+    with asked:
         asked.send(request)
         reply = asked.recv(4096)
     (kind,) = struct.unpack_from("H", reply, 4)

@@ -226,6 +226,18 @@ def test_a_kernel_without_the_datapath_is_one_line(monkeypatch: pytest.MonkeyPat
     assert (datapaths.kernel().kind, datapaths.kernel().options) == ("system", ())
 
 
+def test_a_kernel_without_generic_netlink_has_no_datapath(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(refusal, "refused")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    refusal = errno.EPROTONOSUPPORT
+    assert not datapaths.kernel_has_datapath()
+    refusal = errno.EMFILE
+    with pytest.raises(OSError, match="refused"):
+        datapaths.kernel_has_datapath()
+
+
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state.os, "geteuid", lambda: 1000)
     with pytest.raises(RunError, match="needs root: run it with sudo"), open_switch("open-vswitch"):
