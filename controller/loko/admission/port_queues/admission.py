@@ -51,11 +51,13 @@ from loko.switch_model.calculus import (
     CoarseBounds,
     PassingFlow,
     PathStep,
+    PortLoad,
     PortServer,
     RateLatency,
     TokenBucket,
     TotalFlow,
     UnsettledError,
+    backlog_of_port_bytes,
     longest_busy_ns,
 )
 from loko.switch_model.flow import Flow
@@ -709,12 +711,13 @@ class PortAdmission:
         network = books.network
         try:
             with _added(network, counted):
-                touched: set[str] = set()
+                touched: dict[str, PortLoad] = {}
                 path = [step.server for step in counted.steps]
                 bounds = network.settle(path, limits_ns=self._targets, touched=touched)
                 # In the order of the bounds, so that of several limits the same one is always told.
                 for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
-                    backlog_bytes = network.backlog_bytes(name, bounds)
+                    load = touched.get(name) or network.load(name, bounds)
+                    backlog_bytes = backlog_of_port_bytes(*load)
                     if backlog_bytes > self._room_bytes(name):
                         break
                 else:

@@ -22,6 +22,7 @@ from loko.switch_model.calculus.ports import (
     longest_busy_ns,
 )
 from loko.switch_model.calculus.token_buckets import RateLatency, TokenBucket, aggregate, bytes_in
+from loko.units import BITS_NS_PER_BYTE_S
 
 _ROUNDING: Final = 1e-9
 """Relative slack for rounding errors of binary fractions; bounds are rounded up to whole nanoseconds."""
@@ -55,6 +56,14 @@ class PathStep(NamedTuple):
     server: str
     least_ns: float = 0.0
     """The least time from a frame's arrival at the server until it is at the next one."""
+
+
+class PortLoad(NamedTuple):
+    """The frames that come to a server, and its service."""
+
+    arriving: Sequence[Arriving]
+    """By each cable."""
+    service: RateLatency
 
 
 class UnsettledError(Exception):
@@ -114,27 +123,29 @@ class TotalFlow:
         *,
         limits_ns: Mapping[str, float] | None = None,
         start: Mapping[str, int] | None = None,
-        touched: set[str] | None = None,
+        touched: dict[str, PortLoad] | None = None,
         most_steps: float = _MOST_STEPS,
     ) -> dict[str, int]:
         """Return the least bounds with F(d) <= d that are not below `start`, by default the present ones.
 
         `changed` are the servers whose flows have changed. Nothing is stored. `touched` gets the servers to
-        which more may come than before; at all others nothing has changed. Raises `UnsettledError` as soon as
-        a bound is above its limit, if there is none, or none after `most_steps` evaluations.
+        which more may come than before, with what comes by the result; at all others nothing has changed.
+        Raises `UnsettledError` as soon as a bound is above its limit, if there is none, or none after
+        `most_steps` evaluations.
         """
         bounds = dict(self.bounds if start is None else start)
         limits = {} if limits_ns is None else limits_ns
         asked = dict.fromkeys(name for server in changed for name in (server, *self._below.get(server, ())))
         waiting = deque(name for name in asked if name in self._loads)
         queued = set(waiting)
-        touched = set() if touched is None else touched
-        touched.update(waiting)
+        touched = {} if touched is None else touched
         steps = 0
         while waiting:
             server = waiting.popleft()
             queued.discard(server)
-            delay_ns = self.step_ns(server, bounds)
+            # It is looked at again, if what comes to it grows.
+            load = touched[server] = self.load(server, bounds)
+            delay_ns = self._step_ns(server, load)
             steps += 1
             if delay_ns <= bounds.get(server, -1):
                 continue
@@ -144,7 +155,6 @@ class TotalFlow:
             for later in self._after.get(server, ()):
                 if later not in self._loads:
                     continue
-                touched.add(later)
                 if later not in queued:
                     queued.add(later)
                     waiting.append(later)
@@ -154,7 +164,10 @@ class TotalFlow:
 
     def step_ns(self, server: str, bounds: Mapping[str, float]) -> float:
         """Return F(d) of one server, in whole nanoseconds; infinite if it cannot keep up."""
-        delay_ns = delay_of_port_ns(self.arriving(server, bounds), self.service(server, bounds))
+        return self._step_ns(server, self.load(server, bounds))
+
+    def _step_ns(self, server: str, load: PortLoad) -> float:
+        delay_ns = delay_of_port_ns(*load)
         if math.isinf(delay_ns):
             return math.inf
         return math.ceil((self.servers[server].before_ns + delay_ns) * (1 + _ROUNDING))
@@ -166,8 +179,11 @@ class TotalFlow:
 
     def backlog_bytes(self, server: str, bounds: Mapping[str, float] | None = None) -> float:
         """Return the most that waits at a server, with the frame that is sent."""
-        bounds = self.bounds if bounds is None else bounds
-        return backlog_of_port_bytes(self.arriving(server, bounds), self.service(server, bounds))
+        return backlog_of_port_bytes(*self.load(server, self.bounds if bounds is None else bounds))
+
+    def load(self, server: str, bounds: Mapping[str, float]) -> PortLoad:
+        """Return what comes to a server and what is left for it, if these bounds hold."""
+        return PortLoad(self.arriving(server, bounds), self.service(server, bounds))
 
     def busy_ns(self, server: str) -> float:
         """Return how long a busy period lasts at most in which a server's frames count.
@@ -205,12 +221,14 @@ class TotalFlow:
     def _by_cable(
         self, origin: str, load: _CableLoad, bounds: Mapping[str, float], spec: PortServer
     ) -> Arriving:
-        bucket, spread_ns = self._bucket(load, bounds), spec.spread_ns
+        spread_ns, rate_bps = spec.spread_ns, max(0.0, load.rate.value)
+        grown = [
+            rate.value * bounds.get(server, 0) / BITS_NS_PER_BYTE_S for server, rate in load.passed.items()
+        ]
+        burst_bytes = max(0.0, math.fsum([load.burst.value, *grown]))
         # On the way to the queue frames come closer together by the spread.
-        spread = TokenBucket(
-            rate_bps=bucket.rate_bps,
-            burst_bytes=bucket.burst_bytes + bytes_in(rate_bps=bucket.rate_bps, duration_ns=spread_ns),
-        )
+        closer_bytes = bytes_in(rate_bps=rate_bps, duration_ns=spread_ns)
+        spread = TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes + closer_bytes)
         line_bps = self.servers[origin].line_rate_bps if origin else math.inf
         if math.isinf(line_bps):
             return Arriving(bucket=spread)
@@ -218,16 +236,6 @@ class TotalFlow:
             bucket=spread,
             line_rate_bps=line_bps,
             line_burst_bytes=spec.frame_bytes + bytes_in(rate_bps=line_bps, duration_ns=spread_ns),
-        )
-
-    @staticmethod
-    def _bucket(load: _CableLoad, bounds: Mapping[str, float]) -> TokenBucket:
-        grown = (
-            bytes_in(rate_bps=rate.value, duration_ns=bounds.get(server, 0))
-            for server, rate in load.passed.items()
-        )
-        return TokenBucket(
-            rate_bps=max(0.0, load.rate.value), burst_bytes=max(0.0, math.fsum([load.burst.value, *grown]))
         )
 
     def _change(self, steps: Sequence[PathStep], bucket: TokenBucket, sign: int) -> None:
