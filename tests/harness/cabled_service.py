@@ -12,7 +12,7 @@ from board_end import ECHO_REPLY, ECHO_REQUEST, FEATURES_REQUEST, HELLO, TRIP_NS
 
 from loko.admission.protection import ProtectedAdmission, failures_of
 from loko.admission.schemes import admission_of, variant_of
-from loko.control.driver import OWN_MARK, Driver
+from loko.control.driver import driver_of
 from loko.control.entries import match_of
 from loko.control.versions import CODECS, WIRE_VERSIONS
 from loko.service.faults import Fault, FaultKind, cable_named
@@ -49,9 +49,9 @@ class CabledService:
             failures_of(lab, [survive]),
         )
         self.admitter = ProtectedAdmitter(lab, protected)
+        pace_ns = CHANGE_NS // 2
         drivers = {
-            name: Driver(capacity=128, own_mark=OWN_MARK, pace_ns=round(S / 2 / CHANGES_PER_S), compare_ns=S)
-            for name in lab.switches
+            name: driver_of(switch, pace_ns=pace_ns, compare_ns=S) for name, switch in lab.switches.items()
         }
         self.manager = FlowManager(lab, self.admitter, drivers, now_ns=0, returns=ReturnMode.BY_CALL)
         self.granted: list[Flow] = []
