@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,13 @@ providers._get_local_constants = Constants
 # `make random`: different examples in every run, and more of them. What fails is then kept as an @example.
 settings.register_profile("random", settings.get_profile("gate"), derandomize=False, max_examples=500)
 settings.load_profile("gate")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from all that lives to the end, which it would visit a hundred times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 10)
 
 
 @pytest.fixture(scope="session")
