@@ -39,6 +39,9 @@ class Ended:
 
 @pytest.fixture
 def loko(capsys, monkeypatch):
+    """Run the command in this process, which also draws: another would have to load the renderer first."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+
     def run(*words) -> Ended:
         monkeypatch.setattr(sys, "argv", ["loko", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
