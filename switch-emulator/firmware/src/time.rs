@@ -130,7 +130,7 @@ impl Sub for Instant {
     /// Returns time from `earlier` to `self`; `earlier` must not be later.
     #[inline]
     fn sub(self, earlier: Self) -> Duration {
-        debug_assert!(self >= earlier, "{self} is before {earlier}");
+        assert!(self >= earlier, "{self} is before {earlier}");
         self.saturating_since(earlier)
     }
 }

@@ -74,10 +74,6 @@ impl TokenBucket {
         let gained = u128::from(now_ns - self.updated_ns) * u128::from(self.rate_bps);
         // The capacity is below 2^63, so the minimum fits.
         let level = (u128::from(self.level) + gained).min(u128::from(self.capacity)) as u64;
-        debug_assert!(
-            level >= bytes * UNITS_PER_BYTE,
-            "taken before the bucket was ready"
-        );
         self.level = level - bytes * UNITS_PER_BYTE;
         self.updated_ns = now_ns;
     }

@@ -137,7 +137,7 @@ impl Inbox {
     /// arrive in the order in which they are sent.
     #[inline]
     pub(crate) fn push(&mut self, mut frame: InFlightFrame, link: &mut Link, now_ns: u64) -> bool {
-        debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
+        assert!(link.last_arrival_ns <= frame.arrival_ns);
         frame.head_of_line_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
         self.insert(frame) == self.waiting as usize

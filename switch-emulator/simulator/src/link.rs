@@ -157,7 +157,7 @@ impl Link {
     /// A frame begins at `begin_ns`; the link must be free.
     #[inline(always)]
     pub(crate) fn occupy(&mut self, begin_ns: u64, frame_bytes: u64) {
-        debug_assert!(self.busy_until_ns <= begin_ns);
+        assert!(self.busy_until_ns <= begin_ns);
         self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
     }
 

@@ -160,7 +160,7 @@ impl PacketRing {
     }
 
     fn at(&self, offset: usize) -> NonNull<u8> {
-        debug_assert!(offset < SLOT_BYTES);
+        assert!(offset < SLOT_BYTES);
         // SAFETY: `next` is below PLACES, so the sum lies in the mapping.
         unsafe { self.memory.add(self.next * SLOT_BYTES + offset) }
     }
