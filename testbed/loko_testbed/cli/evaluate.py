@@ -419,7 +419,7 @@ def _print_result(result: FigureResult) -> None:
         )
     for claim in result.claims:
         if claim.holds is not True:
-            why = f"; {claim.because}" if claim.holds is None else ""
+            why = f"; {claim.because}" if claim.holds is None and claim.because else ""
             compared = f"{result.reference}: {claim.paper}; here: {claim.here}{why}"
             tell(f"  {claim.judgement}: {claim.claim} ({compared})")
     for board, said in result.provenance.real_boards.items():
