@@ -9,7 +9,7 @@ proofs, also for flows that leave: docs/port-queues.md.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -71,6 +71,8 @@ _MOST_USED: Final = 0.999
 """The part of a port's rate that flows may take: so every busy period ends."""
 _MOST_FITTING: Final = 256
 """Flows on paths that are kept, in case that another state, or the request after a check, asks for them."""
+_MOST_UNDONE: Final = 4
+"""Flows that are undone quickly, the last first: a plan that survives failures tries few at a time."""
 _MOST_CHANGES: Final = 200
 """Changes of the bounds that an advice to wait looks ahead."""
 
@@ -121,6 +123,8 @@ class _PortState:
         """Whether all flows that have ever sent still count. So the least bounds hold."""
         self._is_stale = False
         """Whether the bounds in the network are to be found anew, as a flow was undone."""
+        self._former: deque[tuple[str, dict[str, int]]] = deque(maxlen=_MOST_UNDONE)
+        """The last flows whose bounds were found, each with the bounds before."""
         self.flows: dict[str, _CountedFlow] = {}
         self.leavers: list[_DrainingFlow] = []
         self._releases = 0
@@ -146,6 +150,7 @@ class _PortState:
             # In the order in which they would have been found one by one.
             self._network.bounds = {name: settled[name] for name in dict.fromkeys((*start, *servers))}
             self._unsettled, self._is_stale = {}, False
+            self._former.clear()
         return self._network
 
     @property
@@ -183,6 +188,7 @@ class _PortState:
             self._unsettled[counted.flow_id] = counted
         else:
             network = self.network
+            self._former.append((counted.flow_id, network.bounds))
             network.add(counted.steps, counted.bucket)
             network.bounds = bounds
             self.is_within = True
@@ -198,7 +204,10 @@ class _PortState:
             self.is_above = True
         elif self._unsettled.pop(flow_id, None) is None:
             self._network.remove(self.flows[flow_id].steps, self.flows[flow_id].bucket)
-            self._is_stale = True
+            if self._former and self._former[-1][0] == flow_id:
+                _, self._network.bounds = self._former.pop()
+            else:
+                self._is_stale = True
         counted = self.flows.pop(flow_id)
         if self._coarse is not None:
             self._coarse.remove(counted.passing)
@@ -206,6 +215,7 @@ class _PortState:
 
     def rename(self, flow_id: str, name: str) -> None:
         """Give a flow another id."""
+        self._former.clear()
         counted = self.flows.pop(flow_id)
         self.flows[name] = counted._replace(flow_id=name)
         if self._unsettled.pop(flow_id, None) is not None:
@@ -377,6 +387,7 @@ class PortAdmission:
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
         self._servers = servers
         self._padding = padding or 0
+        self._has_hints = True
         self._coarse = CoarseBounds(
             servers, limits_ns=self._targets, rooms_bytes=LazyMapping(self._room_bytes), most_used=_MOST_USED
         )
@@ -401,9 +412,11 @@ class PortAdmission:
     def twin(self) -> Self:
         """Return an empty admission control of the same network, as it is after a failure.
 
-        It shares with this one what does not change, and the work for flows that both are asked for.
+        It shares with this one what does not change, and the work for flows that both are asked for. Its
+        refusals have no hint how much memory to reserve, as whoever asks says after which failure they are.
         """
         twin = copy(self)
+        twin._has_hints = False
         twin._begin()
         return twin
 
@@ -728,7 +741,9 @@ class PortAdmission:
             name = unsettled.server
             refusal = self._delay_refusal(flow, counted, name, unsettled.delay_ns, books)
             is_room = self._is_by_room(name)
-        return refusal._replace(hint=self._room_hint(counted, name, books)) if is_room else refusal
+        if not (is_room and self._has_hints):
+            return refusal
+        return refusal._replace(hint=self._room_hint(counted, name, books))
 
     def _is_by_room(self, name: str) -> bool:
         """Return whether a port's target is the time in which a full queue drains."""
