@@ -51,9 +51,9 @@ from loko.switch_model.calculus import (
     CoarseBounds,
     PassingFlow,
     PathStep,
-    PortLoad,
     PortServer,
     RateLatency,
+    ServerLoad,
     TokenBucket,
     TotalFlow,
     UnsettledError,
@@ -724,7 +724,7 @@ class PortAdmission:
         network = books.network
         try:
             with _added(network, counted):
-                touched: dict[str, PortLoad] = {}
+                touched: dict[str, ServerLoad] = {}
                 path = [step.server for step in counted.steps]
                 bounds = network.settle(path, limits_ns=self._targets, touched=touched)
                 # In the order of the bounds, so that of several limits the same one is always told.

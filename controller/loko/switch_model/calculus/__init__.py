@@ -19,7 +19,7 @@ from loko.switch_model.calculus.token_buckets import (
     output_curve,
     time_ns,
 )
-from loko.switch_model.calculus.total_flow import PathStep, PortLoad, PortServer, TotalFlow, UnsettledError
+from loko.switch_model.calculus.total_flow import PathStep, PortServer, ServerLoad, TotalFlow, UnsettledError
 
 __all__ = [
     "NOTHING",
@@ -27,9 +27,9 @@ __all__ = [
     "CoarseBounds",
     "PassingFlow",
     "PathStep",
-    "PortLoad",
     "PortServer",
     "RateLatency",
+    "ServerLoad",
     "TokenBucket",
     "TotalFlow",
     "UnsettledError",

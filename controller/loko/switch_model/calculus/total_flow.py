@@ -58,7 +58,7 @@ class PathStep(NamedTuple):
     """The least time from a frame's arrival at the server until it is at the next one."""
 
 
-class PortLoad(NamedTuple):
+class ServerLoad(NamedTuple):
     """The frames that come to a server, and its service."""
 
     arriving: Sequence[Arriving]
@@ -123,7 +123,7 @@ class TotalFlow:
         *,
         limits_ns: Mapping[str, float] | None = None,
         start: Mapping[str, int] | None = None,
-        touched: dict[str, PortLoad] | None = None,
+        touched: dict[str, ServerLoad] | None = None,
         most_steps: float = _MOST_STEPS,
     ) -> dict[str, int]:
         """Return the least bounds with F(d) <= d that are not below `start`, by default the present ones.
@@ -166,7 +166,7 @@ class TotalFlow:
         """Return F(d) of one server, in whole nanoseconds; infinite if it cannot keep up."""
         return self._step_ns(server, self.load(server, bounds))
 
-    def _step_ns(self, server: str, load: PortLoad) -> float:
+    def _step_ns(self, server: str, load: ServerLoad) -> float:
         delay_ns = delay_of_port_ns(*load)
         if math.isinf(delay_ns):
             return math.inf
@@ -181,9 +181,9 @@ class TotalFlow:
         """Return the most that waits at a server, with the frame that is sent."""
         return backlog_of_port_bytes(*self.load(server, self.bounds if bounds is None else bounds))
 
-    def load(self, server: str, bounds: Mapping[str, float]) -> PortLoad:
+    def load(self, server: str, bounds: Mapping[str, float]) -> ServerLoad:
         """Return what comes to a server and what is left for it, if these bounds hold."""
-        return PortLoad(self.arriving(server, bounds), self.service(server, bounds))
+        return ServerLoad(self.arriving(server, bounds), self.service(server, bounds))
 
     def busy_ns(self, server: str) -> float:
         """Return how long a busy period lasts at most in which a server's frames count.
