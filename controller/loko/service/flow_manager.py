@@ -1562,9 +1562,12 @@ class FlowManager:
         self._keep_lost(stored)
 
     def _leave_entries(self, stored: StoredFlow) -> set[tuple[str, int]]:
-        """Have the switches of a former path lose its entries. Return these, by switch and cookie."""
-        leaving = set()
-        for switch, entry in left_entries(self.lab, RoutedFlow(stored.flow, stored.path)):
+        """Have the switches of a flow's former paths lose its entries. Return these, by switch and cookie."""
+        leaving, path = set(), stored.path
+        if (reserved := stored.reserved) is not None and reserved.backups:
+            paths = (path, reserved.working, *reserved.backups.values())
+            path = tuple({hop.switch: hop for of_path in paths for hop in of_path}.values())
+        for switch, entry in left_entries(self.lab, RoutedFlow(stored.flow, path)):
             wire_entry = self._entry_of(entry, cookie=OWN_MARK << 48 | stored.number)
             self.drivers[switch].remove(wire_entry)
             leaving.add((switch, wire_entry.cookie))

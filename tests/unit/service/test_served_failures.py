@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from failing_triangle import CUT, MS, disturbed_step, kept, set_link, state
 from served_boards import KilledError, ServedBoards, flow
-from test_migration import two_ways
+from test_migration import two_ways, without
 
 from loko.admission.protection import ProtectedAdmission
 from loko.control.port_links import PortsReply
@@ -270,6 +270,18 @@ def test_what_is_requested_and_released_meanwhile_is_right(tmp_path: Path) -> No
     assert served.release("f2") == Released("f2")
     assert served.release("f3") == Released("f3")
     assert reserved(served) == [[], [], [], []]
+
+
+def test_a_flow_whose_working_path_is_gone_at_a_restart_leaves_no_entries(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", safe=True)
+    assert all(len(table) == 2 for table in served.tables().values())
+    served.kill()
+    served.lab = without(two_ways(), "s1:2-s2:3")
+    served.start()
+    served.settle()
+    assert {managed.state for managed in served.manager.flows.values()} == {FlowState.LOST}
+    assert served.tables() == {"s1": [], "s2": [], "s3": []}
+    assert all(not managed.unconfirmed for managed in served.manager.flows.values())
 
 
 def test_a_second_failure_breaks_promises_until_one_is_repaired(tmp_path: Path) -> None:
