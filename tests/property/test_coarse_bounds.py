@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.admission import Admitted
+from loko.admission import Admitted, Refusal
 from loko.admission.mixed import MixedAdmission
 from loko.admission.port_queues import PortAdmission
 from loko.admission.protection import NetworkFailure, Protection, failures_of, protect
@@ -141,6 +141,34 @@ def test_states_that_share_coarse_bounds_admit_what_each_would(seed: int) -> Non
             found = protect(lab, flows, first.twin, survive, protection=protection)
             planned.append((found.flows, found.plan.accepted, [each.flow for each in found.plan.refused]))
         assert planned.pop() == planned.pop()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_leaving_flow_counts_beside_the_one_that_other_states_have(seed: int) -> None:
+    """One state releases all its flows and is asked for them again, while the other still has them."""
+    rng = Random(seed)
+    lab = random_lab(rng, "line", most_switches=4, profiles=["ideal-1g"])
+    scenario = loko_scenario(entries=60, packet_sizes_bytes=SIZES)
+    late, plain = (make(lab, scenario, target_ns=400_000.0) for make in (PortAdmission, PlainAdmission))
+    flows = [
+        flow
+        for number in range(8)
+        if isinstance(late.request(flow := any_flow(rng, lab, late, number)), Admitted)
+    ]
+    changing = late.twin()
+    refused = 0
+    for admission in (changing, plain):
+        assert all(isinstance(admission.request(flow), Admitted) for flow in flows)
+    for _ in range(6):
+        for flow in flows:
+            if flow.id in plain.admitted:
+                changing.release(flow.id, now_ns=0)
+                plain.release(flow.id, now_ns=0)
+            answer, other = changing.request(flow), plain.request(flow)
+            assert isinstance(answer, Admitted) == isinstance(other, Admitted)
+            refused += isinstance(other, Refusal)
+    assert refused
+    assert changing.bounds_ns == plain.bounds_ns
 
 
 def test_these_sets_are_of_every_kind() -> None:

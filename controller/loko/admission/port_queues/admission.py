@@ -216,13 +216,12 @@ class _PortState:
     def rename(self, flow_id: str, name: str) -> None:
         """Give a flow another id."""
         self._former.clear()
-        counted = self.flows.pop(flow_id)
-        self.flows[name] = counted._replace(flow_id=name)
+        passing = self.flows[flow_id].passing
+        if self._coarse is not None and not self._coarse.rename(passing, name):
+            self._apart(self._coarse).rename(passing, name)
+        self.flows[name] = self.flows.pop(flow_id)._replace(flow_id=name)
         if self._unsettled.pop(flow_id, None) is not None:
             self._unsettled[name] = self.flows[name]
-        if self._coarse is not None:
-            self._coarse.remove(counted.passing)
-            self._coarse.add(self.flows[name].passing)
 
     def close(self) -> None:
         """Take all flows out of the coarse bounds that other states may share."""

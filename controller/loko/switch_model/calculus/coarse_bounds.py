@@ -89,7 +89,7 @@ class CoarseBounds:
         return is_fitting
 
     def add(self, flow: PassingFlow) -> None:
-        """Count a flow for which `fits` has returned True, or after which `reset` is called."""
+        """Count a flow of a set. `fits` has returned True for it, or else `reset` has to be called."""
         if flow not in self._sets_with:
             self._count(flow, 1)
         self._sets_with[flow] += 1
@@ -100,6 +100,18 @@ class CoarseBounds:
         if not self._sets_with[flow]:
             del self._sets_with[flow]
             self._count(flow, -1)
+
+    def rename(self, flow: PassingFlow, name: str) -> bool:
+        """Give a flow of a set another name. Return False, and leave it, if that may not fit.
+
+        It counts twice if another set goes on to have it by the former name.
+        """
+        renamed = flow._replace(name=name)
+        if self._sets_with[flow] > 1 and not self.fits(renamed):
+            return False
+        self.remove(flow)
+        self.add(renamed)
+        return True
 
     def apart(self, flows: Iterable[PassingFlow], bounds: Mapping[str, int]) -> CoarseBounds:
         """Return coarse bounds for one of the sets alone, which no longer counts here; see `reset`."""
