@@ -68,7 +68,7 @@ _VISIT: Final = 32
 TIMEOUT_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow, after which it is taken back."""
 _NEXT_TRY_NS: Final = 200_000_000
-"""Time until a path for a lost flow is looked for again."""
+"""Time until a path for a lost flow is looked for again, or one is tried that a flow could not take."""
 _NEXT_SEARCH_NS: Final = 10_000_000_000
 """Time until another path for a flow that still has one is looked for again."""
 SWITCH_FAILED_NS: Final = 5_000_000_000
@@ -506,8 +506,9 @@ class FlowManager:
             self.admitter.cancel(managed.flow.id)
             self._answer_all(managed, NotStored(managed.flow.id, reason, Disposition.NOTHING))
             return True
-        if managed.takes_path:
-            return True  # with the other write of the two
+        if managed.takes_path:  # undone with the other write of the two
+            managed.search_ns = self._now_ns + _NEXT_TRY_NS
+            return True
         if managed.flow_after_swap is not None or (
             managed.former is not None and managed.state is FlowState.ACCEPTED
         ):
@@ -1003,7 +1004,6 @@ class FlowManager:
                 continue
             path = self._path_to_take(now_ns, managed, dead_ends)
             if self._has_entries_for(now_ns, managed, path or ()) and path and managed.search_ns <= now_ns:
-                managed.search_ns = now_ns + _NEXT_TRY_NS
                 self._begin_protected_move(now_ns, managed, path)
 
     def _has_entries_for(self, now_ns: int, managed: ManagedFlow, path: tuple[Hop, ...]) -> bool:
@@ -1046,6 +1046,7 @@ class FlowManager:
         second = self._second_flow(managed)
         answer = self._decide(second, lambda: protected.grant_second_path(flow_id, second, path))
         if isinstance(answer, RequestOutcome):
+            managed.search_ns = now_ns + _NEXT_TRY_NS
             return
         self._last_number += 1
         left = ManagedFlow(

@@ -228,6 +228,23 @@ def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
     assert served.manager.on_backup == ()
 
 
+@pytest.mark.parametrize("after_ms", [0, 5, 30, 100])
+def test_flows_move_at_once_if_their_cable_dies_while_or_just_after_they_return(
+    tmp_path: Path, after_ms: int
+) -> None:
+    served = begun(tmp_path / "s", returns=ReturnMode.BY_CALL)
+    set_link(served, is_up=False)
+    until_kept(served, "f1", "f2")
+    served.run(300)
+    set_link(served, is_up=True)
+    served.manager.return_flows(served.now_ns)
+    served.carry()
+    served.run(after_ms)
+    set_link(served, is_up=False)
+    assert until_kept(served, "f1", "f2") < 50, "no tick is waited for"
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s3", "s2")
+
+
 def test_a_switch_without_a_session_counts_as_failed_after_some_time(tmp_path: Path) -> None:
     survive = ["cables=1", "switches=1"]
     served = ServedBoards(tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL)
