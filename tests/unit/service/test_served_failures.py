@@ -375,6 +375,39 @@ def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
     raise AssertionError("a move has fewer steps")
 
 
+@pytest.mark.parametrize("is_released", [False, True])
+def test_after_a_kill_during_a_move_a_flow_keeps_its_former_path_until_all_others_are_back(
+    tmp_path: Path, *, is_released: bool
+) -> None:
+    survive = ["cables=1", "switches=1"]
+    served = ServedBoards(
+        tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL, safe=True
+    )
+    served.settle()
+    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    on_working = served.tables()["s1"]
+    served.fuse = 1  # the transaction is written, and the exchange not sent
+    with pytest.raises(KilledError):
+        set_link(served, is_up=False)
+    served.kill()
+    served.unplug("s3")
+    served.start()
+    served.run(2 * SWITCH_FAILED_NS // MS)
+    assert state(served, "f1") == (FlowState.INSTALLED, [ViolationCause.SWITCH_AWAY], ["s1", "s3", "s2"])
+    assert served.tables()["s1"] == on_working
+    assert set(served.admission.admitted) >= {"f1", "f1:2"}, "both paths count"
+    if is_released:
+        assert served.release("f1") == Released("f1", ("s3",))
+    served.unplug("s3", plugged=True)
+    served.run(4_000)
+    served.settle()
+    if is_released:
+        assert served.manager.flows == {}
+    else:
+        assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert served.tables() == served.promised()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_fails_meanwhile_flows_keep_their_reserved_paths(tmp_path: Path, seed: int) -> None:
     """Cables, boards and disk come and go, and the service is killed; afterwards all is as at first."""
