@@ -116,13 +116,12 @@ class _PortState:
         Other states may share these, until one has to have its own.
         """
         self._network = TotalFlow(servers)
-        self._coarse, self._is_apart = coarse, False
+        """Without `_unsettled`. Its bounds are empty if they are to be found anew, as a flow was undone."""
+        self._coarse = coarse
         self._unsettled: dict[str, _CountedFlow] = {}
         """Flows that are not in the network yet."""
         self._is_fresh = True
         """Whether all flows that have ever sent still count. So the least bounds hold."""
-        self._is_stale = False
-        """Whether the bounds in the network are to be found anew, as a flow was undone."""
         self._former: deque[tuple[str, dict[str, int]]] = deque(maxlen=_MOST_UNDONE)
         """The last flows whose bounds were found, each with the bounds before."""
         self.flows: dict[str, _CountedFlow] = {}
@@ -139,17 +138,17 @@ class _PortState:
     @property
     def network(self) -> TotalFlow:
         """The flows that count, with bounds that hold for them: the least ones that may follow the former."""
-        if self._unsettled or self._is_stale:
+        start = self._network.bounds
+        if self._unsettled or not start:
             for counted in self._unsettled.values():
                 self._network.add(counted.steps, counted.bucket)
-            start = {} if self._is_stale else self._network.bounds
-            changed = self._counted if self._is_stale else self._unsettled.values()
+            changed = self._unsettled.values() if start else self._counted
             servers = [step.server for counted in changed for step in counted.steps]
             # There are bounds: the coarse ones are some, or those with a flow more were.
             settled = self._network.settle(servers, start=start, most_steps=math.inf)
             # In the order in which they would have been found one by one.
             self._network.bounds = {name: settled[name] for name in dict.fromkeys((*start, *servers))}
-            self._unsettled, self._is_stale = {}, False
+            self._unsettled = {}
             self._former.clear()
         return self._network
 
@@ -164,26 +163,22 @@ class _PortState:
 
     def fits(self, counted: _CountedFlow) -> bool:
         """Return True only if a flow certainly keeps all limits of rates, bounds and rooms."""
-        if self._coarse is None:
+        coarse = self._coarse
+        if coarse is None:
             return False
-        if self._coarse.fits(counted.passing):
+        if coarse.fits(counted.passing):
             return True
-        if self._is_apart:
-            return False
-        return self._apart(self._coarse).fits(counted.passing)
+        return coarse.is_shared and self._apart(coarse).fits(counted.passing)
 
     def _apart(self, coarse: CoarseBounds) -> CoarseBounds:
         """Return coarse bounds that no other state shares, from now on."""
-        if not self._is_apart:
+        if coarse.is_shared:
             passing = [counted.passing for counted in self._counted]
-            self._coarse, self._is_apart = coarse.apart(passing, self.network.bounds), True
-            return self._coarse
+            self._coarse = coarse = coarse.apart(passing, self.network.bounds)
         return coarse
 
     def admit(self, counted: _CountedFlow, bounds: dict[str, int] | None, *, now_ns: int) -> None:
         """Count a flow, with the bounds that then hold; None: `fits` has returned True for it."""
-        self.flows[counted.flow_id] = counted
-        self.since_ns = max(self.since_ns, now_ns)
         if bounds is None:
             self._unsettled[counted.flow_id] = counted
         else:
@@ -192,6 +187,8 @@ class _PortState:
             network.add(counted.steps, counted.bucket)
             network.bounds = bounds
             self.is_within = True
+        self.flows[counted.flow_id] = counted
+        self.since_ns = max(self.since_ns, now_ns)
         if self._coarse is not None:
             self._coarse.add(counted.passing)
             if bounds is not None:
@@ -207,7 +204,8 @@ class _PortState:
             if self._former and self._former[-1][0] == flow_id:
                 _, self._network.bounds = self._former.pop()
             else:
-                self._is_stale = True
+                self._network.bounds = {}
+                self._former.clear()
         counted = self.flows.pop(flow_id)
         if self._coarse is not None:
             self._coarse.remove(counted.passing)
@@ -247,8 +245,8 @@ class _PortState:
         """Return books that can change on their own, to look ahead."""
         books = _PortState(self._network.servers)
         for counted in self._counted:
-            books.network.add(counted.steps, counted.bucket)
-        books.network.bounds = dict(self.network.bounds)
+            books._network.add(counted.steps, counted.bucket)
+        books._network.bounds = dict(self.network.bounds)
         books.flows, books.leavers = dict(self.flows), list(self.leavers)
         books.is_above, books.since_ns = self.is_above, self.since_ns
         books.is_within, books._is_fresh = self.is_within, self._is_fresh

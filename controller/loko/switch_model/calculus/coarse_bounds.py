@@ -70,6 +70,8 @@ class CoarseBounds:
         """By flow, how many sets have it."""
         self._is_valid = True
         """Whether F(c) <= c holds, and c is within the limits."""
+        self.is_shared = True
+        """Whether there may be several sets of flows."""
         self._empty: Callable[[], CoarseBounds] = lambda: CoarseBounds(
             servers, limits_ns=limits_ns, rooms_bytes=rooms_bytes, most_used=most_used
         )
@@ -116,6 +118,7 @@ class CoarseBounds:
     def apart(self, flows: Iterable[PassingFlow], bounds: Mapping[str, int]) -> CoarseBounds:
         """Return coarse bounds for one of the sets alone, which no longer counts here; see `reset`."""
         alone = self._empty()
+        alone.is_shared = False
         for flow in flows:
             self.remove(flow)
             alone.add(flow)
