@@ -21,6 +21,7 @@ from loko.service.admitter import Admitter, Decide, SchemeAdmitter
 from loko.service.flow_manager import FlowManager, ManagedFlow
 from loko.service.migration import Migration
 from loko.service.outcome import (
+    Delete,
     Effects,
     Event,
     FlowState,
@@ -217,7 +218,7 @@ class ServedBoards:
             self._burn()
             self.answers[ticket] = outcome
         self.unwritten += effects.writes
-        if any(isinstance(write, Insert | UpdateState | Rewrite) for write in effects.writes):
+        if any(isinstance(write, Insert | UpdateState | Rewrite | Delete) for write in effects.writes):
             self._burn()
             self._write()
 
@@ -252,6 +253,9 @@ class ServedBoards:
                 self._hear(name, introduction)
         self.manager.tick(self.now_ns)
         self.carry()
+        if not self.full and any(isinstance(write, Delete) for write in self.unwritten):
+            self._write()
+            self.carry()
 
     def _hear(self, name: str, messages: list[bytes]) -> None:
         for message in messages:

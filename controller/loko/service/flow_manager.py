@@ -122,7 +122,8 @@ class ManagedFlow:
     successor: ManagedFlow | None = None
     """If it is being moved: the flow on its new path, while both are granted."""
     former: ManagedFlow | None = None
-    """If it was moved, or is about to be: the flow on its former path, while both are granted."""
+    """If it was moved, or is about to be: the flow on its former path, while both are granted, and a reserved
+    path until its end is on disk."""
     flow_after_swap: Flow | None = None
     """While it is being written that its successor has taken its place: what it is called after that.
 
@@ -446,6 +447,9 @@ class FlowManager:
                         elif state is FlowState.INSTALLED and managed.state is FlowState.ACCEPTED:
                             assert managed.former is not None
                             self._swap_paths(now_ns, managed.former, managed)
+                case Delete(number=number):
+                    if (left := self._by_number.pop(number, None)) is not None:
+                        self._forget_former_path(now_ns, left)
 
     def _state_stored(self, now_ns: int, managed: ManagedFlow, state: FlowState) -> None:
         """Go on with a flow whose new state is on disk."""
@@ -690,7 +694,8 @@ class FlowManager:
     def _remove_entries(self, now_ns: int, managed: ManagedFlow) -> None:
         """Let the entries go at once if the flow has not sent, otherwise upstream first (`_retire`)."""
         self._removing[managed.number] = managed
-        if self.protected is not None and (left := managed.former) is not None:
+        left = managed.former
+        if self.protected is not None and left is not None and left.number in self._removing:
             left.unconfirmed.clear()  # its host has stopped, so nothing takes that path any more
             left.drained_ns = now_ns + self._grace_ns + self.admitter.drain_time_ns(left.flow.id)
         if managed.may_have_sent:
@@ -746,20 +751,31 @@ class FlowManager:
 
     def _forget(self, now_ns: int, managed: ManagedFlow) -> None:
         """Release a flow that is gone everywhere, with no frame in flight, and store its residual backlog."""
-        flow_id, successor = managed.flow.id, managed.successor
+        flow_id = managed.flow.id
         self._effects.writes.append(Delete(managed.number))
         if managed.may_have_sent:
             self._release(now_ns, managed)
-            del self._flows[flow_id], self._by_number[managed.number]
-            self._unlink(managed)
+            del self._flows[flow_id]
+            if self.protected is None or managed.successor is None:
+                del self._by_number[managed.number]
+                self._unlink(managed)
         else:
             self._drop(managed)
         del self._removing[managed.number]
         self._log_flow(managed, "is removed")
         self._answer_all(managed, Released(flow_id))
         self._update_preinstalled(now_ns)
-        if successor is not None and self.protected is not None:
-            self._hold(now_ns, successor)
+
+    def _forget_former_path(self, now_ns: int, left: ManagedFlow) -> None:
+        """Have switches lose the entries of a path that a flow has left, as that is on disk.
+
+        Until then a restart would have frames take that path (`_await_fork`).
+        """
+        managed = left.successor
+        self._unlink(left)
+        if managed is not None:
+            self._hold(now_ns, managed)
+            self._move_protected(now_ns)
 
     def _release(self, now_ns: int, managed: ManagedFlow) -> None:
         """Give back the room of a flow that has sent."""

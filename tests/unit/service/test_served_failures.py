@@ -173,6 +173,53 @@ def test_entries_that_are_there_beforehand_give_way_and_moves_take_two_round_tri
     assert served.manager.uncovered() == ()
 
 
+def output_ports(served: ServedBoards, name: str) -> dict[str, int | None]:
+    """Return by which port each switch sends out a flow's frames, until one has no entry or they arrive."""
+    managed, ports = served.manager.flows[name], dict[str, int | None]()
+    far = served.lab.far_end(managed.flow.source, 1)
+    while far is not None and far.node in served.lab.switches:
+        entries = {cookie & 0xFFFF_FFFF: actions for cookie, actions in served.tables()[far.node]}
+        actions = entries.get(managed.number)
+        ports[far.node] = port = None if actions is None else int.from_bytes(actions[4:6], "big")
+        far = None if port is None else served.lab.far_end(far.node, port)
+    return ports
+
+
+def test_a_former_path_has_its_entries_until_no_restart_uses_it(tmp_path: Path) -> None:
+    """With the end of a move not on disk, a restart has frames take the former path again."""
+    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    served = ServedBoards(
+        tmp_path / "s", lab=lab, entries=3, survive=["cables=1"], returns=ReturnMode.BY_CALL, safe=True
+    )
+    served.settle()
+    for number, ends in enumerate((("h1", "h2"), ("h2", "h3"), ("h4", "h3"), ("h4", "h1")), 1):
+        assert isinstance(served.request(flow(number, *ends)), Granted)
+    assert "f1" in served.manager.in_two_rounds
+    working = output_ports(served, "f1")
+    (cut,) = (hop.output_port for hop in served.manager.flows["f1"].path if hop.switch == "s1")
+    set_link(served, ("s1", cut), is_up=False)
+    served.run(500)
+    backup = output_ports(served, "f1")
+    assert list(backup) == ["s1", "s4", "s3", "s2"]
+    set_link(served, ("s1", cut), is_up=True)
+    assert served.manager.return_flows(served.now_ns) == ("f1",)
+    served.carry()
+    served.full = True
+    served.run(500)
+    assert output_ports(served, "f1") == working
+    served.kill()
+    served.full = False
+    served.unplug("s4")  # on the backup path only, and the last to connect
+    served.start()
+    for step in range(6_000):
+        if step == 3_000:
+            served.unplug("s4", plugged=True)
+        served.step()
+        assert output_ports(served, "f1") in (working, backup)
+    assert state(served, "f1") == kept("s1", "s2")
+    assert served.tables() == served.promised()
+
+
 def test_a_flow_is_granted_while_a_switch_of_its_backup_path_is_away(tmp_path: Path) -> None:
     served = begun(tmp_path / "s")
     served.unplug("s3")
