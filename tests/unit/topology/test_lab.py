@@ -13,8 +13,9 @@ from mirrored_flows import FLOWS
 
 from loko.control.entries import switch_entries
 from loko.document import LABS, InputError
+from loko.switch_model.device import deterministic
 from loko.switch_model.flow import Flow, FlowDocument, dump_flows
-from loko.topology.lab import Backend, Endpoint, lab_of, load_lab, ring_lab
+from loko.topology.lab import Backend, Endpoint, Lab, lab_of, load_lab, ring_lab
 from loko.topology.network import Hop, on_shortest_paths, shortest_path
 from loko.topology.requests import load_flows
 from loko.topology.ring import Ring
@@ -46,6 +47,26 @@ def test_lab_by_folder_and_by_file() -> None:
 def test_lab_is_frozen() -> None:
     with pytest.raises(TypeError):
         LAB.hosts["H5"] = LAB.hosts["H1"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [LAB.as_printed(), LAB.robust(), LAB.slowed(10), LAB.with_buffers(2)],
+    ids=["as-printed", "robust", "slowed", "buffers"],
+)
+def test_switches_that_share_a_profile_share_the_changed_one(changed: Lab) -> None:
+    profiles = [lab.switches[name].profile for lab in (LAB, changed) for name in ("s1", "s2")]
+    assert profiles[0] is profiles[1]
+    assert profiles[2] is profiles[3]
+    assert profiles[2] != profiles[0]
+
+
+def test_larger_buffers_do_not_make_a_lab_robust() -> None:
+    larger = LAB.with_buffers(3)
+    before, after = (deterministic(lab.switches["s1"].profile).buffer for lab in (LAB, larger))
+    assert (after.packets.value, after.units.value) == (3 * before.packets.value, 3 * before.units.value)
+    assert not larger.is_robust
+    assert LAB.robust().with_buffers(3).is_robust
 
 
 def test_a_switch_is_an_emulated_board_unless_the_lab_says_otherwise(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.document import PROFILES, InputError
-from loko.switch_model.device import Device
+from loko.switch_model.device import Device, deterministic, with_buffers
 from loko.switch_model.mix import Mix
 from loko.switch_model.speed import fastest, slowed, slowest
 from loko.switch_model.tolerance import EXACT
@@ -226,11 +226,14 @@ class Lab:
 
         Who admits flows to it reserves nothing for what boards do by themselves (`AS_PRINTED`).
         """
-        switches = {
-            name: replace(switch, profile=switch.profile.with_exact_clocks())
-            for name, switch in self.switches.items()
-        }
-        return replace(self, switches=MappingProxyType(switches))
+        return self._with_devices(lambda profile, fast: (profile.with_exact_clocks(), fast))
+
+    def with_buffers(self, count: int) -> Lab:
+        """The lab with `count` times the receive buffer in each switch.
+
+        Raises `InputError` for switches without one, which are not boards.
+        """
+        return self._with_devices(lambda profile, fast: (with_buffers(deterministic(profile), count), fast))
 
     @property
     def is_robust(self) -> bool:
@@ -239,24 +242,23 @@ class Lab:
 
     def robust(self) -> Lab:
         """The lab for plans that hold wherever in its range each number of a profile lies."""
-        return self._with_devices(lambda profile, fast: (slowest(profile), fastest(fast)))
+        return self._with_devices(lambda profile, fast: (slowest(profile), fastest(fast or profile)))
 
     def slowed(self, slower_ppm: int) -> Lab:
         """The lab for plans that hold although each switch takes up to so many millionths longer."""
-        return self._with_devices(lambda profile, fast: (slowed(profile, slower_ppm), fast))
+        return self._with_devices(lambda profile, fast: (slowed(profile, slower_ppm), fast or profile))
 
-    def _with_devices(self, change: Callable[[Device, Device], tuple[Device, Device]]) -> Lab:
-        """Return the lab with other devices, at their slowest and at their fastest.
+    def _with_devices(self, change: Callable[[Device, Device | None], tuple[Device, Device | None]]) -> Lab:
+        """Return the lab with another `profile` and `fastest_profile` of each switch.
 
         Switches that shared a profile share one again: schemes compute what is alike once.
         """
-        changed: dict[tuple[int, int], tuple[Device, Device]] = {}
+        changed: dict[tuple[int, int], tuple[Device, Device | None]] = {}
         switches = {}
         for name, switch in self.switches.items():
-            ends = switch.profile, switch.fastest
-            kind = id(ends[0]), id(ends[1])
+            kind = id(switch.profile), id(switch.fastest_profile)
             if kind not in changed:
-                changed[kind] = change(*ends)
+                changed[kind] = change(switch.profile, switch.fastest_profile)
             slow, fast = changed[kind]
             switches[name] = replace(switch, profile=slow, fastest_profile=fast)
         return replace(self, switches=MappingProxyType(switches))

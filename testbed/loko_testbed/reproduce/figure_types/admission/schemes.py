@@ -8,7 +8,6 @@ from loko.admission import Admission, LokoAdmission
 from loko.admission.schemes import SchemeVariant, admission_of
 from loko.document import InputError
 from loko.switch_model.allocation import FULL_RATE
-from loko.switch_model.device import deterministic, with_buffers
 from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import Scenario
 from loko.topology.lab import Lab
@@ -25,7 +24,7 @@ def empty_admission(
 
     Raises `InputError` if the scheme cannot describe a switch.
     """
-    larger = _with_buffers(lab.robust() if series.is_robust else lab, buffer_factor)
+    larger = (lab.robust() if series.is_robust else lab).with_buffers(buffer_factor)
     reservation = RESERVATIONS[series.reservation]
     traffic, padding = reservation.traffic, reservation.padding
     if series.scheme == SAME_DELAY:
@@ -51,11 +50,3 @@ def empty_admission(
         return admission_of(
             larger, SchemeVariant(scheme=choice.scheme), scenario, traffic=traffic, padding=padding
         )
-
-
-def _with_buffers(lab: Lab, count: int) -> Lab:
-    switches = {
-        name: replace(switch, profile=with_buffers(deterministic(switch.profile), count))
-        for name, switch in lab.switches.items()
-    }
-    return replace(lab, switches=switches)
