@@ -70,7 +70,7 @@ impl FlowTable {
     fn selected_by_firmware(&self, message: FlowMod, strict: bool) -> Vec<bool> {
         let wanted = message.fields();
         let head = message.head();
-        let heads = self.table.entries.iter().map(|entry| self.head(entry));
+        let heads = self.table.entries().iter().map(|entry| self.head(entry));
         heads
             .map(|entry| {
                 if strict {
@@ -85,7 +85,7 @@ impl FlowTable {
 
     fn selected_by_spec(&self, message: FlowMod) -> Vec<bool> {
         let request = FlowRequest::read(message.head());
-        let entries = self.table.entries.iter().map(|entry| &entry.request);
+        let entries = self.table.entries().iter().map(|entry| &entry.request);
         entries
             .map(|entry| request.selects(&entry.fields, entry.priority))
             .collect()
@@ -110,7 +110,7 @@ impl FlowTable {
         let differs = |entry: &FlowEntry<_>| {
             entry.request.wants_flow_removed() != told && entry.sends_to(&self.memory, out_port)
         };
-        let mut gone = self.table.entries.iter().zip(goes);
+        let mut gone = self.table.entries().iter().zip(goes);
         let is_lost = gone.any(|(entry, goes)| goes && differs(entry));
         (self.quirks.has(Quirk::FlowRemovedByDeleteFlag) && is_lost).then_some(Cause::NoticeLost)
     }
@@ -120,11 +120,11 @@ impl FlowTable {
         let head = message.head();
         let cookie = field::COOKIE..field::COOKIE + 8;
         let is_meant = |index: usize| {
-            let entry = self.head(&self.table.entries[index]);
+            let entry = self.head(&self.table.entries()[index]);
             super::flow_mod::same_match(entry, head)
                 && entry[cookie.clone()] == head[cookie.clone()]
         };
-        let mut order: Vec<usize> = (0..self.table.entries.len()).collect();
+        let mut order: Vec<usize> = (0..self.table.entries().len()).collect();
         let mut goes = vec![false; order.len()];
         let mut at = 0;
         while at < order.len() {
@@ -138,7 +138,7 @@ impl FlowTable {
 
     /// Returns whether the entry that a message has just added has further actions, which its memory held before.
     pub(crate) fn has_stale_actions(&self, message: FlowMod) -> bool {
-        let Some(entry) = self.table.entries.last() else {
+        let Some(entry) = self.table.entries().last() else {
             return false;
         };
         let asked = check_actions(message.actions(), false);

@@ -84,7 +84,7 @@ impl FlowTable {
         }
         let mut gone = Vec::new();
         let mut lost_actions = 0;
-        let mut visited = self.table.entries.len();
+        let mut visited = self.table.entries().len();
         // Only the low byte of the command counts, and unknown commands do nothing.
         let (matched, added, done) = match message.command() {
             0 => (0, true, self.add(message, now)),
@@ -161,7 +161,7 @@ impl FlowTable {
     /// Carries out a `FLOW_MOD` as the specification asks. Its cost is an assumption: that of the firmware's, if that
     /// visited all entries, and selected and added as many.
     fn spec(&mut self, message: FlowMod, now: Instant) -> Outcome {
-        let visited = self.table.entries.len();
+        let visited = self.table.entries().len();
         let (head, actions) = (message.head(), message.actions());
         let done = self
             .table
@@ -196,7 +196,7 @@ impl FlowTable {
         if self.memory.take_underflow() {
             return Ok(());
         }
-        if self.table.entries.len() >= self.memory.capacity {
+        if self.table.entries().len() >= self.memory.capacity {
             return Err(error::ALL_TABLES_FULL);
         }
         let head = self
@@ -211,20 +211,16 @@ impl FlowTable {
             .ok_or(error::ALL_TABLES_FULL)?;
         self.memory.pool.write(head, 0, message.head());
         ActionCopier::new(message).fill(self, slots)?;
-        let index = self.table.entries.len();
+        let index = self.table.entries().len();
         self.slot_addresses[index] = self.address(slots);
-        let (packets, bytes) = match self.inherited.take() {
-            Some((place, packets, bytes)) if place == index => (packets, bytes),
-            _ => (0, 0),
-        };
-        self.table.entries.push(FlowEntry {
-            request: FlowRequest::read(message.head()),
-            packets,
-            bytes,
-            installed_ns: now.as_nanos(),
-            matched_ns: now.as_nanos(),
-            held: EntryBlocks::new(head, slots),
-        });
+        let request = FlowRequest::read(message.head());
+        let mut entry = FlowEntry::new(request, EntryBlocks::new(head, slots), now.as_nanos());
+        if let Some((place, packets, bytes)) = self.inherited.take() {
+            if place == index {
+                (entry.packets, entry.bytes) = (packets, bytes);
+            }
+        }
+        self.table.entries_mut().push(entry);
         Ok(())
     }
 
@@ -238,10 +234,10 @@ impl FlowTable {
     ) -> (usize, Result<(), ErrorCode>) {
         let mut copier = ActionCopier::new(message);
         let mut matched = 0;
-        for index in 0..self.table.entries.len() {
-            if selected(self.head(&self.table.entries[index])) {
+        for index in 0..self.table.entries().len() {
+            if selected(self.head(&self.table.entries()[index])) {
                 matched += 1;
-                let slots = self.table.entries[index].held.slots;
+                let slots = self.table.entries()[index].held.slots;
                 if let Err(refusal) = copier.fill(self, slots) {
                     return (matched, Err(refusal));
                 }
@@ -259,10 +255,10 @@ impl FlowTable {
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
-        let mut moved = vec![false; self.table.entries.len()];
+        let mut moved = vec![false; self.table.entries().len()];
         let mut index = 0;
-        while index < self.table.entries.len() {
-            let fields = Match::read(&self.head(&self.table.entries[index])[field::MATCH..]);
+        while index < self.table.entries().len() {
+            let fields = Match::read(&self.head(&self.table.entries()[index])[field::MATCH..]);
             if selects(&wanted, &fields) {
                 gone.push(self.removed_flow(index));
                 self.remove_and_leak(index);
@@ -271,7 +267,7 @@ impl FlowTable {
                 index += 1;
             }
         }
-        let moved = moved[..self.table.entries.len()]
+        let moved = moved[..self.table.entries().len()]
             .iter()
             .filter(|moved| **moved);
         (gone, moved.count())
@@ -281,9 +277,9 @@ impl FlowTable {
     /// the firmware copies addresses in their place (quirk 46). Then it clears the slots of the last place, whichever entry
     /// was removed (quirk 190).
     fn remove_and_leak(&mut self, index: usize) {
-        let last = self.table.entries.len() - 1;
-        let last_slots = self.table.entries[last].held.slots;
-        let removed = self.table.entries.swap_remove(index);
+        let last = self.table.entries().len() - 1;
+        let last_slots = self.table.entries()[last].held.slots;
+        let removed = self.table.entries_mut().swap_remove(index);
         let mut addresses = [0; ACTION_BYTES];
         for (bytes, address) in addresses
             .chunks_exact_mut(4)
@@ -296,7 +292,7 @@ impl FlowTable {
         if index < last {
             let head = self.removed_flow(index).head;
             self.memory.pool.write(removed.held.head, 0, &head);
-            let moved = &mut self.table.entries[index];
+            let moved = &mut self.table.entries_mut()[index];
             (moved.held.head, moved.held.slots) = (removed.held.head, removed.held.slots);
         }
     }
@@ -306,15 +302,15 @@ impl FlowTable {
     fn delete_strict(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let mut gone = Vec::new();
         let mut index = 0;
-        while index < self.table.entries.len() {
-            let head = self.head(&self.table.entries[index]);
+        while index < self.table.entries().len() {
+            let head = self.head(&self.table.entries()[index]);
             let cookie = field::COOKIE..field::COOKIE + 8;
             if same_match(head, message.head()) && head[cookie.clone()] == message.head()[cookie] {
                 gone.push(self.removed_flow(index));
-                let removed = self.table.entries.swap_remove(index);
+                let removed = self.table.entries_mut().swap_remove(index);
                 self.memory.pool.free(removed.held.head);
                 self.memory.pool.free(removed.held.slots);
-                if let Some(moved) = self.table.entries.get(index) {
+                if let Some(moved) = self.table.entries().get(index) {
                     self.slot_addresses[index] = self.address(moved.held.slots);
                 }
             }
@@ -324,7 +320,7 @@ impl FlowTable {
     }
 
     pub(super) fn removed_flow(&self, index: usize) -> RemovedFlow {
-        self.memory.removed_flow(&self.table.entries[index])
+        self.memory.removed_flow(&self.table.entries()[index])
     }
 }
 

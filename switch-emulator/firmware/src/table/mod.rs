@@ -146,7 +146,7 @@ impl FlowTable {
 
     /// Erases all entries and counters. The memory keeps its contents.
     pub(crate) fn clear(&mut self) {
-        self.table.entries.clear();
+        self.table.entries_mut().clear();
         self.memory.pool.free_all();
         self.memory.underflowed = false;
         self.inherited = None;
@@ -162,7 +162,7 @@ impl FlowTable {
         if self.memory.underflowed {
             -1
         } else {
-            self.table.entries.len() as i32
+            self.table.entries().len() as i32
         }
     }
 
@@ -212,7 +212,7 @@ impl FlowTable {
     pub(crate) fn record_hits(&mut self, hits: HitCount, now: Instant) {
         count(&mut self.table.lookups, hits.frames.into());
         count(&mut self.table.matches, hits.frames.into());
-        if let Some(entry) = self.table.entries.get_mut(hits.entry) {
+        if let Some(entry) = self.table.entries_mut().get_mut(hits.entry) {
             let mut bytes = entry.bytes as i64;
             hits.add_to(&mut entry.packets, &mut bytes);
             entry.bytes = bytes as u64;
@@ -239,12 +239,12 @@ impl FlowTable {
     }
 
     pub(crate) fn actions(&self, index: usize) -> Actions {
-        self.table.entries[index].held.actions
+        self.table.entries()[index].held.actions
     }
 
     /// Entries in table order, for messages.
     pub(crate) fn views(&self) -> impl Iterator<Item = EntryView<'_>> {
-        let entries = self.table.entries.iter();
+        let entries = self.table.entries().iter();
         entries.map(|entry| self.memory.view(entry))
     }
 
@@ -259,13 +259,13 @@ impl FlowTable {
 
     /// Reads the entries again after a change, into the forms that are quick to search and to perform.
     fn rebuild(&mut self) {
-        for entry in &mut self.table.entries {
+        for entry in self.table.entries_mut() {
             entry.request =
                 FlowRequest::read(self.memory.pool.read(entry.held.head, FLOW_MOD_BYTES));
             entry.held.actions =
                 Actions::read(self.memory.pool.read(entry.held.slots, ACTION_BYTES));
         }
-        let heads = self.table.entries.iter().map(|entry| {
+        let heads = self.table.entries().iter().map(|entry| {
             let head = self.memory.pool.read(entry.held.head, FLOW_MOD_BYTES);
             (
                 &head[field::MATCH..field::MATCH + MATCH_BYTES],

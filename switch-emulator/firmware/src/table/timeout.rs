@@ -38,7 +38,7 @@ impl FlowTable {
     fn expire_by_address(&mut self, now: Instant) -> Option<Expired> {
         let (index, reason) =
             self.table
-                .entries
+                .entries()
                 .iter()
                 .enumerate()
                 .find_map(|(index, entry)| {
@@ -61,7 +61,7 @@ impl FlowTable {
             flow.wants_flow_removed()
         } else {
             // By a slip like the one above, the firmware tests the lowest bit of the flags' address in network byte order.
-            let address = self.address(self.table.entries[index].held.head) + field::FLAGS as u32;
+            let address = self.address(self.table.entries()[index].held.head) + field::FLAGS as u32;
             address >> 8 & 1 != 0
         };
         let another_lost = self.remove_two(index);
@@ -77,17 +77,17 @@ impl FlowTable {
     /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Returns whether there was
     /// one.
     fn remove_two(&mut self, index: usize) -> bool {
-        let removed = self.table.entries.swap_remove(index);
+        let removed = self.table.entries_mut().swap_remove(index);
         self.memory.pool.free(removed.held.head);
         self.memory.pool.free(removed.held.slots);
-        if let Some(moved) = self.table.entries.get(index) {
+        if let Some(moved) = self.table.entries().get(index) {
             self.slot_addresses[index] = self.address(moved.held.slots);
         }
-        let lost = self.table.entries.pop();
+        let lost = self.table.entries_mut().pop();
         // Its memory stays taken.
         self.inherited = lost
             .as_ref()
-            .map(|entry| (self.table.entries.len(), entry.packets, entry.bytes));
+            .map(|entry| (self.table.entries().len(), entry.packets, entry.bytes));
         self.memory.underflowed = lost.is_none();
         lost.is_some()
     }

@@ -65,22 +65,39 @@ impl FlowRequest {
         }
     }
 
+    /// Returns its match, normalised, and its priority: no two entries of a table have the same.
+    #[must_use]
+    pub const fn key(&self) -> (Match, u16) {
+        (self.fields, self.priority)
+    }
+
+    /// Returns whether it means entries with its own match and priority only.
+    #[must_use]
+    pub const fn is_strict(&self) -> bool {
+        !matches!(self.command, 1 | 3)
+    }
+
     /// Returns whether a MODIFY or DELETE means the entry with this match, normalised, and this priority, or an ADD
     /// replaces it.
     #[must_use]
     pub fn selects(&self, fields: &Match, priority: u16) -> bool {
-        match self.command {
-            1 | 3 => self.fields.covers(fields),
-            _ => self.priority == priority && self.fields == *fields,
+        if self.is_strict() {
+            self.priority == priority && self.fields == *fields
+        } else {
+            self.fields.covers(fields)
         }
     }
 
-    /// Returns whether an ADD is refused because of the entry with this match, normalised, and this priority.
+    /// Returns whether an ADD is refused if an entry of its priority [overlaps](Self::overlaps) it.
     #[must_use]
-    pub fn conflicts(&self, fields: &Match, priority: u16) -> bool {
+    pub const fn checks_overlap(&self) -> bool {
         self.flags & flag::CHECK_OVERLAP != 0
-            && self.priority == priority
-            && self.fields.overlaps(fields)
+    }
+
+    /// Returns whether a frame can match both it and the entry with this match, normalised, and the same priority.
+    #[must_use]
+    pub fn overlaps(&self, fields: &Match, priority: u16) -> bool {
+        self.priority == priority && self.fields.overlaps(fields)
     }
 
     /// Returns the rank of an entry with its match among those that a frame matches: one without wildcards comes before all

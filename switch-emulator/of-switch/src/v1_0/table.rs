@@ -3,6 +3,9 @@
 //! A message that is refused changes nothing. In particular an entry that is to be replaced stays if the new one finds no
 //! room; else it goes with its counters, and the new one is the youngest.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use super::{FlowCommand, FlowRequest};
 use openflow::v1_0::{error, port, Match};
 use openflow::{ErrorCode, FlowRemovedReason};
@@ -24,9 +27,24 @@ pub struct FlowEntry<H> {
     pub matched_ns: u64,
     /// Data that its switch keeps beside that.
     pub held: H,
+    /// How many entries its table had been given before it.
+    serial: u64,
 }
 
 impl<H> FlowEntry<H> {
+    /// Creates an entry that no frame has used. One that a table does not add itself has no serial number.
+    pub const fn new(request: FlowRequest, held: H, now_ns: u64) -> Self {
+        Self {
+            request,
+            packets: 0,
+            bytes: 0,
+            installed_ns: now_ns,
+            matched_ns: now_ns,
+            held,
+            serial: 0,
+        }
+    }
+
     /// Returns whether it sends to the port with this number; true of every entry for `OFPP_NONE`, which names no port.
     pub fn sends_to<B: Backing<Held = H>>(&self, backing: &B, port: u16) -> bool {
         port == port::NONE || backing.sends_to(&self.held, port)
@@ -114,8 +132,11 @@ pub struct FlowModDone<H> {
 #[derive(Debug)]
 pub struct SpecTable<H> {
     order: EntryOrder,
-    /// The entries. A switch that deviates from the specification may change them itself.
-    pub entries: Vec<FlowEntry<H>>,
+    entries: Vec<FlowEntry<H>>,
+    /// Serial number of the entry with a match and a priority: with its rank, it tells its position. `None` if the switch
+    /// has changed the entries itself: then there may be several, in any order.
+    serials: Option<HashMap<(Match, u16), u64>>,
+    next_serial: u64,
     /// Frames looked up.
     pub lookups: u64,
     /// Frames among these that an entry matched.
@@ -125,13 +146,28 @@ pub struct SpecTable<H> {
 impl<H> SpecTable<H> {
     /// Creates an empty table.
     #[must_use]
-    pub const fn new(order: EntryOrder) -> Self {
+    pub fn new(order: EntryOrder) -> Self {
         Self {
             order,
             entries: Vec::new(),
+            serials: Some(HashMap::new()),
+            next_serial: 0,
             lookups: 0,
             matches: 0,
         }
+    }
+
+    /// Returns the entries, in their order.
+    #[must_use]
+    pub fn entries(&self) -> &[FlowEntry<H>] {
+        &self.entries
+    }
+
+    /// Returns the entries, for a switch that deviates from the specification to change them itself. From then on, a
+    /// message has to search them all.
+    pub fn entries_mut(&mut self) -> &mut Vec<FlowEntry<H>> {
+        self.serials = None;
+        &mut self.entries
     }
 
     /// Carries out a `FLOW_MOD`: `head` is all before its `actions`.
@@ -149,10 +185,9 @@ impl<H> SpecTable<H> {
         let request = FlowRequest::read(head);
         let command = request.command()?;
         if command == FlowCommand::Delete {
-            let gone = self.take_where(|entry| {
-                request.selects(&entry.request.fields, entry.request.priority)
-                    && entry.sends_to(backing, request.out_port)
-            });
+            let mut selected = self.selected(&request);
+            selected.retain(|&position| self.entries[position].sends_to(backing, request.out_port));
+            let gone = self.take(&selected);
             for entry in &gone {
                 backing.release(entry, now_ns);
             }
@@ -185,15 +220,15 @@ impl<H> SpecTable<H> {
             return Err(error::UNSUPPORTED);
         }
         let actions = backing.read(actions, &request.fields)?;
-        let mut replaced = None;
-        for (position, FlowEntry { request: other, .. }) in self.entries.iter().enumerate() {
-            if request.conflicts(&other.fields, other.priority) {
+        if request.checks_overlap() {
+            let overlaps = |FlowEntry { request: other, .. }: &FlowEntry<H>| {
+                request.overlaps(&other.fields, other.priority)
+            };
+            if self.entries.iter().any(overlaps) {
                 return Err(error::OVERLAP);
             }
-            if request.selects(&other.fields, other.priority) {
-                replaced = Some(position);
-            }
         }
+        let replaced = self.selected(&request).last().copied();
         let installed = backing.install(head, actions, &self.entries, replaced, now_ns)?;
         let Some(kept) = installed else {
             return Ok(());
@@ -209,16 +244,49 @@ impl<H> SpecTable<H> {
                     .partition_point(|other| other.request.rank() >= rank)
             }
         };
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        if let Some(serials) = &mut self.serials {
+            serials.insert(request.key(), serial);
+        }
         let entry = FlowEntry {
-            request,
-            packets: 0,
-            bytes: 0,
-            installed_ns: now_ns,
-            matched_ns: now_ns,
-            held: kept,
+            serial,
+            ..FlowEntry::new(request, kept, now_ns)
         };
         self.entries.insert(position, entry);
         Ok(())
+    }
+
+    /// Returns the positions, in their order, of the entries that a MODIFY or DELETE means, or an ADD replaces. If it is
+    /// strict, this takes logarithmic time.
+    fn selected(&self, request: &FlowRequest) -> Vec<usize> {
+        match &self.serials {
+            Some(serials) if request.is_strict() => {
+                let serial = serials.get(&request.key());
+                let position = serial.map(|&serial| self.position(request.rank(), serial));
+                position.into_iter().collect()
+            }
+            _ => self.positions(|FlowEntry { request: entry, .. }| {
+                request.selects(&entry.fields, entry.priority)
+            }),
+        }
+    }
+
+    /// Returns the position of the entry with this rank and this serial number.
+    fn position(&self, rank: (bool, u16), serial: u64) -> usize {
+        self.entries.partition_point(|entry| match self.order {
+            EntryOrder::Age => entry.serial < serial,
+            EntryOrder::Rank => {
+                (Reverse(entry.request.rank()), entry.serial) < (Reverse(rank), serial)
+            }
+        })
+    }
+
+    /// Returns the positions of the entries that are meant, in their order.
+    fn positions(&self, is_meant: impl Fn(&FlowEntry<H>) -> bool) -> Vec<usize> {
+        let entries = self.entries.iter().enumerate();
+        let meant = entries.filter(|(_, entry)| is_meant(entry));
+        meant.map(|(position, _)| position).collect()
     }
 
     /// Replaces the actions of all selected entries. Returns how many these are.
@@ -229,10 +297,9 @@ impl<H> SpecTable<H> {
         actions: &[u8],
     ) -> Result<usize, ErrorCode> {
         let mut changes = Vec::new();
-        for (position, FlowEntry { request: entry, .. }) in self.entries.iter().enumerate() {
-            if request.selects(&entry.fields, entry.priority) {
-                changes.push((position, backing.read(actions, &entry.fields)?));
-            }
+        for position in self.selected(request) {
+            let fields = &self.entries[position].request.fields;
+            changes.push((position, backing.read(actions, fields)?));
         }
         let selected = changes.len();
         backing.change(&mut self.entries, changes)?;
@@ -245,23 +312,35 @@ impl<H> SpecTable<H> {
         backing: &mut B,
         now_ns: u64,
     ) -> Vec<FlowEntry<H>> {
-        let gone = self.take_where(|entry| entry.overdue(now_ns).is_some());
+        let gone = self.take(&self.positions(|entry| entry.overdue(now_ns).is_some()));
         for entry in &gone {
             backing.release(entry, now_ns);
         }
         gone
     }
 
-    /// Removes what `is_meant`.
-    fn take_where(&mut self, is_meant: impl Fn(&FlowEntry<H>) -> bool) -> Vec<FlowEntry<H>> {
-        let Some(first) = self.entries.iter().position(&is_meant) else {
-            return Vec::new();
+    /// Removes the entries at these positions, which are in order.
+    fn take(&mut self, positions: &[usize]) -> Vec<FlowEntry<H>> {
+        let gone = match *positions {
+            [] => return Vec::new(),
+            [position] => vec![self.entries.remove(position)],
+            [first, ..] => {
+                let mut gone = Vec::with_capacity(positions.len());
+                for (position, entry) in (first..).zip(self.entries.split_off(first)) {
+                    let list = match positions.binary_search(&position) {
+                        Ok(_) => &mut gone,
+                        Err(_) => &mut self.entries,
+                    };
+                    list.push(entry);
+                }
+                gone
+            }
         };
-        if !self.entries[first + 1..].iter().any(&is_meant) {
-            return vec![self.entries.remove(first)];
+        if let Some(serials) = &mut self.serials {
+            for entry in &gone {
+                serials.remove(&entry.request.key());
+            }
         }
-        let (gone, mut rest): (Vec<_>, Vec<_>) = self.entries.drain(first..).partition(is_meant);
-        self.entries.append(&mut rest);
         gone
     }
 

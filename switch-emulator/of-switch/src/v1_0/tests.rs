@@ -2,6 +2,7 @@ use openflow::v1_0::flow_mod::{field, flag, FLOW_MOD_BYTES};
 use openflow::v1_0::port::{CONTROLLER, FLOOD, IN_PORT, NONE, TABLE};
 use openflow::v1_0::{error, wildcards, Match};
 use openflow::{ErrorCode, FlowRemovedReason};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -99,7 +100,7 @@ impl Bed {
 
     /// The priorities and ports of the entries in their order.
     fn listed(&self) -> Vec<(u16, Vec<u16>)> {
-        let entries = self.table.entries.iter();
+        let entries = self.table.entries().iter();
         entries
             .map(|entry| (entry.request.priority, entry.held.clone()))
             .collect()
@@ -110,11 +111,11 @@ impl Bed {
         let fields = Match::of_frame(&[0; 60], in_port);
         let matches = |entry: &FlowEntry<_>| entry.request.fields.agrees(&fields);
         let found = self.table.find(matches)?;
-        Some(&self.table.entries[found].held)
+        Some(&self.table.entries()[found].held)
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct FlowMod {
     command: u16,
     fields: Match,
@@ -213,10 +214,10 @@ fn an_equal_entry_is_replaced_and_begins_anew() {
     bed.take([first.clone(), add(any(), 2, &[2])]);
     bed.table.record(Some(0), 60, 7);
     assert_eq!((bed.table.lookups, bed.table.matches), (1, 1));
-    assert_eq!(bed.table.entries[0].packets, 1);
+    assert_eq!(bed.table.entries()[0].packets, 1);
     bed.send(9, &first.with(|it| it.outputs = vec![3])).unwrap();
     assert_eq!(bed.listed(), [(2, vec![2]), (1, vec![3])]);
-    let replaced = &bed.table.entries[1];
+    let replaced = &bed.table.entries()[1];
     assert_eq!((replaced.packets, replaced.installed_ns), (0, 9));
     assert_eq!(bed.ports.released, 0);
 }
@@ -299,7 +300,7 @@ fn modify_changes_what_it_covers_or_adds() {
     bed.table.record(Some(0), 60, 7);
     bed.take([flow_mod(MODIFY, any(), 9, &[3])]);
     assert_eq!(bed.listed(), [(1, vec![3]), (2, vec![3])]);
-    assert_eq!(bed.table.entries[0].packets, 1);
+    assert_eq!(bed.table.entries()[0].packets, 1);
     bed.take([flow_mod(MODIFY_STRICT, from_port(1), 1, &[4])]);
     assert_eq!(bed.listed(), [(1, vec![4]), (2, vec![3])]);
     let done = bed.send(0, &flow_mod(MODIFY_STRICT, from_port(1), 3, &[5]));
@@ -345,4 +346,45 @@ fn entries_go_when_their_own_timeouts_are_over() {
         ]
     );
     assert_eq!(reasons(1_000_000 * S), []);
+}
+
+/// A message that is likely to select entries of others.
+fn any_flow_mod() -> impl Strategy<Value = FlowMod> {
+    let exact = Match::of_frame(&[0; 60], 3);
+    let fields = prop_oneof![Just(any()), (1_u16..5).prop_map(from_port), Just(exact)];
+    let flags = prop_oneof![4 => Just(0), 1 => Just(flag::CHECK_OVERLAP)];
+    let out_port = prop_oneof![Just(NONE), 1_u16..4];
+    let output = prop_oneof![9 => 1_u16..4, 1 => Just(6)];
+    let head = (0_u16..=5, fields, 0_u16..3, flags, out_port);
+    (head, (0_u16..4, 0_u16..4), output).prop_map(
+        |((command, fields, priority, flags, out_port), timeouts_s, output)| FlowMod {
+            flags,
+            timeouts_s,
+            out_port,
+            ..flow_mod(command, fields, priority, &[output])
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_index_selects_what_a_search_of_all_entries_does(
+        order in prop_oneof![Just(EntryOrder::Age), Just(EntryOrder::Rank)],
+        messages in proptest::collection::vec(any_flow_mod(), 1..80),
+    ) {
+        let mut indexed = Bed::new(order);
+        let mut searched = Bed::new(order);
+        searched.table.entries_mut();
+        for (number, message) in (0..).zip(messages) {
+            let now_ns = number * 300_000_000;
+            let [done, expected] = [&mut indexed, &mut searched].map(|bed| {
+                bed.ports.room = 8;
+                let expired = bed.table.expire(&mut bed.ports, now_ns);
+                let done = bed.send(now_ns, &message);
+                bed.table.record(bed.table.entries().len().checked_sub(1), 60, now_ns);
+                format!("{expired:?} {done:?} {:?}", bed.table.entries())
+            });
+            prop_assert_eq!(done, expected);
+        }
+    }
 }

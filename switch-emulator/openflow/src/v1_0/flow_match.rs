@@ -27,7 +27,7 @@ fn is_ipv4_fragment(frame: &[u8], at: usize) -> bool {
 }
 
 /// A match of OpenFlow 1.0 (`ofp_match`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[allow(missing_docs)] // the standard's fields
 pub struct Match {
     pub wildcards: u32,

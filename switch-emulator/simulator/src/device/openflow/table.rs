@@ -282,7 +282,7 @@ impl RuleTable {
 
     /// Returns how many entries there are.
     pub(super) fn len(&self) -> u64 {
-        self.table.entries.len() as u64
+        self.table.entries().len() as u64
     }
 
     /// Returns how many entries of any kind fill it.
@@ -322,7 +322,7 @@ impl RuleTable {
         };
         let misses = self.places.model.misses_tagged && be16(frame, TYPE_AT) == VLAN;
         let found = self.table.find(applies).filter(|_| !misses);
-        let Some(entry) = found.map(|position| &self.table.entries[position]) else {
+        let Some(entry) = found.map(|position| &self.table.entries()[position]) else {
             return Treatment {
                 verdict: Verdict::Miss,
                 path: Path::Hardware,
