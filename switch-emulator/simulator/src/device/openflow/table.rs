@@ -115,40 +115,64 @@ fn statistics(entry: &FlowEntry<HardwareEntry>) -> Vec<u8> {
     text
 }
 
+/// What a switch's entries take up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TableUsage {
+    /// The share of memory in use, by [`Path`].
+    memory: [u64; 3],
+    /// Entries of each rule of the model.
+    of_rules: Vec<u64>,
+}
+
+impl TableUsage {
+    fn new(rules: usize) -> Self {
+        Self {
+            memory: [0; 3],
+            of_rules: vec![0; rules],
+        }
+    }
+
+    fn add(&mut self, place: Placement) {
+        self.memory[place.path as usize] += place.share;
+        if let Some(rule) = place.rule {
+            self.of_rules[rule] += 1;
+        }
+    }
+
+    fn remove(&mut self, place: Placement) {
+        self.memory[place.path as usize] -= place.share;
+        if let Some(rule) = place.rule {
+            self.of_rules[rule] -= 1;
+        }
+    }
+
+    fn exceeds_memory(&self) -> bool {
+        self.memory.iter().any(|share| *share > WHOLE)
+    }
+}
+
 /// Which entries a switch can have, and where it holds them.
 #[derive(Debug)]
 struct EntryPlaces {
     limits: ActionLimits,
     model: TableModel,
     handover: Handover,
+    usage: TableUsage,
     /// How many entries of each rule of the model were deleted.
     deleted: Vec<u64>,
 }
 
 impl EntryPlaces {
-    /// Returns whether there is room for one more entry besides those in `others`.
-    fn has_room(&self, place: Placement, others: impl Iterator<Item = Placement> + Clone) -> bool {
-        used(place.path, others.clone()) + place.share <= WHOLE && self.has_kept(place, others)
-    }
-
-    /// Returns whether the rule of an entry still has room, considering what deleted entries of the rule took with
-    /// them.
-    fn has_kept(&self, place: Placement, others: impl Iterator<Item = Placement>) -> bool {
+    /// Returns whether there is room for one more entry besides `others`, considering what deleted entries of its rule
+    /// took with them.
+    fn has_room(&self, place: Placement, others: &TableUsage) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
             Some((rule, self.deleted[rule] / one_in))
         });
-        losing.is_none_or(|(rule, lost)| {
-            let there = others.filter(|other| other.rule == Some(rule)).count() as u64;
-            there + lost < WHOLE / place.share
-        })
+        others.memory[place.path as usize] + place.share <= WHOLE
+            && losing.is_none_or(|(rule, lost)| others.of_rules[rule] + lost < WHOLE / place.share)
     }
-}
-
-/// Returns how much of its table's memory is in use.
-fn used(path: Path, places: impl Iterator<Item = Placement>) -> u64 {
-    let places = places.filter(|place| place.path == path);
-    places.map(|place| place.share).sum()
 }
 
 impl Backing for EntryPlaces {
@@ -175,9 +199,11 @@ impl Backing for EntryPlaces {
         replaced: Option<usize>,
         now_ns: u64,
     ) -> Result<Option<HardwareEntry>, ErrorCode> {
-        let others = entries.iter().enumerate();
-        let others = others.filter(|(position, _)| Some(*position) != replaced);
-        if !self.has_room(place, others.map(|(_, entry)| entry.held.place)) {
+        let mut usage = self.usage.clone();
+        if let Some(position) = replaced {
+            usage.remove(entries[position].held.place);
+        }
+        if !self.has_room(place, &usage) {
             return Err(error::ALL_TABLES_FULL);
         }
         let fate = match place.path {
@@ -193,6 +219,8 @@ impl Backing for EntryPlaces {
             }
             InstallOutcome::Written { at_ns } => at_ns,
         };
+        usage.add(place);
+        self.usage = usage;
         Ok(Some(HardwareEntry {
             outputs,
             place,
@@ -205,15 +233,15 @@ impl Backing for EntryPlaces {
         entries: &mut [FlowEntry<HardwareEntry>],
         changes: Vec<(usize, Self::Actions)>,
     ) -> Result<(), ErrorCode> {
-        let mut places: Vec<_> = entries.iter().map(|entry| entry.held.place).collect();
+        let mut usage = self.usage.clone();
         for (position, (_, place)) in &changes {
-            places[*position] = *place;
+            usage.remove(entries[*position].held.place);
+            usage.add(*place);
         }
-        for path in [Path::Hardware, Path::Software] {
-            if used(path, places.iter().copied()) > WHOLE {
-                return Err(error::ALL_TABLES_FULL);
-            }
+        if usage.exceeds_memory() {
+            return Err(error::ALL_TABLES_FULL);
         }
+        self.usage = usage;
         for (position, actions) in changes {
             let held = &mut entries[position].held;
             (held.outputs, held.place) = actions;
@@ -223,6 +251,7 @@ impl Backing for EntryPlaces {
 
     fn release(&mut self, gone: &FlowEntry<HardwareEntry>, now_ns: u64) {
         self.handover.deleted(now_ns, gone.held.from_ns);
+        self.usage.remove(gone.held.place);
         if let Some(rule) = gone.held.place.rule {
             self.deleted[rule] += 1;
         }
@@ -268,6 +297,7 @@ impl RuleTable {
             table: SpecTable::new(EntryOrder::Rank),
             places: EntryPlaces {
                 limits,
+                usage: TableUsage::new(model.rules.len()),
                 deleted: vec![0; model.rules.len()],
                 model,
                 handover,
@@ -353,6 +383,79 @@ impl RuleTable {
             Verdict::Forward {
                 ports,
                 queue: outputs.queue,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::agent::Settling;
+    use super::super::tests::{any, flow_mod_of, from_port};
+    use super::*;
+
+    /// Returns a table for few entries: fewer with `set-tp-src`, and those with `strip-vlan` in software.
+    fn small_table() -> RuleTable {
+        let rule = |text: &str| toml::from_str(text).unwrap();
+        let model = TableModel {
+            rules: vec![
+                rule("actions = ['strip-vlan']\npath = 'software'\nsource = 'assumption'"),
+                rule(
+                    "actions = ['set-tp-src']\n\
+                     entries = { value = 4, source = 'assumption' }\n\
+                     loses_one_in = { value = 3, source = 'assumption' }\n\
+                     source = 'assumption'",
+                ),
+            ],
+            entries: 6,
+            software_entries: 2,
+            misses_tagged: false,
+        };
+        let settling = Settling {
+            least_ns: 2,
+            most_ns: 3,
+            lost_percent: 50,
+            listed_percent: 50,
+        };
+        let agent = AgentProfile {
+            settling: Some(settling),
+            ..AgentProfile::default()
+        };
+        RuleTable::modelled(5, model, Handover::new(agent, Stream::new(1, 0)))
+    }
+
+    fn any_flow_mod() -> impl Strategy<Value = Vec<u8>> {
+        let fields = prop_oneof![Just(any()), (1_u16..4).prop_map(from_port)];
+        let rewrite = prop_oneof![
+            Just(vec![]),
+            Just(vec![0, action::STRIP_VLAN as u8, 0, 8, 0, 0, 0, 0]),
+            Just(vec![0, action::SET_TP_SRC as u8, 0, 8, 0, 1, 0, 0]),
+        ];
+        let output = [0, 0, 0, 8, 0, 2, 0, 0];
+        (0_u16..=4, fields, 0_u16..3, rewrite).prop_map(
+            move |(command, fields, priority, rewrite)| {
+                let actions = [&rewrite[..], &output].concat();
+                flow_mod_of(command, &fields, (priority, port::NONE), &actions)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_entries_take_up_is_counted_as_they_come_change_and_go(
+            messages in proptest::collection::vec(any_flow_mod(), 1..60),
+        ) {
+            let mut table = small_table();
+            for (now_ns, message) in (0..).zip(messages) {
+                let _ = table.flow_mod(now_ns, &message);
+                let mut counted = TableUsage::new(2);
+                for entry in table.table.entries() {
+                    counted.add(entry.held.place);
+                }
+                prop_assert_eq!(&table.places.usage, &counted);
+                prop_assert!(!counted.exceeds_memory());
             }
         }
     }

@@ -43,7 +43,7 @@ fn flow_mod(
     flow_mod_of(command, fields, (priority, out_port), &actions)
 }
 
-fn flow_mod_of(
+pub(super) fn flow_mod_of(
     command: u16,
     fields: &Match,
     (priority, out_port): (u16, u16),
