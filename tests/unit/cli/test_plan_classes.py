@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
     result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv")])
     assert " class " in result.stdout
     assert result.exit_code == 0
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv"), "--csv"])
+    assert [row["traffic_class"] for row in csv.DictReader(result.stdout.splitlines())] == ["1", "2"]
 
 
 def test_the_guarantee_sheet_names_class_and_vlan(ring: Path) -> None:

@@ -366,7 +366,7 @@ def test_csv_has_a_line_for_each_flow() -> None:
     flows = [{"id": f"f{place}", **ENDS, **WRITTEN, "udp_source": 5000 + place} for place in range(12)]
     _, output = planned(json.dumps(flows), "--csv")
     lines = output.splitlines()
-    assert lines[0].startswith("flow,accepted,path,guarantee_ns,deadline_ns,slack_ns,switch")
+    assert lines[0].startswith("flow,accepted,path,traffic_class,guarantee_ns,deadline_ns,slack_ns,switch")
     assert sorted(line.split(",")[0] for line in lines[1:]) == sorted(f"f{place}" for place in range(12))
     assert {line.split(",")[1] for line in lines[1:]} == {"yes", "no"}
     assert planned(json.dumps(flows), "--csv", "--json")[0] == 2
