@@ -105,7 +105,7 @@ def changed(seed: int) -> Counter[str]:
             elif not is_undone:  # after that, another one of several limits may be told
                 assert (answer, answer.hint) == (other, other.hint)
             happened[type(answer).__name__] += 1
-            happened["found late"] += bool(late._books._unsettled)
+            happened["found late"] += bool(late._state._unsettled)
         if rng.random() < 0.1:
             assert late.bounds_ns == plain.bounds_ns
             assert [late.usage(name) for name in lab.switches] == [plain.usage(name) for name in lab.switches]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from random import Random
 
@@ -118,22 +119,19 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
         flow = flows[number]
         if number in state.admitted:
             state = rule.release(state, number)
-            real.leavers.append(admission._DrainingFlow(real.flows.pop(flow.name), now_ns))
+            real.draining.append(admission._DrainingFlow(real.flows.pop(flow.name), now_ns))
         elif not rule.is_draining(state, number):
             state = rule.admit(state, number) or state
             steps = tuple(PathStep(str(server), TICK_NS) for server in flow.path)
             bucket = TokenBucket(rate_bps=0.0, burst_bytes=flow.burst * FRAME_BYTES)
-            real.network.add(steps, bucket)
-            try:
-                bounds = real.network.settle([step.server for step in steps], limits_ns=limits_ns)
-            except UnsettledError:
-                real.network.remove(steps, bucket)
-            else:
-                real.network.bounds, real.since_ns = bounds, max(real.since_ns, now_ns)
-                real.flows[flow.name] = admission._CountedFlow(flow.name, (), steps, bucket, 0.0)
+            counted_flow = admission._CountedFlow(flow.name, (), steps, bucket, 0.0)
+            with suppress(UnsettledError):
+                with admission._added(real.network, counted_flow):
+                    bounds = real.network.settle([step.server for step in steps], limits_ns=limits_ns)
+                real.admit(counted_flow, bounds, now_ns=now_ns)
         state = rule.tick(state)
         real.settle(now_ns + TICK_NS + SLACK_NS)
-        counted = {*real.flows, *(leaver.counted.flow_id for leaver in real.leavers)}
+        counted = {*real.flows, *(released.counted.flow_id for released in real.draining)}
         assert counted == {flows[place].name for place in state.counted}
         assert [real.network.bounds.get(name, 0) // TICK_NS for name in "012"] == list(state.bounds)
         forgotten += len(state.draining) < len(before.draining)

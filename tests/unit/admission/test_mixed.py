@@ -103,9 +103,9 @@ def test_a_burst_grows_by_the_jitter_of_every_kind_of_switch() -> None:
     """At the second board it has grown by r (d - least) of cable, board and chip."""
     admission = mixed()
     admission.request(flow(0, "h0a", "h2a", kbps=1000))
-    network, bounds = admission._books.network, admission._books.network.bounds
+    network, bounds = admission._state.network, admission._state.network.bounds
     (arriving,) = network.arriving("s2", bounds)
-    steps = admission._books.flows["f0"].steps[:-1]
+    steps = admission._state.flows["f0"].steps[:-1]
     jitter_ns = sum(bounds[step.server] - step.least_ns for step in steps)
     on_wire = WIRE / FRAME
     assert [step.server for step in steps] == ["h0a", "s0", "s1:3"]

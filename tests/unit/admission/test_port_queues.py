@@ -409,10 +409,10 @@ def test_what_a_request_does_not_change_need_not_be_asked(seed):
             frames=rng.choice((1, 40)),
             frame_bytes=rng.choice(SIZES),
         )
-        assert admission._books.is_within
+        assert admission._state.is_within
         quick = admission.check(wanted)
-        admission._books.is_within = False
+        admission._state.is_within = False
         assert admission.check(wanted) == quick
-        admission._books.is_within = True
+        admission._state.is_within = True
         refused += isinstance(admission.request(wanted), Refusal)
     assert 10 < refused < 100

@@ -125,7 +125,7 @@ class _PortState:
         self._former: deque[tuple[str, dict[str, int]]] = deque(maxlen=_MOST_UNDONE)
         """The last flows whose bounds were found, each with the bounds before."""
         self.flows: dict[str, _CountedFlow] = {}
-        self.leavers: list[_DrainingFlow] = []
+        self.draining: list[_DrainingFlow] = []
         self._releases = 0
         self.is_above = False
         """Whether the bounds are above the least ones, because of flows that have left."""
@@ -155,11 +155,11 @@ class _PortState:
     @property
     def has_backlog(self) -> bool:
         """Whether released flows still matter."""
-        return self.is_above or bool(self.leavers)
+        return self.is_above or bool(self.draining)
 
     @property
     def _counted(self) -> list[_CountedFlow]:
-        return [*self.flows.values(), *(draining.counted for draining in self.leavers)]
+        return [*self.flows.values(), *(released.counted for released in self.draining)]
 
     def fits(self, counted: _CountedFlow) -> bool:
         """Return True only if a flow certainly keeps all limits of rates, bounds and rooms."""
@@ -232,7 +232,7 @@ class _PortState:
         self._releases += 1
         name = f"{flow_id} left {self._releases}"
         self.rename(flow_id, name)
-        self.leavers.append(_DrainingFlow(self.flows.pop(name), sent_ns))
+        self.draining.append(_DrainingFlow(self.flows.pop(name), sent_ns))
 
     def restore(self, bounds: dict[str, int]) -> None:
         """Take over bounds d with F(d) <= d. Because of flows that have left, they may exceed limits."""
@@ -242,21 +242,21 @@ class _PortState:
             self._apart(self._coarse).suspend()
 
     def copy(self) -> _PortState:
-        """Return books that can change on their own, to look ahead."""
-        books = _PortState(self._network.servers)
+        """Return a state that can change on its own, to look ahead."""
+        state = _PortState(self._network.servers)
         for counted in self._counted:
-            books._network.add(counted.steps, counted.bucket)
-        books._network.bounds = dict(self.network.bounds)
-        books.flows, books.leavers = dict(self.flows), list(self.leavers)
-        books.is_above, books.since_ns = self.is_above, self.since_ns
-        books.is_within, books._is_fresh = self.is_within, self._is_fresh
-        return books
+            state._network.add(counted.steps, counted.bucket)
+        state._network.bounds = dict(self.network.bounds)
+        state.flows, state.draining = dict(self.flows), list(self.draining)
+        state.is_above, state.since_ns = self.is_above, self.since_ns
+        state.is_within, state._is_fresh = self.is_within, self._is_fresh
+        return state
 
     def next_ns(self) -> int:
         """Return when time next changes something. Only if it holds a backlog of something."""
         ways_ns = self._ways_ns()
         return min(
-            [*(self._forgotten_ns(draining, ways_ns) for draining in self.leavers), *self._lowered_ns()]
+            [*(self._forgotten_ns(released, ways_ns) for released in self.draining), *self._lowered_ns()]
         )
 
     def settle(self, now_ns: int) -> None:
@@ -268,15 +268,15 @@ class _PortState:
         """Forget released flows that count nowhere any more. Return whether there were any."""
         ways_ns = self._ways_ns()
         forgotten = [
-            (at_ns, draining)
-            for draining in self.leavers
-            if (at_ns := self._forgotten_ns(draining, ways_ns)) <= now_ns
+            (at_ns, released)
+            for released in self.draining
+            if (at_ns := self._forgotten_ns(released, ways_ns)) <= now_ns
         ]
-        for at_ns, draining in forgotten:
-            self.leavers.remove(draining)
-            self.network.remove(draining.counted.steps, draining.counted.bucket)
+        for at_ns, released in forgotten:
+            self.draining.remove(released)
+            self.network.remove(released.counted.steps, released.counted.bucket)
             if self._coarse is not None:
-                self._coarse.remove(draining.counted.passing)
+                self._coarse.remove(released.counted.passing)
             self.is_above, self._is_fresh, self.since_ns = True, False, max(self.since_ns, at_ns)
         return bool(forgotten)
 
@@ -400,7 +400,7 @@ class PortAdmission:
             between=self._between,
         )
         self._clock = AdmissionClock()
-        self._books = self._no_flows()
+        self._state = self._no_flows()
         self._entries: Counter[str] = Counter()
         self._vlans = self._no_vlans()
         self._held_ns = 0
@@ -431,7 +431,7 @@ class PortAdmission:
     def bounds_ns(self) -> Mapping[str, int]:
         """The bound of each port in use, as `switch:port`, with the flows of now: at most its target."""
         self._settle()
-        bounds = self._books.network.bounds
+        bounds = self._state.network.bounds
         return {name: bound for name, bound in bounds.items() if name not in self._lab.hosts}
 
     def as_bound_now(self, flow_id: str) -> Admitted:
@@ -459,7 +459,7 @@ class PortAdmission:
     def backlog_bytes(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
         self._settle()
-        return self._books.network.backlog_bytes(self._server(switch, port, traffic_class))
+        return self._state.network.backlog_bytes(self._server(switch, port, traffic_class))
 
     def room_bytes(self, switch: str) -> float:
         """Return what a queue of a port holds at least, in the same bytes."""
@@ -476,7 +476,7 @@ class PortAdmission:
         answer, counted, bounds = self._decide(flow, path)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            self._books.admit(counted, bounds, now_ns=self._clock.now_ns)
+            self._state.admit(counted, bounds, now_ns=self._clock.now_ns)
             self._entries.update(hop.switch for hop in counted.path)
             if counted.vlan is not None:
                 self._vlans.add(counted.vlan, counted.path)
@@ -492,25 +492,25 @@ class PortAdmission:
         sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
         self._settle()
         self._register.remove(flow_id)
-        self._books.release(flow_id, sent_ns=sent_ns)
+        self._state.release(flow_id, sent_ns=sent_ns)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         self._settle()
         self._register.remove(flow_id)
-        self._forget(self._books.undo(flow_id))
+        self._forget(self._state.undo(flow_id))
 
     def rename(self, flow_id: str, flow: Flow) -> Admitted:
         """Give an admitted flow another id and other ports."""
         renamed = self._register.rename(flow_id, flow)
-        self._books.rename(flow_id, flow.id)
+        self._state.rename(flow_id, flow.id)
         return renamed
 
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
-        self._books.close()
-        self._books = self._no_flows()
+        self._state.close()
+        self._state = self._no_flows()
         self._entries.clear()
         self._vlans = self._no_vlans()
         self._held_ns = 0
@@ -520,9 +520,9 @@ class PortAdmission:
 
         Bounds may rise up to the targets. At its host's cable a frame does not wait for later ones.
         """
-        counted = self._books.flows[flow_id]
+        counted = self._state.flows[flow_id]
         cable, *ports = counted.steps
-        passage_ns = self._books.network.bounds[cable.server] + sum(
+        passage_ns = self._state.network.bounds[cable.server] + sum(
             self._targets[port.server] for port in ports
         )
         return AdmissionClock.after(0, counted.cables_ns + passage_ns)
@@ -535,8 +535,8 @@ class PortAdmission:
     def residual_backlog(self, server: str) -> float | None:
         """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
         self._settle()
-        books = self._books
-        return float(books.network.bounds.get(server, 0)) if books.has_backlog or self._is_held else None
+        state = self._state
+        return float(state.network.bounds.get(server, 0)) if state.has_backlog or self._is_held else None
 
     def restore_backlogs(self, backlogs: Mapping[str, float], *, now_ns: int) -> None:
         """Take over stored residual backlogs by server, as if no time had passed since.
@@ -549,7 +549,7 @@ class PortAdmission:
             raise KeyError(min(unknown))
         if not backlogs:
             return
-        books, network = self._books, self._books.network
+        state, network = self._state, self._state.network
         start = {
             name: max(math.ceil(target), bound)
             if math.isfinite(target)
@@ -558,7 +558,7 @@ class PortAdmission:
             for target in [self._targets[name]]
         }
         try:
-            books.restore(network.settle(start, start=start))
+            state.restore(network.settle(start, start=start))
         except UnsettledError:
             raise ValueError(
                 "the residual backlogs of released flows have no bound beside the flows that stay"
@@ -572,12 +572,12 @@ class PortAdmission:
             )
             for name in self._servers
         )
-        self._held_ns = books.since_ns = AdmissionClock.after(self._clock.now_ns, busy_ns)
+        self._held_ns = state.since_ns = AdmissionClock.after(self._clock.now_ns, busy_ns)
 
     def usage(self, switch: str) -> Usage:
         """Return what is used of each port that flows leave by, and of the table."""
         self._settle()
-        network, shares = self._books.network, []
+        network, shares = self._state.network, []
         ports = (self._server(switch, port) for port, _ in self._lab.neighbours(switch))
         for of_port in dict.fromkeys(ports):
             if used_bps := self._used_bps(of_port):
@@ -609,7 +609,7 @@ class PortAdmission:
         """See `Admission.falls_if_slower`."""
         self._settle()
         flows = tuple(self.admitted.values())
-        return None if not flows or self._books.has_backlog or self._is_held else partial(self._fall, flows)
+        return None if not flows or self._state.has_backlog or self._is_held else partial(self._fall, flows)
 
     def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> MarginLimit | None:
         """Return what falls if every switch is slower but must keep its targets."""
@@ -654,7 +654,7 @@ class PortAdmission:
         counted, admitted = self._fitting(flow, route)
         if (vlan := self._vlans.find(route)) is not None:
             counted, admitted = counted._replace(vlan=vlan), admitted._replace(vlan=vlan)
-        decided = self._found(flow, counted, self._books)
+        decided = self._found(flow, counted, self._state)
         if isinstance(decided, Refusal):
             advice = self._patience(flow, counted) or partial(suggest_on_path, self.check, path)
             return decided._replace(advice=advice), counted, None
@@ -673,27 +673,27 @@ class PortAdmission:
         admitted = Admitted(flow, path, bursts_bytes, delays_ns, traffic_class=traffic_class)
         return self._counted(flow, path, traffic_class), admitted
 
-    def _found(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal | None:
-        """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are.
+    def _found(self, flow: Flow, counted: _CountedFlow, state: _PortState) -> dict[str, int] | Refusal | None:
+        """Return the bounds with the flow, or the first limit that it exceeds. The state stays as it is.
 
         None stands for bounds that need not be found: they are within the limits.
         """
-        is_fitting = not self._is_held and books.fits(counted)
-        refusal = None if is_fitting else self._obstacle(flow, counted, books)
+        is_fitting = not self._is_held and state.fits(counted)
+        refusal = None if is_fitting else self._obstacle(flow, counted, state)
         refusal = refusal or self._full_table(flow, counted)
         if refusal is not None or is_fitting:
             return refusal
-        return self._settled(flow, counted, books)
+        return self._settled(flow, counted, state)
 
-    def _obstacle(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> Refusal | None:
+    def _obstacle(self, flow: Flow, counted: _CountedFlow, state: _PortState) -> Refusal | None:
         """Return what refuses a flow whatever the bounds with it are: bounds of now, or a rate."""
-        network = books.network
+        network = state.network
         above = None
-        if not books.is_within:
+        if not state.is_within:
             above = next((name for name, ns in network.bounds.items() if ns > self._targets[name]), None)
         if above is not None or self._is_held:
             name = above or counted.steps[1].server
-            return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), books)
+            return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), state)
         for step in counted.steps:
             used, allowed = self._used_bps(step.server, network), self._allowed_bps(step.server)
             if used + counted.bucket.rate_bps > allowed:
@@ -716,31 +716,31 @@ class PortAdmission:
             return Refusal(flow, full_switch, "VLANs", float(used), 1.0, float(most), "VLANs")
         return None
 
-    def _settled(self, flow: Flow, counted: _CountedFlow, books: _PortState) -> dict[str, int] | Refusal:
+    def _settled(self, flow: Flow, counted: _CountedFlow, state: _PortState) -> dict[str, int] | Refusal:
         """Return the bounds with the flow, or the first target or room that one of them exceeds."""
-        network = books.network
+        network = state.network
         try:
             with _added(network, counted):
                 touched: dict[str, ServerLoad] = {}
                 path = [step.server for step in counted.steps]
                 bounds = network.settle(path, limits_ns=self._targets, touched=touched)
                 # In the order of the bounds, so that of several limits the same one is always told.
-                for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
+                for name in bounds if not state.is_within else filter(touched.__contains__, bounds):
                     load = touched.get(name) or network.load(name, bounds)
                     backlog_bytes = backlog_of_port_bytes(*load)
                     if backlog_bytes > self._room_bytes(name):
                         break
                 else:
                     return bounds
-            refusal = self._burst_refusal(flow, counted, name, backlog_bytes, books)
+            refusal = self._burst_refusal(flow, counted, name, backlog_bytes, state)
             is_room = True
         except UnsettledError as unsettled:
             name = unsettled.server
-            refusal = self._delay_refusal(flow, counted, name, unsettled.delay_ns, books)
+            refusal = self._delay_refusal(flow, counted, name, unsettled.delay_ns, state)
             is_room = self._is_by_room(name)
         if not (is_room and self._has_hints):
             return refusal
-        return refusal._replace(hint=self._room_hint(counted, name, books))
+        return refusal._replace(hint=self._room_hint(counted, name, state))
 
     def _is_by_room(self, name: str) -> bool:
         """Return whether a port's target is the time in which a full queue drains."""
@@ -748,7 +748,7 @@ class PortAdmission:
             return False
         return self._targets[name] == self._queue(name).drain_ns(self._class(name))
 
-    def _room_hint(self, counted: _CountedFlow, name: str, books: _PortState) -> str:
+    def _room_hint(self, counted: _CountedFlow, name: str, state: _PortState) -> str:
         """Return how much to reserve in switches like that of a server so that a flow fits.
 
         Empty if they share no memory, or if another limit would refuse the flow.
@@ -756,7 +756,7 @@ class PortAdmission:
         refusing = None if name in self._lab.hosts else self._queue(name)
         if not isinstance(refusing, PortDevice) or refusing.profile.buffer is None:
             return ""
-        network, needed_bytes = books.network, 0.0
+        network, needed_bytes = state.network, 0.0
         given_ns = {one: ns for one, ns in self._targets.items() if not self._is_by_room(one)}
         try:
             with _added(network, counted):
@@ -773,16 +773,16 @@ class PortAdmission:
         return refusing.room_hint(needed_bytes)
 
     def _burst_refusal(
-        self, flow: Flow, counted: _CountedFlow, name: str, backlog_bytes: float, books: _PortState
+        self, flow: Flow, counted: _CountedFlow, name: str, backlog_bytes: float, state: _PortState
     ) -> Refusal:
-        used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
+        used_bytes = state.network.backlog_bytes(name) if state.network.has_flows(name) else 0.0
         numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
         return self._refusal(flow, counted, name, "burst", numbers)
 
     def _delay_refusal(
-        self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, books: _PortState
+        self, flow: Flow, counted: _CountedFlow, name: str, delay_ns: float, state: _PortState
     ) -> Refusal:
-        used_ns = min(float(books.network.bounds.get(name, 0)), delay_ns)
+        used_ns = min(float(state.network.bounds.get(name, 0)), delay_ns)
         target_ns = self._targets[name]
         return self._refusal(flow, counted, name, "delay", (used_ns, delay_ns - used_ns, target_ns, "ns"))
 
@@ -816,9 +816,9 @@ class PortAdmission:
 
     def _patience(self, flow: Flow, counted: _CountedFlow) -> Suggestion | None:
         """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
-        if not self._books.has_backlog:
+        if not self._state.has_backlog:
             return None
-        ahead, at_ns = self._books.copy(), self._clock.now_ns
+        ahead, at_ns = self._state.copy(), self._clock.now_ns
         held_ns, self._held_ns = self._held_ns, 0
         try:
             for _ in range(_MOST_CHANGES):
@@ -859,12 +859,12 @@ class PortAdmission:
             self._vlans.remove(counted.vlan, counted.path)
 
     def _settle(self) -> None:
-        books = self._books
-        if books.has_backlog and self._clock.now_ns >= self._held_ns:
-            leavers = {draining.counted.flow_id: draining.counted for draining in books.leavers}
-            books.settle(self._clock.now_ns)
-            left = {draining.counted.flow_id for draining in books.leavers}
-            for flow_id, counted in leavers.items():
+        state = self._state
+        if state.has_backlog and self._clock.now_ns >= self._held_ns:
+            before = {released.counted.flow_id: released.counted for released in state.draining}
+            state.settle(self._clock.now_ns)
+            left = {released.counted.flow_id for released in state.draining}
+            for flow_id, counted in before.items():
                 if flow_id not in left:
                     self._forget(counted)
 
@@ -897,7 +897,7 @@ class PortAdmission:
 
     def _used_bps(self, name: str, network: TotalFlow | None = None) -> float:
         """Return the rate of all flows of a host's cable, or of all classes of a server's port."""
-        return sum(map((network or self._books.network).used_bps, self._same_port[name]))
+        return sum(map((network or self._state.network).used_bps, self._same_port[name]))
 
     def _allowed_bps(self, name: str) -> float:
         return self._servers[name].service.rate_bps * _MOST_USED

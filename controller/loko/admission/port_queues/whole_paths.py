@@ -63,9 +63,9 @@ class WholePathAdmission(PortAdmission):
 
     def as_bound_now(self, flow_id: str) -> Admitted:
         """Return an admitted flow with its bound of now in place of its promise: while no flow comes."""
-        admitted, books = super().as_bound_now(flow_id), self._books
-        whole_ns = self._whole_paths(list(books.flows.values()), books.network.bounds)
-        bound_ns = self._beside_ns(admitted) + whole_ns(books.flows[flow_id].steps[1:])
+        admitted, state = super().as_bound_now(flow_id), self._state
+        whole_ns = self._whole_paths(list(state.flows.values()), state.network.bounds)
+        bound_ns = self._beside_ns(admitted) + whole_ns(state.flows[flow_id].steps[1:])
         return admitted._replace(whole_path_ns=min(bound_ns, admitted.guarantee_ns))
 
     def falls_if_slower(self) -> LimitTest | None:
@@ -96,7 +96,7 @@ class WholePathAdmission(PortAdmission):
 
         A flow that would be later than its deadline is promised what its path takes. Who asks compares.
         """
-        others = list(self._books.flows.values())
+        others = list(self._state.flows.values())
         whole_ns = self._whole_paths([*others, counted], bounds)
 
         def takes_ns(passing: Admitted, ports: Ports, enough_ns: float) -> float:
@@ -128,7 +128,7 @@ class WholePathAdmission(PortAdmission):
         self, flows: Sequence[_CountedFlow], bounds: Mapping[str, int]
     ) -> Callable[[Ports], int]:
         """Return what bounds whole paths while these flows send; it finds the bound of each path once."""
-        network, sent = self._books.network, [(flow.steps, flow.bucket) for flow in flows]
+        network, sent = self._state.network, [(flow.steps, flow.bucket) for flow in flows]
         return LazyMapping[Ports, int](lambda ports: whole_path_ns(network, ports, sent, bounds)).__getitem__
 
     def _beside_ns(self, admitted: Admitted) -> float:
