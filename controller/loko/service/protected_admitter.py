@@ -68,14 +68,18 @@ class ProtectedAdmitter(SchemeAdmitter):
         return answer.working
 
     def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
-        """Grant a flow again on its paths; if no backup paths are stored, or not all of them, on new ones."""
+        """Grant a flow again on its paths.
+
+        If reserved paths are missing or broken, it gets new ones for its present path: no frame is to be on a
+        path that does not count.
+        """
         flow, reserved = stored.flow, stored.reserved or ReservedPaths(stored.path, {})
         if (flow_id := self._second_paths.get(flow.id)) is not None:
             return self.grant_second_path(flow_id, flow, stored.path)
         try:
             answer = self._protected.reserve(flow, reserved.working, reserved.backups)
         except InputError:
-            return self._request(flow, reserved.working, None)
+            return self._request(flow, stored.path, None)
         if isinstance(answer, Refusal):
             return answer
         granted = super().restore_flow(stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
 from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.switch_model.scenario import OpenFlow
-from loko.topology.lab import ring_lab
+from loko.topology.lab import Endpoint, Lab, Link, ring_lab
+from loko.topology.network import Hop
 from loko.topology.ring import Ring
 
 RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
@@ -28,7 +30,7 @@ RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
 
 def begun(path: Path, **options: Any) -> ServedBoards:
     """Return boards in a triangle that survive the failure of a cable, with two flows from a to b."""
-    served = ServedBoards(path, lab=two_ways(), **{"survive": ["cables=1"], **options})
+    served = ServedBoards(path, **{"lab": two_ways(), "survive": ["cables=1"], **options})
     served.settle()
     for number in (1, 2):
         assert isinstance(served.request(flow(number, "a", "b")), Granted)
@@ -346,6 +348,49 @@ def test_a_flow_whose_working_path_is_gone_at_a_restart_leaves_no_entries(tmp_pa
     assert {managed.state for managed in served.manager.flows.values()} == {FlowState.LOST}
     assert served.tables() == {"s1": [], "s2": [], "s3": []}
     assert all(not managed.unconfirmed for managed in served.manager.flows.values())
+
+
+def three_ways() -> Lab:
+    """Return the triangle with a fourth switch: another path from a to b."""
+    lab = two_ways()
+    switch = replace(lab.switches["s3"], name="s4", datapath_id=0x70B3D56C0004)
+    links = tuple(
+        Link(a=Endpoint(node="s4", port=port), b=Endpoint(node=node, port=4))
+        for port, node in ((2, "s1"), (3, "s2"))
+    )
+    return replace(lab, switches={**lab.switches, "s4": switch}, links=(*lab.links, *links))
+
+
+@pytest.mark.parametrize("change", ["the dead cable is gone from the lab", "more is to be survived"])
+def test_a_flow_on_its_backup_path_stays_there_if_its_reserved_paths_do_not_hold_any_more(
+    tmp_path: Path, change: str
+) -> None:
+    served = ServedBoards(
+        tmp_path / "s", lab=three_ways(), survive=["cables=1"], safe=True, returns=ReturnMode.BY_CALL
+    )
+    served.settle()
+    ports = {"s1": 3, "s3": 3, "s2": 1}
+    working = tuple(Hop(switch=switch, output_port=port) for switch, port in ports.items())
+    assert isinstance(served.request(flow(1, "a", "b"), working), Granted)
+    set_link(served, ("s1", 3), is_up=False)
+    until_kept(served, "f1")
+    present = state(served, "f1")
+    assert "s3" not in present[2]
+    served.run(200)
+    served.kill()
+    if change == "more is to be survived":
+        served.survive = ["cables=1", "switches=1"]
+    else:
+        served.lab = without(three_ways(), "s3:2-s1:3")
+    served.start()
+    served.settle()
+    assert state(served, "f1") == present
+    paths = served.admitter.reserved_paths("f1")
+    assert paths is not None
+    assert [hop.switch for hop in paths.working] == present[2]
+    assert paths.backups
+    assert served.tables() == served.promised()
+    assert set(served.admission.admitted) == {"f1"}
 
 
 def test_a_second_failure_breaks_promises_until_one_is_repaired(tmp_path: Path) -> None:
