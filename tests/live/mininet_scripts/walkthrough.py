@@ -44,7 +44,7 @@ def emulators():
 
 def all_reachable(net):
     """Ping between all hosts, again if a board has lost frames while its controller made entries."""
-    return any(net.pingAll(timeout=2) == 0 for _ in range(3))
+    return any(net.pingAll(timeout=2) == 0 for _ in range(10))
 
 
 def mbits(net, client, server):
