@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from loko.lazy_mapping import LazyMapping
-from loko.switch_model.calculus.token_buckets import TokenBucket
+from loko.switch_model.calculus.ports import Arriving, backlog_of_port_bytes, delay_of_port_ns
+from loko.switch_model.calculus.token_buckets import RateLatency, TokenBucket, bytes_in
 from loko.switch_model.calculus.total_flow import PathStep, PortServer
 from loko.units import BITS_NS_PER_BYTE_S
 
@@ -25,7 +26,7 @@ _MARGIN: Final = 1 + 1e-8
 _OVERSHOOT: Final = 2.0
 """How far bounds are raised above what they must be, so that they need not be raised again soon."""
 _CLOSE_OVERSHOOT: Final = 1.05
-"""The same where limits are near."""
+"""How far they are raised where limits are near."""
 _MOST_RAISES: Final = 2_000
 """Raised bounds after which a search is given up."""
 
@@ -156,17 +157,26 @@ class CoarseBounds:
 class _Cable:
     """The flows that come to a server from another one, or from nowhere else."""
 
-    __slots__ = ("burst", "line_burst", "line_rate", "rate", "server")
+    __slots__ = ("burst", "line_burst_bytes", "line_rate_bps", "rate", "server")
 
     def __init__(self, server: _Server, origin: _Server | None) -> None:
         self.server = server
         self.rate = 0
         self.burst = 0
         """With what it has grown if the coarse bounds hold before."""
-        # What nobody knows the rate of may bring anything at once.
-        is_limited = origin is not None and math.isfinite(origin.line_rate)
-        self.line_rate = origin.line_rate if origin is not None and is_limited else 0.0
-        self.line_burst = server.frame + self.line_rate * server.spread_ns if is_limited else math.inf
+        self.line_rate_bps = math.inf if origin is None else origin.line_rate_bps
+        self.line_burst_bytes = 0.0
+        if not math.isinf(self.line_rate_bps):
+            closer_bytes = bytes_in(rate_bps=self.line_rate_bps, duration_ns=server.spread_ns)
+            self.line_burst_bytes = server.frame_bytes + closer_bytes
+
+    def limited(self, burst: float) -> Arriving:
+        """Return what comes with this burst at the queue, and no faster than the line carries it."""
+        return Arriving(
+            bucket=TokenBucket(rate_bps=_rate_bps(self.rate), burst_bytes=burst / _UNITS),
+            line_rate_bps=self.line_rate_bps,
+            line_burst_bytes=self.line_burst_bytes,
+        )
 
 
 class _Server:
@@ -182,9 +192,9 @@ class _Server:
         "_rate",
         "_room",
         "bound_ns",
-        "frame",
+        "frame_bytes",
         "limit_ns",
-        "line_rate",
+        "line_rate_bps",
         "passed",
         "spread_ns",
     )
@@ -200,9 +210,9 @@ class _Server:
     ) -> None:
         self.bound_ns = 0
         self.limit_ns = limit_ns
-        self.line_rate = _rate(spec.line_rate_bps)
+        self.line_rate_bps = spec.line_rate_bps
         self.spread_ns = spec.spread_ns
-        self.frame = spec.frame_bytes * _UNITS
+        self.frame_bytes = spec.frame_bytes
         self.passed: dict[_Cable, int] = {}
         """By cable to a later server, the rate of the flows that have passed this one."""
         self._cables: dict[_Server | None, _Cable] = {}
@@ -247,7 +257,7 @@ class _Server:
     def needed_ns(self, enough_ns: float) -> float:
         """Return at least F(c) in whole nanoseconds; infinite if the rate or the room is exceeded.
 
-        What cables limit counts only if the result would be more than `enough_ns` without that.
+        The rates of cables count only if the result would be more than `enough_ns` without them.
         """
         arriving = self._arriving()
         if not arriving:
@@ -270,7 +280,10 @@ class _Server:
         waits_ns, backlog = burst / rate, burst + used * latency_ns
         before_ns = self._before_ns + latency_ns
         if (before_ns + waits_ns) * _MARGIN > enough_ns or backlog > self._room:
-            waits_ns, backlog = _shaped(arriving, rate, latency_ns)
+            service = RateLatency(rate_bps=_rate_bps(rate), latency_ns=latency_ns)
+            limited = [cable.limited(each_burst) for _, each_burst, cable in arriving]
+            waits_ns = delay_of_port_ns(limited, service) - latency_ns
+            backlog = backlog_of_port_bytes(limited, service) * _UNITS
         return math.inf if backlog > self._room else math.ceil((before_ns + waits_ns) * _MARGIN)
 
     def _arriving(self) -> list[tuple[int, float, _Cable]]:
@@ -280,35 +293,6 @@ class _Server:
             for cable in self._cables.values()
             if cable.rate or cable.burst
         ]
-
-
-def _shaped(
-    arriving: Sequence[tuple[int, float, _Cable]], rate: float, latency_ns: float
-) -> tuple[float, float]:
-    """Return the longest wait beside the latency, and the backlog, where cables limit what they bring.
-
-    They are `delay_of_port_ns` and `backlog_of_port_bytes`, in the units of this module.
-    """
-    bends_ns = [
-        (burst - cable.line_burst) / (cable.line_rate - used)
-        for used, burst, cable in arriving
-        if burst > cable.line_burst and used < cable.line_rate
-    ]
-
-    def arrived(at_ns: float) -> float:
-        return sum(
-            min(burst + used * at_ns, cable.line_burst + cable.line_rate * at_ns)
-            for used, burst, cable in arriving
-        )
-
-    at_bends = [(at_ns, arrived(at_ns)) for at_ns in (0.0, *bends_ns)]
-    return (
-        max(come / rate - at_ns for at_ns, come in at_bends),
-        max(
-            *(come - rate * max(0.0, at_ns - latency_ns) for at_ns, come in at_bends),
-            arrived(latency_ns),
-        ),
-    )
 
 
 def _raise(changed: Iterable[_Server], *, is_close: bool = False) -> bool:
@@ -342,3 +326,8 @@ def _raise(changed: Iterable[_Server], *, is_close: bool = False) -> bool:
 def _rate(rate_bps: float) -> float:
     """Return a rate in the units of this module."""
     return rate_bps * (_UNITS / BITS_NS_PER_BYTE_S)
+
+
+def _rate_bps(rate: float) -> float:
+    """Return a rate in the units of this module in bit/s."""
+    return rate * (BITS_NS_PER_BYTE_S / _UNITS)
