@@ -241,8 +241,6 @@ class FlowManager:
         """The admitter, if flows survive failures."""
         self.returns = returns
         self._preinstalled: Mapping[str, Sequence[Hop]] = {}
-        self.in_two_rounds: tuple[str, ...] = ()
-        """The flows that some failure moves in two round trips, as not all entries are there beforehand."""
         self._away_since_ns = dict.fromkeys(drivers, now_ns)
         self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
@@ -952,6 +950,11 @@ class FlowManager:
     # Flows that survive failures.
 
     @property
+    def in_two_rounds(self) -> tuple[str, ...]:
+        """The flows that some failure moves in two round trips, as not all entries are there beforehand."""
+        return () if self.protected is None else self.protected.moved_in_two_rounds(self._preinstalled)
+
+    @property
     def on_backup(self) -> tuple[str, ...]:
         """The flows that are in place, but not on their working paths."""
         return tuple(managed.flow.id for managed in self._flows.values() if self.is_on_backup(managed))
@@ -963,7 +966,7 @@ class FlowManager:
     def may_send(self, managed: ManagedFlow) -> bool:
         """Return whether the host of a flow may send: it is in place, or moves away from a dead cable.
 
-        What it sends meanwhile is lost at that cable, or takes a path that has all its entries.
+        Its frames meanwhile are lost at that cable, or take a path that has all its entries.
         """
         if self.protected is None or managed.state is not FlowState.INSTALLED:
             return managed.is_in_place
@@ -1097,15 +1100,7 @@ class FlowManager:
         names = "-".join(hop.switch for hop in managed.path)
         self._log_flow(managed, f"gets the path {names}")
         self._hold(now_ns, managed)
-        for switch in managed.switches:
-            if not self.drivers[switch].ready:
-                self._break(
-                    now_ns, managed, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
-                )
-            elif was_broken and switch in managed.unconfirmed_switches:
-                text = "its entry is being exchanged"
-                managed.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
-        self._break_by_dead_cables(now_ns, managed)
+        self._begin_promise(now_ns, managed, "its entry is being exchanged" if was_broken else None)
 
     def _await_fork(self, managed: ManagedFlow, left: ManagedFlow) -> None:
         """Keep the path that a flow has left until the switch where the paths part has changed."""
@@ -1200,7 +1195,6 @@ class FlowManager:
         if self.protected is None:
             return set()
         before, self._preinstalled = self._preinstalled, self.protected.preinstalled()
-        self.in_two_rounds = self.protected.moved_in_two_rounds(self._preinstalled)
         entries: dict[str, WireEntry] = {}
         if added is not None:
             added.entries = self._entries_to_hold(added)
@@ -1313,16 +1307,23 @@ class FlowManager:
         names = "-".join(hop.switch for hop in successor.path)
         self._log_flow(successor, f"gets the path {names}; its switches exchange its entries")
         self._supersede(managed, successor)
-        for switch in successor.switches:
+        self._begin_promise(now_ns, successor, "its entry is being installed" if was_broken else None)
+        self._exchange(now_ns, successor)
+
+    def _begin_promise(self, now_ns: int, managed: ManagedFlow, waiting: str | None) -> None:
+        """Break the promise to a flow on another path where that does not hold yet.
+
+        If the promise was broken on the path before, `waiting` says why it stays so at switches that have not
+        confirmed an entry.
+        """
+        for switch in managed.switches:
             if not self.drivers[switch].ready:
                 self._break(
-                    now_ns, successor, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
+                    now_ns, managed, ViolationCause.SWITCH_AWAY, switch, "the switch is not connected"
                 )
-            elif was_broken and switch in successor.unconfirmed_switches:
-                text = "its entry is being installed"
-                successor.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
-        self._break_by_dead_cables(now_ns, successor)
-        self._exchange(now_ns, successor)
+            elif waiting is not None and switch in managed.unconfirmed_switches:
+                managed.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, waiting, now_ns))
+        self._break_by_dead_cables(now_ns, managed)
 
     def _exchange_grants(self, flow: Flow, beside: Flow) -> tuple[AdmittedFlow, AdmittedFlow]:
         """Exchange the ids and ports of two grants, and return them: now of `flow` and of `beside`."""
