@@ -71,7 +71,7 @@ class AdmissionSpeed:
     surviving_s: Spread
     """CPU time of a plan that survives."""
     surviving_ratio: Spread
-    """The same with the bounds of every request, over that."""
+    """Its time with the bounds of every request, over its time without."""
 
 
 class _BoundsOfEveryRequest(PortAdmission):

@@ -157,7 +157,7 @@ class CabledService:
 
 @dataclass
 class PulledCables:
-    """What became of all packets while cables were pulled and plugged in again."""
+    """Fate of all packets while cables were pulled and plugged in again."""
 
     seed: int
     switches: int
@@ -175,7 +175,7 @@ class PulledCables:
     slowest: float = 0.0
     """The longest time from a report to a kept promise, over what is stated for that."""
     broken: list[str] = field(default_factory=list)
-    """What was not as stated, in words."""
+    """Deviations from what is stated, in words."""
 
 
 def pull_cables(seed: int, *, requests: int = 40, pulls: int = 4) -> PulledCables:

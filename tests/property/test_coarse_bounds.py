@@ -138,7 +138,7 @@ def test_states_that_share_coarse_bounds_admit_what_each_would(seed: int) -> Non
         survive += failures_of(lab, ["cables=1"])
     for protection in Protection:
         for first in (late, plain):
-            found = protect(lab, flows, first.twin, survive, protection=protection)
+            found = protect(lab, flows, first.empty_copy, survive, protection=protection)
             planned.append((found.flows, found.plan.accepted, [each.flow for each in found.plan.refused]))
         assert planned.pop() == planned.pop()
 
@@ -155,7 +155,7 @@ def test_a_leaving_flow_counts_beside_the_one_that_other_states_have(seed: int) 
         for number in range(8)
         if isinstance(late.request(flow := any_flow(rng, lab, late, number)), Admitted)
     ]
-    changing = late.twin()
+    changing = late.empty_copy()
     refused = 0
     for admission in (changing, plain):
         assert all(isinstance(admission.request(flow), Admitted) for flow in flows)

@@ -406,16 +406,16 @@ class PortAdmission:
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
-    def twin(self) -> Self:
+    def empty_copy(self) -> Self:
         """Return an empty admission control of the same network, as it is after a failure.
 
         It shares with this one what does not change, and the work for flows that both are asked for. Its
         refusals have no hint how much memory to reserve, as whoever asks says after which failure they are.
         """
-        twin = copy(self)
-        twin._has_hints = False
-        twin._begin()
-        return twin
+        empty = copy(self)
+        empty._has_hints = False
+        empty._begin()
+        return empty
 
     @property
     def scheme(self) -> str:

@@ -382,7 +382,7 @@ class ProtectedAdmission:
         self.lab = lab
         self.working = working = make_admission()
         """The state without failures."""
-        another = working.twin if isinstance(working, PortAdmission) else make_admission
+        another = working.empty_copy if isinstance(working, PortAdmission) else make_admission
         self.states = [FailedState(failure, another(), Reachability(lab, failure)) for failure in failures]
 
     @property

@@ -115,7 +115,7 @@ fn statistics(entry: &FlowEntry<HardwareEntry>) -> Vec<u8> {
     text
 }
 
-/// What a switch's entries take up.
+/// Room that a switch's entries take up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TableUsage {
     /// The share of memory in use, by [`Path`].
