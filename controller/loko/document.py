@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from loko.user_error import UserError
+from loko.user_error import UserError, validator_message
 
 _PACKAGED = Path(__file__).resolve().parent / "data"
 DATA = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[2]
@@ -301,7 +301,7 @@ _LONGEST: Final = 40
 def _message(details: ErrorDetails) -> str:
     known = _MESSAGES.get(details["type"])
     if known is None:
-        return " ".join(details["msg"].removeprefix("Value error, ").split())
+        return " ".join(validator_message(details["msg"]).split())
     value = details["input"]
     is_told = isinstance(value, str | int | float) and details["type"] != "missing"
     said = f", not {value!r}" if is_told and len(repr(value)) <= _LONGEST else ""

@@ -29,3 +29,8 @@ class EnvironmentFaultError(UserError):
     """A fault of the environment, such as a full disk, told in one line."""
 
     status = NOT_NOW
+
+
+def validator_message(text: str) -> str:
+    """Return the message of a failed validation without the kind of error that pydantic puts before it."""
+    return text.replace("Value error, ", "", 1)

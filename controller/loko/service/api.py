@@ -45,6 +45,7 @@ from loko.service.shapes import (
     SwitchListView,
     TopologyView,
 )
+from loko.user_error import validator_message
 
 _Call = Callable[..., Awaitable[Response]]
 """Calls the flow manager by the name of the call, and returns its answer."""
@@ -492,7 +493,7 @@ def _is_json(content_type: str) -> bool:
 
 def _explained(problem: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in problem["loc"] if part != "body")
-    text = str(problem["msg"]).removeprefix("Value error, ")
+    text = validator_message(str(problem["msg"]))
     return f"{where}: {text}" if where else text
 
 

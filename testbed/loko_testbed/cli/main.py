@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from loko.extras import missing_package
 from loko.terminal import tell, user_errors_end
-from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT, UserError
+from loko.user_error import ENVIRONMENT_FAULT, NOT_NOW, WRONG_INPUT, UserError, validator_message
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -281,8 +281,7 @@ def main() -> None:
     except TyperException as error:
         present = _RENAMED_OPTIONS.get(getattr(error, "option_name", ""))
         text = f"{error.message}; did you mean {present}?" if present else error.format_message()
-        text = text.replace("Value error, ", "", 1)
-        _end(f"{text or 'no command given'} (see '{_command_of(error)} --help')")
+        _end(f"{validator_message(text) or 'no command given'} (see '{_command_of(error)} --help')")
     except OSError as error:
         status = NOT_NOW if error.errno in ENVIRONMENT_FAULT else WRONG_INPUT
         _end(f"{error.filename or 'system'}: {error.strerror or error}", status)

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from loko.document import InputError, StrictModel
 from loko.switch_model.flow import Flow
 from loko.units import BITS_NS_PER_BYTE_S
+from loko.user_error import validator_message
 from loko_testbed.simulation.traffic import Bucket, RandomBursts, Sender
 
 SOCKET_FRAMES: Final = 160
@@ -141,7 +142,7 @@ class SenderChoice:
             first = error.errors()[0]
             names = [str(part) for part in first["loc"]] or list(self.chosen)
             options = ", ".join(option_of(name) for name in names)
-            raise InputError(f"{options}: {first['msg'].removeprefix('Value error, ')}") from None
+            raise InputError(f"{options}: {validator_message(first['msg'])}") from None
 
 
 AS_DESCRIBED: Final = SenderChoice()

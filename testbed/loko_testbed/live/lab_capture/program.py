@@ -55,7 +55,7 @@ class LabFiles:
         self._files: dict[str, PcapngFile] = {}
 
     def write(self, captured: Iterator[tuple[CapturePlace, CapturedPacket]]) -> None:
-        """Append packets. Raises `RunError` if the disk refuses them, or at the limit, beyond them.
+        """Append packets. Raises `RunError` if the disk refuses them, or if they reach the limit.
 
         A frame that passed a cable is in the files of both ends, also at the limit.
         """
