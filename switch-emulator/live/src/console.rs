@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration as Timeout, Instant as Deadline};
 
-use rtrb::{Consumer, Producer, RingBuffer};
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rtrb::{Consumer, Producer};
+use rustix::event::{PollFd, PollFlags};
 use zodiac_firmware::EepromImage;
 
 use crate::clock::Clock;
@@ -17,6 +17,7 @@ use crate::control::Line;
 use crate::pending_flag::PendingFlag;
 use crate::pseudo_terminal::PseudoTerminal;
 use crate::report::write_atomically;
+use crate::thread_port::ThreadPort;
 use crate::waker::Waker;
 use live_host::error::StartError;
 
@@ -43,33 +44,8 @@ pub enum ConsoleCommand {
     Save(Box<EepromImage>),
 }
 
-/// The data thread's end of a board's console.
-#[derive(Debug)]
-pub struct ConsolePort {
-    commands: Producer<ConsoleCommand>,
-    typed: Consumer<Vec<u8>>,
-    waker: Waker,
-}
-
-impl ConsolePort {
-    /// Hands over a command; never waits.
-    ///
-    /// # Errors
-    /// The command, if the console thread is too far behind.
-    pub fn command(&mut self, command: ConsoleCommand) -> Result<(), ConsoleCommand> {
-        let result = self
-            .commands
-            .push(command)
-            .map_err(|rtrb::PushError::Full(command)| command);
-        self.waker.wake();
-        result
-    }
-
-    /// Returns the next input, if any.
-    pub fn typed(&mut self) -> Option<Vec<u8>> {
-        self.typed.pop().ok()
-    }
-}
+/// The data thread's end of a board's console; it tells what was typed.
+pub type ConsolePort = ThreadPort<ConsoleCommand, Vec<u8>>;
 
 /// All boards' consoles.
 #[derive(Debug)]
@@ -93,16 +69,11 @@ impl Consoles {
             .map_err(|error| StartError::new(format!("cannot set up the consoles: {error}")))?;
         let (mut consoles, mut ports) = (Vec::new(), Vec::new());
         for (board, settings) in config.boards.iter().enumerate() {
-            let (to_console, commands) = RingBuffer::new(CHANNEL_MESSAGES);
-            let (to_data, typed) = RingBuffer::new(CHANNEL_MESSAGES);
-            ports.push(ConsolePort {
-                commands: to_console,
-                typed,
-                waker: waker.clone(),
-            });
+            let (port, commands, typed) = ConsolePort::new(CHANNEL_MESSAGES, waker.clone());
+            ports.push(port);
             consoles.push(BoardConsole {
                 commands,
-                typed: to_data,
+                typed,
                 pending: pending.clone(),
                 terminal: open_terminal(settings)?,
                 path: settings.console.clone(),
@@ -143,18 +114,8 @@ impl Consoles {
 
     fn wait(&self) -> io::Result<()> {
         let timeout = self.consoles.iter().filter_map(BoardConsole::timeout).min();
-        let timeout = timeout.map(|span| Timespec {
-            tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: span.subsec_nanos().into(),
-        });
-        let mut fds = vec![PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN)];
-        fds.extend(self.consoles.iter().filter_map(BoardConsole::interest));
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.waker.reset();
-        Ok(())
+        let terminals = self.consoles.iter().filter_map(BoardConsole::interest);
+        self.waker.wait(terminals, timeout)
     }
 }
 

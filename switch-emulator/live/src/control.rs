@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration as Timeout;
 
-use rtrb::{Consumer, Producer, RingBuffer};
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rtrb::{Consumer, Producer};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, RecvFlags};
 use socket2::{Domain, Socket, Type};
 use zodiac_firmware::{Instant, Quirk, Quirks};
@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::pending_flag::PendingFlag;
 use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
 use crate::tcp_info::TcpInfo;
+use crate::thread_port::ThreadPort;
 use crate::waker::Waker;
 
 /// Commands and notices that fit in the channels.
@@ -70,32 +71,7 @@ pub struct Line {
 }
 
 /// The data thread's end of a board's connection.
-#[derive(Debug)]
-pub struct ControlPort {
-    commands: Producer<ControlCommand>,
-    notices: Consumer<Notice>,
-    waker: Waker,
-}
-
-impl ControlPort {
-    /// Hands over a command; never waits.
-    ///
-    /// # Errors
-    /// The command, if the control thread is too far behind.
-    pub fn command(&mut self, command: ControlCommand) -> Result<(), ControlCommand> {
-        let result = self
-            .commands
-            .push(command)
-            .map_err(|rtrb::PushError::Full(command)| command);
-        self.waker.wake();
-        result
-    }
-
-    /// Returns the next notice, if any.
-    pub fn notice(&mut self) -> Option<Notice> {
-        self.notices.pop().ok()
-    }
-}
+pub type ControlPort = ThreadPort<ControlCommand, Notice>;
 
 /// All boards' connections.
 #[derive(Debug)]
@@ -121,19 +97,14 @@ impl ControllerLinks {
         let mut ports = Vec::new();
         let mut links = Vec::new();
         for (board, &(controller, quirks)) in controllers.iter().enumerate() {
-            let (to_control, commands) = RingBuffer::new(CHANNEL_MESSAGES);
-            let (to_data, notices) = RingBuffer::new(CHANNEL_MESSAGES);
-            ports.push(ControlPort {
-                commands: to_control,
-                notices,
-                waker: waker.clone(),
-            });
+            let (port, commands, notices) = ControlPort::new(CHANNEL_MESSAGES, waker.clone());
+            ports.push(port);
             links.push(BoardConnection {
                 commands,
                 outlet: Outlet {
                     board,
                     quirks,
-                    notices: to_data,
+                    notices,
                     pending: pending.clone(),
                     waiting: VecDeque::new(),
                     log: log.clone(),
@@ -190,18 +161,8 @@ impl ControllerLinks {
     fn wait(&self) -> io::Result<()> {
         let now = self.clock.now();
         let timeout = self.links.iter().filter_map(|link| link.timeout(now)).min();
-        let timeout = timeout.map(|span| Timespec {
-            tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: span.subsec_nanos().into(),
-        });
-        let mut fds = vec![PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN)];
-        fds.extend(self.links.iter().filter_map(BoardConnection::interest));
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.waker.reset();
-        Ok(())
+        let sockets = self.links.iter().filter_map(BoardConnection::interest);
+        self.waker.wait(sockets, timeout)
     }
 }
 

@@ -1,38 +1,22 @@
 //! The data thread: reads interfaces, runs the boards, sends frames at their departure instants.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
-use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
+use zodiac_firmware::{Instant, Output, OutputKind, PortMask};
 
 use crate::boards::Boards;
 use crate::checksum;
-use crate::clock::{Clock, ClockPair};
 use crate::console::{self, ConsolePort};
 use crate::control::{ControlCommand, ControlPort, Notice, SessionNumber};
-use crate::data_port::{DataPorts, PortError};
-use crate::departure_lead::DepartureLead;
+use crate::data_port::{DataPort, DataPorts, PortError};
 use crate::link_watch::LinkChange;
 use crate::pending_flag::PendingFlag;
+use crate::real_time::RealTime;
 use crate::segmentation;
-use crate::send_lead::SendLead;
-use crate::telemetry::{Note, Telemetry, TelemetryMessage, TraceRecord};
-use crate::timer_queue::TimerQueue;
+use crate::telemetry::{Note, TelemetryMessage};
 use live_host::ancillary::Checksum;
-use live_host::packet_socket::{is_link_down, LinkState, ReceiveBuffer};
-use live_host::stall::StallWatch;
+use live_host::packet_socket::{is_link_down, LinkState};
 
-/// A departure so near is waited for in a tight loop; the kernel's send path and one iteration of the outer loop
-/// together take less.
-const SPIN: Duration = Duration::from_micros(16);
-/// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
-/// kernel's own threads there, and with them other programs. Whatever arrives meanwhile is stamped by the kernel, and no
-/// frame leaves sooner than 30 us after the pass that finds it.
-const QUIET: Duration = Duration::from_micros(50);
-/// Shortest rest; the kernel adds some microseconds. A longer one (`process.rest_us`) ends this much before `QUIET`.
-const LEAST_REST: Duration = Duration::from_micros(10);
-/// How long the relation between the two clocks is taken as constant.
-const PAIR_VALID: Duration = Duration::from_millis(1);
 /// Longest frame without FCS that the interface may deliver: 1514 bytes and two VLAN tags.
 const MAX_FRAME_BYTES: usize = 1522;
 /// Frames read from one interface in a row, so that a flood there cannot keep the thread from the rest.
@@ -66,63 +50,32 @@ pub struct Channels {
 /// All that the data thread works with.
 #[derive(Debug)]
 pub struct DataPlane {
-    clock: Clock,
-    pair: ClockPair,
-    watch: StallWatch,
+    /// With the boards' pending outputs: frames, messages, connects, closes and console text.
+    time: RealTime<(usize, OutputKind)>,
     boards: Boards,
     ports: DataPorts,
     /// Ports that have frames, while they are read.
     ready: Vec<usize>,
-    /// A frame that came before this instant and was not read yet is held back by the host, not by this thread's other
-    /// work. The instant is the beginning of the last pass that left no frame unread, or the end of a rest after it, less
-    /// the time by which the rest was meant to be longer than `LEAST_REST`.
-    emptied: Instant,
     sessions: Vec<BoardSession>,
     consoles: Vec<ConsolePort>,
     links: Receiver<LinkChange>,
     pending: PendingFlag,
     /// Boards on a network of their own.
     networked: Vec<usize>,
-    /// Pending outputs of boards: frames, messages, connects, closes and console text.
-    outgoing: TimerQueue<(usize, OutputKind)>,
-    departure_lead: DepartureLead,
-    longest_rest: Duration,
-    /// Place of the sequence number in frames, if departures are traced.
-    trace_offset: Option<usize>,
     flow_statistics: bool,
-    telemetry: Telemetry,
-    buffer: ReceiveBuffer,
-}
-
-/// How the data plane keeps time.
-#[derive(Debug)]
-pub struct DataPlaneTiming {
-    /// A longer gap between two looks at the clock is a stall.
-    pub stall_threshold: Duration,
-    /// How much before its departure a frame is handed to the kernel.
-    pub send_lead: SendLead,
-    /// Longest time for which the thread sleeps if nothing is due.
-    pub longest_rest: Duration,
-    /// Place of the sequence number in frames, if departures are traced.
-    pub trace_offset: Option<usize>,
-    /// Whether the boards' entries are sent with their counters.
-    pub flow_statistics: bool,
 }
 
 impl DataPlane {
-    /// Ready to run; instants count from the start of `clock`, which is the boards' power-up. What they did until now
+    /// Ready to run; instants count from the start of the clock, which is the boards' power-up. What they did until now
     /// is done at once.
     #[must_use]
     pub fn new(
-        clock: Clock,
+        time: RealTime<(usize, OutputKind)>,
         boards: Boards,
         ports: DataPorts,
         channels: Channels,
-        timing: DataPlaneTiming,
-        telemetry: Telemetry,
+        flow_statistics: bool,
     ) -> Self {
-        let pair = clock.pair();
-        let one_board = channels.controls.len() == 1;
         let networked = (0..channels.controls.len())
             .filter(|board| boards.own_connection(*board).is_some())
             .collect();
@@ -138,77 +91,38 @@ impl DataPlane {
             })
             .collect();
         Self {
-            clock,
-            pair,
-            watch: StallWatch::new(timing.stall_threshold, pair.now),
+            time,
             boards,
             ports,
             ready: Vec::new(),
-            emptied: pair.now,
             sessions,
             consoles: channels.consoles,
             links: channels.links,
             pending: channels.pending,
             networked,
-            outgoing: TimerQueue::new(),
-            departure_lead: DepartureLead::new(timing.send_lead, one_board, pair.now),
-            longest_rest: timing.longest_rest,
-            trace_offset: timing.trace_offset,
-            flow_statistics: timing.flow_statistics,
-            telemetry,
-            buffer: ReceiveBuffer::new(),
+            flow_statistics,
         }
     }
 
     /// Runs until asked to stop. Reports after the first iteration that it runs, and how it is scheduled.
     pub fn run(mut self, scheduling: String) {
-        let mut pass_began = self.read_clock();
+        let mut pass_began = self.time.now();
         self.pass(pass_began);
-        self.telemetry.send(TelemetryMessage::Running {
-            scheduling,
-            send_lead_ns: self.departure_lead.initial().as_nanos(),
-        });
-        while !self.telemetry.shared.stop.load(Relaxed) {
+        self.time.report_running(scheduling);
+        while !self.time.is_stopped() {
             self.pass(pass_began);
-            let now = self.read_clock();
-            self.telemetry
-                .shared
-                .passes
-                .record(now.saturating_since(pass_began).as_nanos());
-            if self.telemetry.shared.counters_wanted() {
+            let (now, counters_wanted) = self.time.passed(pass_began);
+            if counters_wanted {
                 self.send_counters();
             }
-            pass_began = self.rest(now);
+            pass_began = self.time.rest(now);
         }
         self.send_counters();
     }
 
-    /// Sleeps briefly if nothing is due soon. Returns the time afterwards.
-    fn rest(&mut self, now: Instant) -> Instant {
-        let quiet_until = now + QUIET;
-        let next_at = self.outgoing.next_at();
-        if next_at.is_some_and(|at| at < quiet_until) {
-            return now;
-        }
-        let room = next_at.map_or(self.longest_rest, |at| at.saturating_since(quiet_until));
-        let wanted = self.longest_rest.min(room.max(LEAST_REST));
-        std::thread::sleep(std::time::Duration::from_nanos(wanted.as_nanos()));
-        let rested = self.clock.now();
-        // As far as a rest was meant to be long, the host did not hold back what came meanwhile.
-        let meant = now + (wanted - LEAST_REST);
-        self.emptied = now + rested.saturating_since(meant);
-        // A long rest is a stall only if something should have left meanwhile.
-        if self.outgoing.next_at().is_none_or(|at| at > rested) {
-            self.watch.rested(rested);
-        }
-        self.read_clock()
-    }
-
     /// Does all work due at `now`. Interfaces come first, so all frames that arrived by `now` are known.
     fn pass(&mut self, now: Instant) {
-        if now.saturating_since(self.pair.now) > PAIR_VALID {
-            self.pair = self.clock.pair();
-        }
+        self.time.compare_clocks(now);
         self.receive(now);
         self.run_boards(now);
         if self.pending.take() {
@@ -217,7 +131,7 @@ impl DataPlane {
             }
             for board in 0..self.sessions.len() {
                 self.take_notices(board, now);
-                while let Some(typed) = self.consoles[board].typed() {
+                while let Some(typed) = self.consoles[board].notice() {
                     self.boards.typed(board, now, &typed);
                 }
             }
@@ -225,16 +139,12 @@ impl DataPlane {
         }
         self.report_connections(now);
         self.depart();
-        if let Some(next_at) = self.outgoing.next_at() {
-            self.departure_lead.warm_cache(next_at, self.clock);
-        }
-        self.watch.caught_up(now);
+        self.time.caught_up(now);
     }
 
     /// Sends due frames between pieces of work, so that long work does not delay known departures.
     fn send_due_frames(&mut self) {
-        let now = self.read_clock();
-        if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
+        if self.time.is_due() {
             self.depart();
         }
     }
@@ -248,23 +158,14 @@ impl DataPlane {
             };
             if connected != session.was_connected {
                 session.was_connected = connected;
-                self.telemetry.send(TelemetryMessage::Connection {
-                    at_ns: self.pair.realtime_of(now),
+                let at_ns = self.time.realtime_ns(now);
+                self.time.telemetry.send(TelemetryMessage::Connection {
+                    at_ns,
                     board,
                     connected,
                 });
             }
         }
-    }
-
-    /// Reads the clock and checks for a stall.
-    fn read_clock(&mut self) -> Instant {
-        let now = self.clock.now();
-        if let Some(stall) = self.watch.observe(now) {
-            self.telemetry
-                .stall(self.pair.realtime_of(stall.start), stall);
-        }
-        now
     }
 
     fn receive(&mut self, now: Instant) {
@@ -275,7 +176,7 @@ impl DataPlane {
         }
         self.ready = ready;
         if emptied {
-            self.emptied = now;
+            self.time.emptied(now);
         }
     }
 
@@ -283,7 +184,7 @@ impl DataPlane {
     fn read(&mut self, index: usize) -> bool {
         for _ in 0..READS_PER_PASS {
             self.send_due_frames();
-            match self.ports[index].socket.receive(&mut self.buffer) {
+            match self.ports[index].socket.receive(&mut self.time.buffer) {
                 Ok(None) => return true,
                 Ok(Some(received))
                     if self.ports[index].native && segmentation::is_bundle(&received.data) =>
@@ -324,12 +225,7 @@ impl DataPlane {
     }
 
     fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
-        let now = self.clock.now();
-        // The wall clock may have been set since the stamp: nothing arrives from the future.
-        let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
-        if let Some(stall) = self.watch.delivered(stamp, self.emptied, now) {
-            self.telemetry.stall(stamp_realtime_ns, stall);
-        }
+        let stamp = self.time.arrived(stamp_realtime_ns);
         let port = &mut self.ports[index];
         match port.receive.arrival(stamp, frame.len()) {
             Ok(at) => self.boards.arrive(port.address, at, frame),
@@ -346,20 +242,17 @@ impl DataPlane {
     }
 
     fn step_boards(&mut self, now: Instant) -> bool {
-        let Self {
-            boards,
-            outgoing,
-            telemetry,
-            pair,
-            ..
-        } = self;
+        let Self { boards, time, .. } = self;
         boards.step(now, |board, Output { at, kind }| match kind {
-            OutputKind::Event(event) => telemetry.send(TelemetryMessage::Note {
-                at_ns: pair.realtime_of(at),
-                board: Some(board),
-                note: Note::Firmware(event),
-            }),
-            kind => outgoing.add(at, (board, kind)),
+            OutputKind::Event(event) => {
+                let at_ns = time.realtime_ns(at);
+                time.telemetry.send(TelemetryMessage::Note {
+                    at_ns,
+                    board: Some(board),
+                    note: Note::Firmware(event),
+                });
+            }
+            kind => time.outgoing.add(at, (board, kind)),
         })
     }
 
@@ -383,7 +276,7 @@ impl DataPlane {
             }
         );
         self.boards.link(address, now, link == LinkState::Up);
-        self.note(address.board, text);
+        self.time.note(Some(address.board), text);
     }
 
     fn take_notices(&mut self, board: usize, now: Instant) {
@@ -415,14 +308,7 @@ impl DataPlane {
 
     /// Sends all outputs that are due, spinning for those due at once.
     fn depart(&mut self) {
-        loop {
-            let now = self.read_clock();
-            if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
-                return;
-            }
-            let Some((at, (board, kind))) = self.outgoing.pop() else {
-                return;
-            };
+        while let Some((at, (board, kind))) = self.time.pop_due() {
             match kind {
                 OutputKind::Frame { ports, data } => {
                     self.send(board, at, ports, &data);
@@ -467,29 +353,9 @@ impl DataPlane {
             if !self.ports[index].is_up {
                 continue;
             }
-            let next_at = self.outgoing.next_at();
-            let native = self.ports[index].native;
-            let lead = self.departure_lead.of(native, frame.len(), at, next_at);
-            let mut now = self.read_clock();
-            while now + lead.time < at {
-                std::hint::spin_loop();
-                now = self.read_clock();
-            }
-            let socket = &self.ports[index].socket;
-            let result = if lead.is_stamped {
-                socket.send_stamped(frame)
-            } else {
-                socket.send(frame)
-            };
-            if lead.is_stamped {
-                let buffer = &mut self.buffer;
-                self.departure_lead
-                    .observe(lead, socket, buffer, self.pair, now, frame);
-            }
-            // A stall within the call delays the frame, too.
-            self.read_clock();
-            match result {
-                Ok(()) => self.account(board, port, at, now + lead.time, frame),
+            let DataPort { socket, native, .. } = &self.ports[index];
+            match self.time.send(socket, *native, at, frame) {
+                Ok(left) => self.time.account((board, port), at, left, frame),
                 Err(error) if is_link_down(&error) => {}
                 Err(error) => self.report_error(index, PortError::Send, || {
                     format!("refuses a frame: {error}: it is lost")
@@ -498,52 +364,19 @@ impl DataPlane {
         }
     }
 
-    fn account(
-        &mut self,
-        board: usize,
-        port: PortNumber,
-        at: Instant,
-        left: Instant,
-        frame: &[u8],
-    ) {
-        let in_stall = self.watch.excuses(at);
-        let lateness_ns = left.saturating_since(at).as_nanos();
-        let shared = &self.telemetry.shared;
-        let histogram = if in_stall {
-            &shared.lateness_in_stalls
-        } else {
-            &shared.lateness
-        };
-        histogram.record(lateness_ns);
-        if let Some(offset) = self.trace_offset {
-            let number = frame
-                .get(offset..offset + 4)
-                .and_then(|bytes| bytes.try_into().ok());
-            self.telemetry
-                .send(TelemetryMessage::Departure(TraceRecord {
-                    board,
-                    port,
-                    sequence: number.map_or(0, u32::from_be_bytes),
-                    intended_ns: self.pair.realtime_of(at),
-                    left_ns: self.pair.realtime_of(left),
-                    in_stall,
-                }));
-        }
-    }
-
     fn command(&mut self, board: usize, command: ControlCommand) {
         let session = &mut self.sessions[board];
         if session.control.command(command).is_err() && !session.behind_told {
             session.behind_told = true;
             let text = "the control thread gets no time: a message to the controller is lost; give the machine more cores";
-            self.note(board, text.into());
+            self.time.note(Some(board), text.into());
         }
     }
 
     fn console(&mut self, board: usize, command: console::ConsoleCommand) {
         if self.consoles[board].command(command).is_err() {
             let text = "the console thread gets no time: output of the console is lost; give the machine more cores";
-            self.note(board, text.into());
+            self.time.note(Some(board), text.into());
         }
     }
 
@@ -559,16 +392,7 @@ impl DataPlane {
             text()
         );
         let board = port.address.board;
-        self.note(board, text);
-    }
-
-    fn note(&mut self, board: usize, text: String) {
-        let at_ns = self.pair.realtime_of(self.clock.now());
-        self.telemetry.send(TelemetryMessage::Note {
-            at_ns,
-            board: Some(board),
-            note: Note::Text(text),
-        });
+        self.time.note(Some(board), text);
     }
 
     fn send_counters(&mut self) {
@@ -579,7 +403,7 @@ impl DataPlane {
             } else {
                 Vec::new()
             };
-            self.telemetry.send(TelemetryMessage::Counters {
+            self.time.telemetry.send(TelemetryMessage::Counters {
                 board,
                 counters,
                 flow_statistics,

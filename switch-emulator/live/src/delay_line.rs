@@ -14,20 +14,18 @@ use std::thread::{self, JoinHandle};
 use zodiac_firmware::{Counters, Duration, Instant, PortNumber};
 
 use crate::checksum;
-use crate::clock::{Clock, ClockPair};
-use crate::departure_lead::DepartureLead;
+use crate::clock::Clock;
 use crate::journal::Journal;
 use crate::readiness::Readiness;
+use crate::real_time::{DataThreadTiming, RealTime, LEAST_REST};
 use crate::receive_port::ReceivePort;
 use crate::send_lead::SendLead;
 use crate::supervisor::{Reports, Signals};
-use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage, TraceRecord};
-use crate::timer_queue::TimerQueue;
+use crate::telemetry::{Shared, Telemetry, TelemetryMessage};
 use live_host::ancillary::Checksum;
 use live_host::error::{RunError, StartError};
-use live_host::packet_socket::{is_link_down, PacketSocket, ReceiveBuffer};
+use live_host::packet_socket::{is_link_down, PacketSocket};
 use live_host::realtime::{check_cpu, prepare_thread, Scheduling, UnlimitedRuntime};
-use live_host::stall::StallWatch;
 
 mod config;
 mod delay_model;
@@ -37,14 +35,6 @@ pub use config::{DelayLineConfig, DelayModelConfig, DelayedPortConfig, DelayedSw
 use delay_model::DelayModel;
 use in_flight::InFlight;
 
-/// A departure so near is waited for in a tight loop.
-const SPIN: Duration = Duration::from_micros(16);
-/// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
-/// kernel's own threads there.
-const QUIET: Duration = Duration::from_micros(50);
-const REST: std::time::Duration = std::time::Duration::from_micros(10);
-/// How long the relation between the two clocks is taken as constant.
-const PAIR_VALID: Duration = Duration::from_millis(1);
 /// Frames read from one interface in a row.
 const READS_PER_PASS: usize = 64;
 
@@ -79,23 +69,14 @@ struct ArrivedFrame {
 /// Thread that delays frames.
 #[derive(Debug)]
 struct DelayLine {
-    clock: Clock,
-    pair: ClockPair,
-    watch: StallWatch,
+    /// With frames and their ports.
+    time: RealTime<(usize, Vec<u8>)>,
     switches: Vec<DelayedSwitch>,
     ports: Vec<SwitchPort>,
     /// Of all sockets: those outside first, then those inside, in order of `ports`.
     readiness: Readiness,
     ready: Vec<usize>,
-    /// As in the boards' data thread: a frame that came before this instant and was not read yet is held back by the host.
-    emptied: Instant,
     arrived: Vec<ArrivedFrame>,
-    /// Frames and their ports.
-    outgoing: TimerQueue<(usize, Vec<u8>)>,
-    departure_lead: DepartureLead,
-    trace_offset: Option<usize>,
-    telemetry: Telemetry,
-    buffer: ReceiveBuffer,
 }
 
 /// Delays frames until a signal ends it.
@@ -148,26 +129,22 @@ pub fn run(path: &Path) -> Result<(), RunError> {
                 Ok(obtained) => obtained,
                 Err(error) => return drop(told.send(Err(error))),
             };
-            let lead = lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
-            let pair = clock.pair();
+            let timing = DataThreadTiming {
+                stall_threshold: threshold,
+                send_lead: lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed),
+                longest_rest: LEAST_REST,
+                trace_offset,
+            };
             let mut delay_line = DelayLine {
-                clock,
-                pair,
-                watch: StallWatch::new(threshold, pair.now),
+                time: RealTime::new(clock, timing, true, telemetry),
                 switches,
                 ports,
                 readiness,
                 ready: Vec::new(),
-                emptied: pair.now,
                 arrived: Vec::new(),
-                outgoing: TimerQueue::new(),
-                departure_lead: DepartureLead::new(lead, true, pair.now),
-                trace_offset,
-                telemetry,
-                buffer: ReceiveBuffer::new(),
             };
             if let Some(text) = warning {
-                delay_line.note(None, text);
+                delay_line.time.note(None, text);
             }
             // The starter waits for this and cannot be gone.
             let _ = told.send(Ok(()));
@@ -238,28 +215,22 @@ fn open(config: &DelayLineConfig) -> Result<(Vec<DelayedSwitch>, Vec<SwitchPort>
 
 impl DelayLine {
     fn run(mut self, scheduling: String) {
-        self.telemetry.send(TelemetryMessage::Running {
-            scheduling,
-            send_lead_ns: self.departure_lead.initial().as_nanos(),
-        });
-        let mut pass_began = self.read_clock();
-        while !self.telemetry.shared.stop.load(Relaxed) {
+        self.time.report_running(scheduling);
+        let mut pass_began = self.time.now();
+        while !self.time.is_stopped() {
             self.pass(pass_began);
-            let now = self.read_clock();
-            let took = now.saturating_since(pass_began).as_nanos();
-            self.telemetry.shared.passes.record(took);
-            if self.telemetry.shared.counters_wanted() {
+            let (now, counters_wanted) = self.time.passed(pass_began);
+            if counters_wanted {
                 self.send_counters();
             }
-            pass_began = self.rest(now);
+            pass_began = self.time.rest(now);
         }
         self.send_counters();
     }
 
     /// Does all work due at `now`.
     fn pass(&mut self, now: Instant) {
-        if now.saturating_since(self.pair.now) > PAIR_VALID {
-            self.pair = self.clock.pair();
+        if self.time.compare_clocks(now) {
             for switch in &mut self.switches {
                 switch.in_flight.expire(now);
             }
@@ -278,13 +249,10 @@ impl DelayLine {
         }
         self.ready = ready;
         if emptied {
-            self.emptied = now;
+            self.time.emptied(now);
         }
         self.depart();
-        if let Some(next_at) = self.outgoing.next_at() {
-            self.departure_lead.warm_cache(next_at, self.clock);
-        }
-        self.watch.caught_up(now);
+        self.time.caught_up(now);
     }
 
     /// Reads an interface, and returns whether nothing is left there.
@@ -296,7 +264,7 @@ impl DelayLine {
             } else {
                 &self.ports[port].inside
             };
-            match socket.receive(&mut self.buffer) {
+            match socket.receive(&mut self.time.buffer) {
                 Ok(None) => return true,
                 Ok(Some(mut received)) => {
                     if received.interface_bytes > received.data.len() {
@@ -329,11 +297,7 @@ impl DelayLine {
 
     /// A frame has come from the network.
     fn arrive(&mut self, place: usize, stamp_realtime_ns: u64, data: Vec<u8>) {
-        let now = self.clock.now();
-        let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
-        if let Some(stall) = self.watch.delivered(stamp, self.emptied, now) {
-            self.telemetry.stall(stamp_realtime_ns, stall);
-        }
+        let stamp = self.time.arrived(stamp_realtime_ns);
         let port = &mut self.ports[place];
         self.switches[port.switch].counters.received += 1;
         match port.receive.arrival(stamp, data.len()) {
@@ -374,7 +338,7 @@ impl DelayLine {
 
     /// Schedules a frame that the switch emits by this port.
     fn match_departure(&mut self, place: usize, data: Vec<u8>) {
-        let now = self.clock.now();
+        let now = self.time.now();
         let port = &mut self.ports[place];
         let switch = &mut self.switches[port.switch];
         let leaves_at = match switch.in_flight.leaves_at(port.number.get(), &data) {
@@ -385,45 +349,24 @@ impl DelayLine {
             }
             None => now,
         };
-        self.outgoing.add(leaves_at, (place, data));
+        self.time.outgoing.add(leaves_at, (place, data));
     }
 
     /// Sends all frames that are due, spinning for those due at once.
     fn depart(&mut self) {
-        loop {
-            let now = self.read_clock();
-            if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
-                return;
-            }
-            let Some((at, (port, data))) = self.outgoing.pop() else {
-                return;
-            };
-            self.send(port, at, &data);
+        while let Some((at, (place, data))) = self.time.pop_due() {
+            self.send(place, at, &data);
         }
     }
 
     fn send(&mut self, place: usize, at: Instant, data: &[u8]) {
-        let next_at = self.outgoing.next_at();
-        let lead = self.departure_lead.of(false, data.len(), at, next_at);
-        let mut now = self.read_clock();
-        while now + lead.time < at {
-            std::hint::spin_loop();
-            now = self.read_clock();
-        }
-        let socket = &self.ports[place].outside;
-        let result = if lead.is_stamped {
-            socket.send_stamped(data)
-        } else {
-            socket.send(data)
-        };
-        if lead.is_stamped {
-            let buffer = &mut self.buffer;
-            self.departure_lead
-                .observe(lead, socket, buffer, self.pair, now, data);
-        }
-        self.read_clock();
-        match result {
-            Ok(()) => self.account(place, at, now + lead.time, data),
+        let port = &self.ports[place];
+        match self.time.send(&port.outside, false, at, data) {
+            Ok(left) => {
+                self.switches[port.switch].counters.forwarded += 1;
+                self.time
+                    .account((port.switch, port.number), at, left, data);
+            }
             Err(error) if is_link_down(&error) => {}
             Err(error) => {
                 self.report_error(place, &format!("refuses a frame: {error}: it is lost"));
@@ -431,64 +374,11 @@ impl DelayLine {
         }
     }
 
-    fn account(&mut self, place: usize, at: Instant, left: Instant, data: &[u8]) {
-        let port = &self.ports[place];
-        self.switches[port.switch].counters.forwarded += 1;
-        let in_stall = self.watch.excuses(at);
-        let shared = &self.telemetry.shared;
-        let histogram = if in_stall {
-            &shared.lateness_in_stalls
-        } else {
-            &shared.lateness
-        };
-        histogram.record(left.saturating_since(at).as_nanos());
-        let Some(offset) = self.trace_offset else {
-            return;
-        };
-        let number = data
-            .get(offset..offset + 4)
-            .and_then(|bytes| bytes.try_into().ok());
-        self.telemetry
-            .send(TelemetryMessage::Departure(TraceRecord {
-                board: port.switch,
-                port: port.number,
-                sequence: number.map_or(0, u32::from_be_bytes),
-                intended_ns: self.pair.realtime_of(at),
-                left_ns: self.pair.realtime_of(left),
-                in_stall,
-            }));
-    }
-
     /// Sends due frames between pieces of work, so that long work does not delay known departures.
     fn send_due_frames(&mut self) {
-        let now = self.read_clock();
-        if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
+        if self.time.is_due() {
             self.depart();
         }
-    }
-
-    /// Sleeps briefly if nothing is due soon. Returns the time afterwards.
-    fn rest(&mut self, now: Instant) -> Instant {
-        if self.outgoing.next_at().is_some_and(|at| at < now + QUIET) {
-            return now;
-        }
-        thread::sleep(REST);
-        let rested = self.clock.now();
-        self.emptied = rested;
-        if self.outgoing.next_at().is_none_or(|at| at > rested) {
-            self.watch.rested(rested);
-        }
-        self.read_clock()
-    }
-
-    /// Reads the clock and checks for a stall.
-    fn read_clock(&mut self) -> Instant {
-        let now = self.clock.now();
-        if let Some(stall) = self.watch.observe(now) {
-            self.telemetry
-                .stall(self.pair.realtime_of(stall.start), stall);
-        }
-        now
     }
 
     fn report_error(&mut self, place: usize, text: &str) {
@@ -500,23 +390,14 @@ impl DelayLine {
                 port.outside.interface()
             );
             let switch = port.switch;
-            self.note(Some(switch), text);
+            self.time.note(Some(switch), text);
         }
-    }
-
-    fn note(&mut self, board: Option<usize>, text: String) {
-        let at_ns = self.pair.realtime_of(self.clock.now());
-        self.telemetry.send(TelemetryMessage::Note {
-            at_ns,
-            board,
-            note: Note::Text(text),
-        });
     }
 
     fn send_counters(&mut self) {
         for (board, switch) in self.switches.iter().enumerate() {
             let counters = switch.counters;
-            self.telemetry.send(TelemetryMessage::Counters {
+            self.time.telemetry.send(TelemetryMessage::Counters {
                 board,
                 counters,
                 flow_statistics: Vec::new(),

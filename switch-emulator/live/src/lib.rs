@@ -10,6 +10,7 @@
 //! | [`config`] | the configuration file |
 //! | [`supervisor`] | starts the threads, watches signals |
 //! | [`data_plane`] | the data thread |
+//! | [`real_time`] | how a data thread keeps time: arrivals, departures, rests, stalls |
 //! | [`boards`], [`receive_port`], [`timer_queue`] | boards and links in order of time; no I/O |
 //! | [`control`], [`tcp_info`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
@@ -18,7 +19,7 @@
 //! | [`delay_line`] | departure times for the frames of a software switch |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`link_watch`] | whether they have a carrier |
-//! | [`pending_flag`], [`waker`] | telling threads that something waits for them |
+//! | [`thread_port`], [`pending_flag`], [`waker`] | channels between threads, and telling that something waits there |
 //! | [`checksum`], [`segmentation`], [`clock`], [`departure_lead`], [`send_lead`], [`cache_warmer`], [`live_host`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
@@ -43,6 +44,7 @@ pub mod link_watch;
 pub mod pending_flag;
 pub mod pseudo_terminal;
 pub mod readiness;
+pub mod real_time;
 pub mod receive_port;
 pub mod report;
 pub mod segmentation;
@@ -51,5 +53,6 @@ pub mod stream;
 pub mod supervisor;
 pub mod tcp_info;
 pub mod telemetry;
+pub mod thread_port;
 pub mod timer_queue;
 pub mod waker;

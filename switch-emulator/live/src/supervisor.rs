@@ -14,12 +14,13 @@ use crate::clock::Clock;
 use crate::config::{PortAddress, ProgramConfig};
 use crate::console::Consoles;
 use crate::control::ControllerLinks;
-use crate::data_plane::{Channels, DataPlane, DataPlaneTiming};
+use crate::data_plane::{Channels, DataPlane};
 use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
 use crate::journal::Journal;
 use crate::link_watch::LinkWatch;
 use crate::pending_flag::PendingFlag;
+use crate::real_time::{DataThreadTiming, RealTime};
 use crate::receive_port::{LinkTiming, ReceivePort};
 use crate::send_lead::SendLead;
 use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage};
@@ -304,14 +305,14 @@ fn start_data_thread(
                 note: Note::Text(text),
             });
         }
-        let timing = DataPlaneTiming {
+        let timing = DataThreadTiming {
             stall_threshold,
             send_lead,
             longest_rest,
             trace_offset,
-            flow_statistics,
         };
-        let plane = DataPlane::new(clock, boards, ports, channels, timing, telemetry);
+        let time = RealTime::new(clock, timing, channels.controls.len() == 1, telemetry);
+        let plane = DataPlane::new(time, boards, ports, channels, flow_statistics);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);
