@@ -63,7 +63,7 @@ types: setup ## mypy, strict
 # The result of ansible-lint depends only on these files, and it is slow.
 lint-yaml: setup ## yamllint, ansible-lint
 	@$(WITH) yamllint --strict .
-	@setup/unchanged.sh ansible-lint evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
+	@setup/unchanged.sh $@ evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
 
 lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/*.sh setup/container/start-board .ci/run \
@@ -71,17 +71,20 @@ lint-shell: setup ## shellcheck
 
 # The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
-	@setup/unchanged.sh site README.md ARTIFACT.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs controller/loko testbed/loko_testbed -- $(MAKE) --no-print-directory site
+	@setup/unchanged.sh $@ README.md ARTIFACT.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs controller/loko testbed/loko_testbed -- $(MAKE) --no-print-directory site
 
 lint-commits: ## The form of commit messages: "area: subject", at most 72 characters
 	@setup/commit-messages.sh
 
+# All that the crates and their tests read (compared with the code: tests/unit/project/test_unchanged.py).
+RUST := switch-emulator switch-emulator/fuzz/* docs/quirks.md
+
 lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
-	@$(CARGO) clippy --release --workspace --all-targets --locked --quiet -- -D warnings
+	@setup/unchanged.sh $@ $(RUST) -- env --chdir=switch-emulator cargo clippy --release --workspace --all-targets --locked --quiet -- -D warnings
 
 rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
-	@$(CARGO) test --release --workspace --locked --quiet $(ARGS)
+	@setup/unchanged.sh $@ $(RUST) -- env --chdir=switch-emulator cargo test --release --workspace --locked --quiet $(ARGS)
 
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit $(ARGS)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# unchanged.sh NAME PATH … -- COMMAND …: run COMMAND, unless these files and folders are the same as when it last
-# succeeded. For checks that depend on nothing else.
+# unchanged.sh TARGET PATH … -- COMMAND …: run COMMAND, of the Makefile's target TARGET. As a step of several
+# (in-turn.sh), do not repeat it if these files and folders and the tools are the same as when it last succeeded: for
+# checks that depend on nothing else.
 . "$(dirname "$0")/step.sh"
 use_tools
 
-name=$1
+target_name=$1
 shift
 paths=()
 while [ "$1" != -- ]; do
@@ -13,10 +14,21 @@ while [ "$1" != -- ]; do
 done
 shift
 
-files=$(fingerprint "${paths[@]}" requirements.lock) # ends here if a path does not exist
-key=$files-$(printf '%s' "$*" | sha256sum | cut -c 1-16)
-if done_before "$name" "$key"; then exit 0; fi
+readonly name="check-$target_name" # some steps of the set-up have the names of targets
+
+# key COMMAND …: a word for all that decides the outcome; fails if a path does not exist.
+key() {
+    local files
+    files=$(fingerprint "${paths[@]}" requirements.lock) || return 1
+    printf '%s-%s' "$files" "$(printf '%s ' "$(rustc --version 2>&1)" "$@" | sha256sum | cut -c 1-16)"
+}
+
+before=$(key "$@")
+if [ -n "${SKIP_UNCHANGED:-}" ] && done_before "$name" "$before"; then
+    printf '%s: unchanged since it passed; to repeat it: make %s\n' "$target_name" "$target_name"
+    exit 0
+fi
 begin "$name"
 cd "$root"
 "$@"
-remember "$name" "$key"
+if [ "$(key "$@")" = "$before" ]; then remember "$name" "$before"; fi # else they were edited meanwhile
