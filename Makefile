@@ -98,13 +98,16 @@ python: setup clients browser ## Tests in Python, also in real time if they judg
 oldest-ansible: clients ## Only the tests with the oldest Ansible that the playbooks are for
 	@$(WITH) pytest -m 'not disposable_root' tests/integration/playbooks/test_oldest_ansible.py $(ARGS)
 
+# Only these modules have tests with a marker; to collect all tests would take ten seconds.
+MARKED = $$(grep -rlE --include='test_*.py' 'mark\.($(1))\b' tests)
+
 waits: setup clients ## Of `make python` only the tests in real time
-	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
+	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(call MARKED,waits) $(ARGS)
 
 # These run one after another, because they need the cores for themselves. A test that fails while the machine withholds
 # the cores from it is repeated and named (tests/harness/stalls.py).
 live: setup ## Tests in real time that need the machine for themselves; only those that failed with ARGS=--lf
-	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(ARGS)
+	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(call MARKED,live|namespaces) $(ARGS)
 
 # Sets are also iterated in the same order in every run, unless a random order is requested.
 test quick unit python waits live: export PYTHONHASHSEED := 0

@@ -53,7 +53,8 @@ def test_results_that_do_not_fit_on_the_disk_are_one_line_and_room_mends_it(tmp_
     assert "fig17a.parquet" in done.stdout
 
 
-@pytest.mark.live
+@pytest.mark.waits
+@pytest.mark.usefixtures("apart")
 @pytest.mark.skipif(locate("ovs-vswitchd") is None, reason="Open vSwitch is not installed")
 def test_a_stale_database_and_socket_of_open_vswitch_are_in_nobodys_way(tmp_path):
     script = """

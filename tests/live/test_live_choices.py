@@ -36,7 +36,7 @@ def ryu():
 
 
 def test_a_figure_is_replayed_with_ryu_and_says_so(ryu, tmp_path):
-    words = "fig17a --quick --points admitted --runs 1 --framework ryu --framework-python"
+    words = "fig17a --points admitted --runs 1 --seconds 1 --sender simple --framework ryu --framework-python"
     result = evaluate(words, tmp_path, ryu)
     assert result.exit_code in (0, 1), result.output  # status 1 is possible on a busy machine
     data = json.loads((tmp_path / "fig17a.json").read_text())
@@ -57,6 +57,8 @@ def test_the_controller_is_really_ryu_s(ryu, relaxed):
     assert (records.received_ns != LOST).any()
 
 
+@pytest.mark.waits
+@pytest.mark.usefixtures("apart")
 def test_a_ring_on_open_vswitch_tells_the_coarse_emulators_error_and_no_broken_guarantee(tmp_path):
     result = evaluate("fivelive --runs 1 --seconds 1 --backend ovs", tmp_path)
     assert result.exit_code == 0, result.output

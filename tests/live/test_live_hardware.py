@@ -89,7 +89,7 @@ def test_the_playbook_passes_the_inventorys_cabling_on(tmp_path):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text(yaml.safe_dump(inventory))
     out = tmp_path / "results"
-    short = {"points": "admitted", "runs": 1, "seconds": 8}
+    short = {"points": "admitted", "runs": 1, "seconds": 4}
     chosen = {"mode": "hardware", "figures": "fig17a", "out": str(out), **short}
     words = ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
     with board(tmp_path):

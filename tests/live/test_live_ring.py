@@ -63,14 +63,18 @@ RUN_FOR_EVER = """
 import signal, sys
 sys.path[:0] = {path!r}
 from test_live_ring import admit_paths, figure
+from loko_testbed.live.cores import CorePlan
 from loko_testbed.live.runner import LiveRunner
 admitted = admit_paths(figure("fivelive"), seed=1)
-with LiveRunner(admitted.lab, admitted.flows, allocation="packet-granular") as runner:
+cores = CorePlan.relaxed_here()
+with LiveRunner(admitted.lab, admitted.flows, allocation="packet-granular", cores=cores) as runner:
     print("up", flush=True)
     runner.run(admitted.senders, seconds=100, seed=1)
 """
 
 
+@pytest.mark.waits
+@pytest.mark.usefixtures("apart")
 def test_nothing_is_left_of_separate_emulators_when_a_run_is_killed() -> None:
     before = Machine.now()
     script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])

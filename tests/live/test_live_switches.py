@@ -70,6 +70,8 @@ def sent(count: int, gap_ns: int = 1_000_000) -> FrameStream:
     return FrameStream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(count, gap_ns))
 
 
+@waits
+@apart
 @every_switch
 def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) -> None:
     with open_switch(name) as subject:
@@ -95,6 +97,8 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
     assert capacity.least_frames <= room + few
 
 
+@waits
+@apart
 @every_switch
 def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
     with open_switch(name) as subject:
@@ -107,6 +111,8 @@ def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
     assert {number for number, ns in took_ns.items() if ns is not None} == set(range(30))
 
 
+@waits
+@apart
 @every_switch
 def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
     with open_switch(name) as subject:
