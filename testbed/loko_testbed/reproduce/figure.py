@@ -107,6 +107,11 @@ class Check(StrictModel):
         """The full name of the other figure of the folder that it compares with; empty if there is none."""
         return ""
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """The names of the findings that decide the claim; empty if none does."""
+        return ()
+
     def tolerance(self, fact: Fact) -> str:
         """Return in words when a claim on this fact holds."""
         return self.holds_if.format(check=self, fact=fact)

@@ -78,6 +78,11 @@ class _OfOne(Check):
     """The number to compare with. Default: the fact's number."""
 
     @property
+    def reads(self) -> Sequence[str]:
+        """See `Check.reads`."""
+        return [self.finding]
+
+    @property
     def needs_number(self) -> bool:
         """See `Check.needs_number`."""
         return self.value is None
@@ -202,6 +207,11 @@ class BetweenCheck(Check):
             raise ValueError("low is above high")
         return self
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """See `Check.reads`."""
+        return [self.finding]
+
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""
         return f"from {_number(self.low)} to {number_with_unit(self.finding, self.high)}"
@@ -226,6 +236,11 @@ class _OfSeveral(Check):
 
     ordinal = True
     findings: list[str] = Field(min_length=2)
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """See `Check.reads`."""
+        return self.findings
 
     def find(self, evidence: Evidence) -> Judgement:
         """See `Check.find`. Some of the findings may deny the claim; only all of them together confirm it."""
@@ -306,6 +321,11 @@ class RatioCheck(Check):
         if self.at_least is None and self.at_most is None:
             raise ValueError("give at_least, at_most, or both")
         return self
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """See `Check.reads`."""
+        return [self.finding, self.over]
 
     @property
     def level(self) -> EvidenceLevel:

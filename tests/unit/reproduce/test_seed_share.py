@@ -9,6 +9,7 @@ import pytest
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
+from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepClaim
 from loko_testbed.reproduce.result import (
     ClaimResult,
@@ -140,6 +141,24 @@ def test_only_what_decides_the_claims_is_replayed_again() -> None:
     everything = sweep(check={"kind": "loss_beyond"}).for_replication()
     assert everything is not None
     assert everything.x.values == sweep().x.values
+
+
+def test_only_the_cases_that_claims_read_are_replayed_again() -> None:
+    figure = experiments_named(["tssdn/table2"])["tssdn/table2"]
+    assert isinstance(figure, TimeTriggeredFigure)
+
+    def cases(*findings: str) -> list[str]:
+        claims = [
+            claim.model_copy(update={"seeds": SEEDS if set(claim.check.reads) & set(findings) else 1})
+            for claim in figure.claims
+        ]
+        part = figure.model_copy(update={"claims": claims}).for_replication()
+        assert part is not None
+        return [case.name for case in part.cases]
+
+    assert cases("five_most_us") == ["five"]
+    assert cases("two_most_us", "five_jitter_us") == ["two", "five"]
+    assert cases("one_mean_us") == ["one", "five"], "a ratio reads both of its findings"
 
 
 def test_a_claim_that_compares_with_another_figure_has_one_seed() -> None:

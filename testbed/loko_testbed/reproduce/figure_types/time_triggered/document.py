@@ -130,6 +130,15 @@ class TimeTriggeredFigure(FindingFigure):
                 )
         return list(marks.values())
 
+    def for_replication(self) -> Self | None:
+        """See `Figure.for_replication`: the cases that decide the claims; none depends on the others."""
+        part = super().for_replication()
+        if part is None:
+            return None
+        read = [name for claim in part.claims for name in claim.check.reads]
+        cases = [case for case in self.cases if any(name.startswith(f"{case.name}_") for name in read)]
+        return part.model_copy(update={"cases": cases or self.cases})
+
     def in_real_time(self) -> Self:
         """Return the figure with the values that apply in real time."""
         return self.model_copy(
