@@ -92,6 +92,11 @@ class OneByOne:
         """See `FigureType.compute`."""
         return [result_of(figure, self._outcome(figure, options, progress), options) for figure in figures]
 
+    def unrecorded(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
+        """Return the outcome of a figure, and keep neither its rows nor the results of its tasks."""
+        outcome, _ = self.compute(figure, options, progress)
+        return outcome
+
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
         path = figure_file(options.out, figure.name, ".parquet")
         fingerprint = self._fingerprint(figure, options)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types import figure_type_named
 from loko_testbed.reproduce.folder import campaign_of
-from loko_testbed.reproduce.outcome import ONLY_WORDS, plugged_in
+from loko_testbed.reproduce.outcome import ONLY_WORDS, OneByOne, plugged_in
 from loko_testbed.reproduce.result import Replication, TrafficResult
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.executor import Executor
@@ -81,8 +81,12 @@ def _tasks_of(figure: Figure, options: Options) -> list[ReplicationTask]:
 
 def replicated(task: ReplicationTask) -> Replication:
     """Replay the part of a figure at a seed. Raises `InputError` or `RunError`."""
+    compute = figure_type_named(task.part.kind).compute
     with TemporaryDirectory(prefix="loko-") as folder:
         options = replace(task.options, out=Path(folder))
-        (result,) = figure_type_named(task.part.kind).compute([task.part], options, NoProgress())
+        if isinstance(compute, OneByOne):
+            outcome = compute.unrecorded(task.part, options, NoProgress())
+            return Replication(seed=options.seed, findings=outcome.findings)
+        (result,) = compute([task.part], options, NoProgress())
     series = result.series if isinstance(result, TrafficResult) else []
     return Replication(seed=options.seed, findings=result.findings, series=series)

@@ -76,6 +76,22 @@ def test_a_further_seed_is_the_figure_at_that_seed(once: tuple[Path, TrafficResu
         assert few.points == [point for point in all_points.points if point.x in {2, 3, 4}]
 
 
+def test_a_further_seed_of_cases_is_theirs_in_the_figure_at_that_seed(tmp_path: Path) -> None:
+    whole = experiments_named(["tssdn/frequencies"])["tssdn/frequencies"].model_copy(update={"packets": 500})
+    part = whole.for_replication()
+    assert part is not None
+    options = Options(mode="virtual", seed=3, out=tmp_path)
+    further = replications.replicated(replications.ReplicationTask(part=part, options=options))
+    assert not list(tmp_path.iterdir())
+    (result,) = evaluate(
+        [whole.model_copy(update={"claims": [claim for claim in whole.claims if claim.seeds == 1]})],
+        options,
+        NoProgress(),
+    )
+    of_case = {name: value for name, value in result.findings.items() if name.startswith("rare_")}
+    assert further.findings == of_case != {}
+
+
 def test_the_same_bytes_in_several_processes(once: tuple[Path, TrafficResult], tmp_path: Path) -> None:
     out, _ = once
     replayed(tmp_path / "out", jobs=2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -13,7 +11,7 @@ from loko.document import LABS
 from loko.topology.lab import load_lab
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.experiments import experiments
-from loko_testbed.reproduce.figure_types.time_triggered.compute import compute, live_findings, not_judged
+from loko_testbed.reproduce.figure_types.time_triggered.compute import live_findings, not_judged
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import (
     NEVER,
@@ -24,11 +22,9 @@ from loko_testbed.reproduce.figure_types.time_triggered.trial import (
 )
 from loko_testbed.reproduce.figure_types.time_triggered.veths import transmit_live
 from loko_testbed.reproduce.figure_types.time_triggered.virtual import half_of_spread_ns, transmit
-from loko_testbed.simulation.options import Options
 from loko_testbed.simulation.runner import RunError, Stall
 from loko_testbed.simulation.traffic import RandomBursts, Releases, Sender, flow_of
 from loko_testbed.simulation.virtual import add_sender, lab_network
-from loko_testbed.tasks.progress import NoProgress
 
 LAB = load_lab("tssdn")
 TABLE2 = experiments()["tssdn/table2"]
@@ -243,12 +239,3 @@ def test_slots_must_fit_into_the_period_of_their_case() -> None:
     values = figure.model_dump() | {"cases": [case(flows=5, period_us=70).model_dump()]}
     with pytest.raises(ValidationError, match="5 slots of 15 us are longer than the period"):
         TimeTriggeredFigure.model_validate(values)
-
-
-def test_a_case_is_sent_the_same_without_the_others(tmp_path: Path) -> None:
-    """Further seeds replay only the cases that claims read (`TimeTriggeredFigure.for_replication`)."""
-    assert isinstance(TABLE2, TimeTriggeredFigure)
-    options = Options(mode="virtual", seed=3, out=tmp_path, quick=True)
-    five = TABLE2.model_copy(update={"cases": [case for case in TABLE2.cases if case.name == "five"]})
-    both = [compute(figure, options, NoProgress())[0].findings for figure in (TABLE2, five)]
-    assert both[1] == {name: value for name, value in both[0].items() if name.startswith("five_")}

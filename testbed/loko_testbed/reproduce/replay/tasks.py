@@ -14,8 +14,8 @@ from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.store import SharedResults, StoredTasks
 
 Key = TypeVar("Key")
-_FIGURE: Final[ContextVar[tuple[str, Mapping[str, Any]]]] = ContextVar("figure", default=("", {}))
-"""The full name of the figure that is computed, and what all of its tasks depend on."""
+_FIGURE: Final[ContextVar[tuple[str, Mapping[str, Any]] | None]] = ContextVar("figure", default=None)
+"""The full name of the figure whose tasks are kept, and what all of them depend on."""
 _SHARED: Final[ContextVar[SharedResults | None]] = ContextVar("shared", default=None)
 
 
@@ -53,11 +53,15 @@ def compute_tasks(
 ) -> list[Result]:
     """Compute all tasks where `options` say; return the results in order.
 
-    Results that are kept from an earlier replay are not computed again. `progress` counts the others in
-    `unit`, each with the text that `describe` returns of it. Raises `InputError`, and whatever the function
-    raises.
+    Within `tasks_of`, results are kept, and those of an earlier replay are not computed again. `progress`
+    counts the others in `unit`, each with the text that `describe` returns of it. Raises `InputError`, and
+    whatever the function raises.
     """
-    figure, fingerprint = _FIGURE.get()
+    kept_for = _FIGURE.get()
+    if kept_for is None:
+        computed = dict(options.workers.each_done(function, tasks))
+        return [computed[place] for place in range(len(tasks))]
+    figure, fingerprint = kept_for
     stored = StoredTasks(
         folder=options.out,
         campaign=campaign_of(figure),

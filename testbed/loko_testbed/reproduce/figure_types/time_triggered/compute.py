@@ -318,11 +318,13 @@ def _notes(sent: Mapping[str, SlotFrameTimes]) -> list[NoteResult]:
 def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> pa.Table:
     """Return a table with a row for each frame."""
     ones: Sequence[SlotFrameTimes] = [sent[case.name] for case in figure.cases]
-    names = [case.name for case in figure.cases for _ in range(len(sent[case.name].flow))]
+    case_of_row = np.repeat(np.arange(len(ones), dtype=np.int32), [len(trial.flow) for trial in ones])
     columns = ("flow", "due_ns", "begun_ns", "done_ns", "received_ns", "stalled")
     return pa.table(
         {
-            "case": pa.array(names, pa.string()).dictionary_encode(),
+            "case": pa.DictionaryArray.from_arrays(
+                pa.array(case_of_row), pa.array([case.name for case in figure.cases], pa.string())
+            ),
             **{name: np.concatenate([getattr(trial, name) for trial in ones]) for name in columns},
         }
     )

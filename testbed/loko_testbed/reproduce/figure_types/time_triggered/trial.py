@@ -62,6 +62,8 @@ class SlotFrameTimes:
     @property
     def stalled(self) -> NDArray[np.bool_]:
         """Mask of the frames with a stall between the beginning of their slot and their arrival."""
+        if not self.stalls:
+            return np.zeros(len(self.due_ns), dtype=np.bool_)
         begins = np.array(sorted(stall.start_ns for stall in self.stalls), dtype=np.int64)
         by_begin = sorted(self.stalls, key=lambda stall: stall.start_ns)
         ends = np.maximum.accumulate(
