@@ -372,3 +372,8 @@ class FindingFigure(Figure):
     """Base of the documents of all figures that are judged by their findings."""
 
     claims: Sequence[FindingClaim] = Field(min_length=1)
+
+    @property
+    def read(self) -> Sequence[str]:
+        """The names of the findings that decide the claims."""
+        return [name for claim in self.claims for name in claim.check.reads]

@@ -217,6 +217,14 @@ class Overload(BenchFigure):
     """Number of equidistant input rates from lowest to highest."""
     quick: QuickOverload
 
+    def for_replication(self) -> Self | None:
+        """See `Figure.for_replication`: the curves that decide the claims; none depends on the others."""
+        part = super().for_replication()
+        if part is None:
+            return None
+        curves = [count for count in self.entries if any(f"_{count}_entries" in name for name in part.read)]
+        return part.model_copy(update={"entries": curves or self.entries})
+
     def table(self, entries: int) -> TableCase:
         """Return the flow table of one curve."""
         return TableCase(

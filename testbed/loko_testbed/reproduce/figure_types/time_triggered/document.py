@@ -135,8 +135,7 @@ class TimeTriggeredFigure(FindingFigure):
         part = super().for_replication()
         if part is None:
             return None
-        read = [name for claim in part.claims for name in claim.check.reads]
-        cases = [case for case in self.cases if any(name.startswith(f"{case.name}_") for name in read)]
+        cases = [case for case in self.cases if any(name.startswith(f"{case.name}_") for name in part.read)]
         return part.model_copy(update={"cases": cases or self.cases})
 
     def in_real_time(self) -> Self:
