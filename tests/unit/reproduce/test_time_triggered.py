@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from loko.control.entries import flow_entry
 from loko.document import LABS
+from loko.switch_model.generic_switch import GenericSwitch
 from loko.topology.lab import load_lab
 from loko_testbed.reproduce.facts import fact
 from loko_testbed.reproduce.figure_types.experiments import experiments
+from loko_testbed.reproduce.figure_types.time_triggered import virtual
 from loko_testbed.reproduce.figure_types.time_triggered.compute import live_findings, not_judged
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.time_triggered.trial import (
@@ -21,7 +25,12 @@ from loko_testbed.reproduce.figure_types.time_triggered.trial import (
     hosts_of,
 )
 from loko_testbed.reproduce.figure_types.time_triggered.veths import transmit_live
-from loko_testbed.reproduce.figure_types.time_triggered.virtual import half_of_spread_ns, transmit
+from loko_testbed.reproduce.figure_types.time_triggered.virtual import (
+    half_of_spread_ns,
+    never_meet,
+    transmit,
+    treats_lone_frames_alike,
+)
 from loko_testbed.simulation.runner import RunError, Stall
 from loko_testbed.simulation.traffic import RandomBursts, Releases, Sender, flow_of
 from loko_testbed.simulation.virtual import add_sender, lab_network
@@ -105,6 +114,49 @@ def test_other_traffic_loads_the_cable_as_the_cable_counts_it(overhead_bytes: in
         assert sender.sends.burst_bytes == 8 * sender.frame_bytes
         load_bps += sender.sends.offered_rate_bps * (sender.frame_bytes + overhead_bytes) / sender.frame_bytes
     assert load_bps == pytest.approx(0.8 * 20e6)
+
+
+@pytest.mark.parametrize(
+    ("adjacent", "lone"), [(True, True), (False, False)], ids=["adjacent slots", "one slot"]
+)
+def test_frames_that_never_meet_take_what_the_simulator_says(
+    monkeypatch: pytest.MonkeyPatch, *, adjacent: bool, lone: bool
+) -> None:
+    trial = SlotTrial(TABLE2, case(flows=5, adjacent=adjacent), PACKETS, 1)
+    decided = []
+
+    def decide(*times_ns: np.ndarray) -> bool:
+        decided.append(never_meet(*times_ns))
+        return decided[-1]
+
+    monkeypatch.setattr(virtual, "never_meet", decide)
+    as_decided = transmit(trial)
+    monkeypatch.setattr(virtual, "never_meet", lambda *_: False)
+    simulated = transmit(trial)
+    assert decided == [lone]
+    assert np.array_equal(as_decided.received_ns, simulated.received_ns)
+
+
+def test_frames_meet_unless_each_has_left_before_the_next_enters() -> None:
+    idle_ns = np.array([[10], [20]])
+    assert never_meet(np.array([[0, 100], [11, 132]]), idle_ns)
+    assert not never_meet(np.array([[0, 100], [10, 132]]), idle_ns), "the first flow's frame takes 10"
+    assert not never_meet(np.array([[0, 100], [80, 132]]), idle_ns), "the second's takes 20"
+    assert not never_meet(np.array([[40, 100], [11, 132]]), idle_ns), "the second flow's frame comes first"
+
+
+def test_a_switch_with_memory_or_chance_is_always_simulated() -> None:
+    (chip,) = {switch.profile.name: switch.profile for switch in LAB.switches.values()}.values()
+    assert isinstance(chip, GenericSwitch)
+    for part in ({"lookup": chip.cut_through}, {"forwarding": None}, {"software": chip.cut_through}):
+        switches = {
+            name: replace(switch, profile=chip.model_copy(update=part))
+            for name, switch in LAB.switches.items()
+        }
+        lab = replace(LAB, switches=switches)
+        assert not treats_lone_frames_alike(lab)
+    assert treats_lone_frames_alike(LAB)
+    assert not treats_lone_frames_alike(load_lab("two-switch"))
 
 
 def test_in_real_time_a_figure_has_its_own_period_and_lengths() -> None:
