@@ -5,20 +5,17 @@ They do what the commands of the same names do, with the same defaults, so they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from loko.admission import Admission, planning
-from loko.admission.class_targets import with_class_targets
-from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
+from loko.admission import planning
+from loko.admission.plan_options import PlanOptions
 from loko.admission.planning import Plan
-from loko.admission.protection import NetworkFailure, ProtectedPlan, Protection, protect
+from loko.admission.protection import NetworkFailure, ProtectedPlan, Protection, Survival
 from loko.admission.schemes import (
     SchemeVariant,
-    admission_of,
     conditions_of,
     default_scheme,
     expected_mix,
@@ -34,7 +31,7 @@ from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import UNKNOWN, ActionType, MatchType, OpenFlow, Scenario, Unknown
 from loko.switch_model.service_curve import SwitchService, service_curve
 from loko.topology.lab import Lab, load_lab
-from loko.topology.requests import Request, classes_of, deadlines_of, load_requests
+from loko.topology.requests import Request, deadlines_of, load_requests
 
 _Value = TypeVar("_Value")
 
@@ -87,11 +84,11 @@ def plan(
     listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
-    make, target_ns = _admissions(
-        lab, requests, choice, mix=mix, entries=entries, traffic=HEARTBEAT, target_ns=target_ns
-    )
+    options = _options(lab, choice, mix=mix, entries=entries, traffic=HEARTBEAT, target_ns=target_ns)
+    target_ns = options.delay_target_ns(requests)
     asked = [request.flow for request in requests]
-    planned_flows = planning.plan(lab, asked, make(), deadlines_ns=deadlines_of(requests))
+    admission = options.admission(requests, target_ns)
+    planned_flows = planning.plan(lab, asked, admission, deadlines_ns=deadlines_of(requests))
     return replace(planned_flows, target_ns=target_ns)
 
 
@@ -114,15 +111,14 @@ def plan_for_failures(
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
     refuse_unprotectable(choice)
     traffic = served_traffic(CHANGES_PER_S, {}, compare_s=0)
-    make, _ = _admissions(lab, requests, choice, mix=None, entries=None, traffic=traffic, target_ns=target_ns)
-    return protect(
+    options = _options(lab, choice, mix=None, entries=None, traffic=traffic, target_ns=target_ns)
+    survival = Survival(failures=failures, protection=protection, duplicated=duplicated)
+    target_ns = options.delay_target_ns(requests)
+    return survival.plan(
         lab,
         [request.flow for request in requests],
-        make,
-        failures,
-        protection=protection,
-        duplicated=duplicated,
-        deadlines_ns=deadlines_of(requests),
+        lambda: options.admission(requests, target_ns, survival),
+        deadlines_of(requests),
     )
 
 
@@ -134,43 +130,24 @@ def refuse_unprotectable(choice: SchemeVariant) -> None:
         raise InputError(f"--survive: {choice.option} is for flows that stay on their paths; leave it out")
 
 
-def _admissions(
+def _options(
     lab: Lab,
-    requests: Sequence[Request],
     choice: SchemeVariant,
     *,
     mix: Mix | None,
     entries: int | None,
     traffic: ControlTraffic,
     target_ns: float | None,
-) -> tuple[Callable[[], Admission], float | None]:
-    """Return what makes empty admission controls for these requests, and the delay target that they have."""
-    mix = expected_mix(lab, mix) if choice.is_optimised else None
-    asked = [request.flow for request in requests]
-    planned = default_entries(lab) if entries is None else entries
-    scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab), lab=lab)
-    deadlines_ns = deadlines_of(requests)
-
-    def ready(
-        requests: Sequence[Request], class_targets_ns: Mapping[int, float], target_ns: float | None = None
-    ) -> Admission:
-        return admission_of(
-            lab,
-            choice,
-            scenario,
-            mix=mix,
-            traffic=traffic,
-            target_ns=target_ns,
-            deadlines_ns=deadlines_ns,
-            classes=classes_of(requests),
-            class_targets_ns=class_targets_ns,
-        )
-
-    is_given = target_ns is not None
-    if target_ns is None and follows_deadlines(lab, choice, requests):
-        target_ns = followed_target_ns(lab, requests, lambda target_ns: ready(requests, {}, target_ns))
-    within = partial(ready, target_ns=target_ns)
-    return lambda: with_class_targets(requests, within, is_given=is_given), target_ns
+) -> PlanOptions:
+    return PlanOptions(
+        lab=lab,
+        choice=choice,
+        entries=default_entries(lab) if entries is None else entries,
+        match=match_of(lab),
+        traffic=traffic,
+        mix=expected_mix(lab, mix) if choice.is_optimised else None,
+        target_ns=target_ns,
+    )
 
 
 def _known(value: _Value | None) -> _Value | Unknown:

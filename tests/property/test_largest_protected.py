@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
 from loko.admission.planning import scenario_of
-from loko.admission.protection import NetworkFailure, Protection, failures_of, protect
+from loko.admission.protection import NetworkFailure, Protection, Survival, failures_of, protect
 from loko.admission.protection.largest_protected import largest_protected
 from loko.admission.protection.replacement import may_exchange
 from loko.admission.routing import paths
@@ -126,8 +126,7 @@ def test_trying_everything_finds_no_more(
         RING,
         flows,
         states.make,
-        failures,
-        protection=protection,
+        Survival(failures=failures, protection=protection),
         solve=HIGHS,
         clock=TimeBudget(now_ns=time.monotonic_ns, end_ns=end_ns),
     )
@@ -151,9 +150,8 @@ def test_a_large_flow_does_not_keep_out_small_ones(protection: Protection) -> No
     failures = failures_of(RING, ["cables=1"])
     in_order = protect(RING, flows, states.make, failures, protection=protection)
     clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 120 * 10**9)
-    found = largest_protected(
-        RING, flows, states.make, failures, protection=protection, solve=HIGHS, clock=clock
-    )
+    survival = Survival(failures=failures, protection=protection)
+    found = largest_protected(RING, flows, states.make, survival, solve=HIGHS, clock=clock)
     assert found.proof.in_order == len(in_order.flows) < len(found.protected.flows)
     assert found.proof.is_proven
     assert "f0" not in found.protected.flows
@@ -166,8 +164,7 @@ def test_without_time_the_gap_is_told() -> None:
         RING,
         flows,
         states.make,
-        failures_of(RING, ["cables=1"]),
-        protection=Protection.BACKUP,
+        Survival(failures=failures_of(RING, ["cables=1"]), protection=Protection.BACKUP),
         solve=HIGHS,
         clock=TimeBudget(now_ns=lambda: 1, end_ns=0),
     )

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from loko.admission import Admission
 from loko.admission.planning import plan
 from loko.admission.port_queues import PortAdmission
+from loko.admission.protection import Survival
 from loko.document import InputError
 from loko.topology.lab import Lab
 from loko.topology.requests import Request, deadlines_of
@@ -23,52 +25,63 @@ Ready = Callable[[Sequence[Request], Mapping[int, float]], Admission]
 """Returns an empty admission for flows with their classes, and the targets of classes."""
 
 
-def with_class_targets(requests: Sequence[Request], ready: Ready, *, is_given: bool = False) -> Admission:
+def with_class_targets(
+    lab: Lab,
+    requests: Sequence[Request],
+    ready: Ready,
+    *,
+    is_given: bool = False,
+    survival: Survival | None = None,
+) -> Admission:
     """Return an empty admission in which every class has the target that its deadlines ask for.
 
     That is the largest with which all its flows are in time on their shortest paths, but for those that no
-    target allows. A class without deadlines has the target of its room, and so has every flow if all are of
-    one class. `is_given` leaves the target of the highest class as it is.
+    target allows; with `survival`, on the shortest paths after each failure as well. A class without
+    deadlines has the target of its room, and so has every flow if all are of one class. `is_given` leaves the
+    target of the highest class as it is.
     """
     admission = ready(requests, {})
     if not isinstance(admission, PortAdmission) or all(request.traffic_class == 1 for request in requests):
         return admission
     least_ns, targets_ns = admission.least_target_ns, dict[int, float]()
-    for flow, deadline_ns, _, traffic_class in requests:
-        if deadline_ns is not None and not (is_given and traffic_class == 1):
-            even_ns = admission.even_target_ns(flow, deadline_ns)
-            if even_ns >= least_ns:
-                targets_ns[traffic_class] = min(even_ns, targets_ns.get(traffic_class, math.inf))
+    even_ns = _even_targets_ns(lab, requests, admission, survival)
+    for request in requests:
+        of_flow_ns, traffic_class = even_ns[request.flow.id], request.traffic_class
+        if least_ns <= of_flow_ns < math.inf and not (is_given and traffic_class == 1):
+            targets_ns[traffic_class] = min(of_flow_ns, targets_ns.get(traffic_class, math.inf))
     return ready(requests, targets_ns)
 
 
 def in_classes(
-    lab: Lab, requests: Sequence[Request], most: int, ready: Ready, *, is_given: bool = False
+    lab: Lab,
+    requests: Sequence[Request],
+    most: int,
+    ready: Ready,
+    *,
+    is_given: bool = False,
+    survival: Survival | None = None,
 ) -> list[Request]:
     """Return the flows in at most so many classes, the earlier deadlines in the higher ones.
 
-    One class is divided after the other, at the deadline with which most flows fit, as long as more fit.
-    Flows without a deadline come last. The order of the flows stays. Raises `InputError` as `plan` does.
+    One class is divided after the other, at the deadline with which most flows fit, or with `survival`
+    survive, as long as more do. Flows without a deadline come last. The order of the flows stays. Raises
+    `InputError` as `plan` does.
     """
     best = [request._replace(traffic_class=1) for request in requests]
     admission = ready(best, {})
     if not isinstance(admission, PortAdmission):
         raise InputError("--classes: only --scheme ports has classes; leave it out")
-    even_ns = [
-        math.inf
-        if request.deadline_ns is None
-        else admission.even_target_ns(request.flow, request.deadline_ns)
-        for request in requests
-    ]
-    deadlines_ns = deadlines_of(requests)
+    even_ns = _even_targets_ns(lab, requests, admission, survival)
+    flows, deadlines_ns = [request.flow for request in requests], deadlines_of(requests)
 
     def fit(classed: Sequence[Request]) -> int:
-        admission = with_class_targets(classed, ready, is_given=is_given)
-        flows = [request.flow for request in classed]
-        return len(plan(lab, flows, admission, deadlines_ns=deadlines_ns).accepted)
+        make = partial(with_class_targets, lab, classed, ready, is_given=is_given, survival=survival)
+        if survival is not None:
+            return len(survival.plan(lab, flows, make, deadlines_ns).flows)
+        return len(plan(lab, flows, make(), deadlines_ns=deadlines_ns).accepted)
 
     accepted = fit(best)
-    ordered = sorted(set(even_ns))[1:]
+    ordered = sorted(set(even_ns.values()))[1:]
     step = math.ceil(len(ordered) / _MOST_CUTS) or 1
     cuts: tuple[float, ...] = ()
     while len(cuts) < most - 1 and accepted < len(requests):
@@ -77,8 +90,8 @@ def in_classes(
             if cut not in cuts:
                 now = (*cuts, cut)
                 classed = [
-                    request._replace(traffic_class=1 + sum(ns >= each for each in now))
-                    for request, ns in zip(requests, even_ns, strict=True)
+                    request._replace(traffic_class=1 + sum(even_ns[request.flow.id] >= each for each in now))
+                    for request in requests
                 ]
                 tried.append((fit(classed), now, classed))
         count, now, classed = max(tried, key=lambda one: one[0], default=(0, (), best))
@@ -86,3 +99,24 @@ def in_classes(
             break
         accepted, cuts, best = count, now, classed
     return best
+
+
+def _even_targets_ns(
+    lab: Lab, requests: Sequence[Request], admission: PortAdmission, survival: Survival | None
+) -> dict[str, float]:
+    """Return by flow the target of all ports with which it is just in time on all paths that it needs.
+
+    It is infinite without a deadline, and for a flow that a failure leaves no path.
+    """
+    flows = [request.flow for request in requests]
+    needed = {} if survival is None else survival.needed_paths(lab, flows, admission)
+    return {
+        flow.id: min(
+            (
+                math.inf if deadline_ns is None else admission.even_target_ns(flow, deadline_ns, path)
+                for path in needed.get(flow.id, [None])
+            ),
+            default=math.inf,
+        )
+        for flow, deadline_ns, _, _ in requests
+    }

@@ -89,15 +89,16 @@ def largest(
     solve: Solve,
     clock: TimeBudget,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestSet:
     """Look for the largest set until it is proven, or until the clock has run out.
 
     The result is never smaller than what fits in the given order; if no set is larger, it is just that. The
     admission control must be monotonic: if a set fits, so does every part of it, and so does the set with one
-    flow replaced by one that asks for less. It is left holding the flows of the answer.
-    Raises `InputError` as `plan` does.
+    flow replaced by one that asks for less. It is left holding the flows of the answer. `classes` has the
+    traffic classes by flow id that it was made with. Raises `InputError` as `plan` does.
     """
-    search = _SetSearch(lab, flows, admission, deadlines_ns)
+    search = _SetSearch(lab, flows, admission, deadlines_ns, classes)
     search.improve(solve, clock)
     return LargestSet(
         plan=search.plan(),
@@ -161,10 +162,15 @@ class _SetSearch:
     """A program that learns from what the admission refuses, and the best set so far."""
 
     def __init__(
-        self, lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns: Mapping[str, float]
+        self,
+        lab: Lab,
+        flows: Sequence[Flow],
+        admission: Admission,
+        deadlines_ns: Mapping[str, float],
+        classes: Mapping[str, int],
     ) -> None:
         self._lab, self._flows, self._admission = lab, flows, admission
-        self._deadlines_ns = deadlines_ns
+        self._deadlines_ns, self._classes = deadlines_ns, classes
         self._in_order = self._plan(flows)
         self._best = {accepted.flow.id: accepted.path for accepted in self._in_order.accepted}
         self.in_order = len(self._best)
@@ -255,7 +261,8 @@ class _SetSearch:
         """Yield the columns of each kind: the paths on which one of its flows, alone, is granted."""
         kinds: dict[tuple[object, ...], list[Flow]] = {}
         for flow in self._flows:
-            key = (flow.source, flow.destination, *flow[5:], self._deadlines_ns.get(flow.id))
+            asked = self._deadlines_ns.get(flow.id), self._classes.get(flow.id)
+            key = (flow.source, flow.destination, *flow[5:], *asked)
             kinds.setdefault(key, []).append(flow)
         admission = self._admission
         admission.release_all()

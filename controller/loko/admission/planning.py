@@ -70,6 +70,11 @@ class Plan:
         """How many of the flows fit, as text such as `3 of 5`."""
         return f"{len(self.accepted):,} of {len(self.accepted) + len(self.refused):,}"
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether a flow is accepted in a lower traffic class than the highest."""
+        return any(admitted.traffic_class > 1 for admitted in self.accepted)
+
     def slack_ns(self, admitted: Admitted) -> float | None:
         """Return by how much a flow's guarantee is below its deadline; None without a deadline."""
         deadline_ns = self.deadlines_ns.get(admitted.flow.id)

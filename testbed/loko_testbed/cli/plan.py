@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,19 +14,17 @@ from rich.console import Console
 
 from loko.admission import Admission, StatedCondition, Terms
 from loko.admission.baselines import Epsilon
-from loko.admission.class_targets import in_classes, with_class_targets
-from loko.admission.deadline_targets import followed_target_ns, follows_deadlines
 from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
-from loko.admission.planning import Plan, scenario_of
+from loko.admission.plan_options import PlanOptions
+from loko.admission.planning import Plan
 from loko.admission.planning import plan as make_plan
 from loko.admission.port_queues import most_classes
 from loko.admission.port_queues.device import planned_entries
-from loko.admission.protection import Protection
+from loko.admission.protection import Protection, Survival
 from loko.admission.schemes import (
     SchemeName,
     SchemeVariant,
-    admission_of,
     bounds_by_switch,
     conditions_of,
     default_scheme,
@@ -55,7 +53,6 @@ from loko.switch_model.control_traffic import (
     served_traffic,
 )
 from loko.switch_model.margin import LimitTest, Margin, margin
-from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.switch_model.split import echo_traffic
 from loko.terminal import tell
@@ -516,28 +513,28 @@ class _PlanRequest:
             raise InputError("--survive: compares protections of one scheme; give --scheme once")
         if self.forwarding is ForwardingMode.VLAN_STACK:
             raise InputError("--survive: for an entry for each flow only; leave --forwarding out")
-        if self.classes is not None or classes_of(self.requests):
-            raise InputError("--survive: plans one traffic class; leave traffic_class and --classes out")
         if self.echoes_per_s is not None:
             raise InputError("--survive: reserves for the changes of tables, too; leave --echoes-per-s out")
         if self.changes_per_s == 0:
             raise InputError("--changes-per-s 0: no flow moves then; give --survive more, or leave it out")
         choice = choices[0]
         refuse_unprotectable(choice)
+        if self.classes is not None:
+            return self._in_classes(choice, self.classes, request.survival).protected(choices, request)
         target_ns = self._target_ns(choice, self.requests)
 
-        def admissions_of(lab: Lab) -> Callable[[], Admission]:
-            return lambda: replace(self, lab=lab)._admission(choice, self.requests, target_ns)
+        def admissions_of(lab: Lab, survival: Survival) -> Callable[[], Admission]:
+            options = replace(self, lab=lab)._options(choice)
+            return lambda: options.admission(self.requests, target_ns, survival)
 
         return ProtectedAnswer.find(
             self.lab,
-            [asked.flow for asked in self.requests],
+            self.requests,
             admissions_of,
             request,
             unprotected=self._found(
                 self._admission(choice, self.requests, target_ns), self.requests, target_ns
             )[0],
-            deadlines_ns=deadlines_of(self.requests),
             clock=self._clock if self.finds_largest else None,
         )
 
@@ -575,15 +572,9 @@ class _PlanRequest:
             return []
         return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
 
-    def _in_classes(self, choice: SchemeVariant, most: int) -> _PlanRequest:
+    def _in_classes(self, choice: SchemeVariant, most: int, survival: Survival | None = None) -> _PlanRequest:
         """Return the request with the flows in at most so many classes. Raises `InputError`."""
-        classed = in_classes(
-            self.lab,
-            self.requests,
-            most,
-            partial(self._admission_within, choice),
-            is_given=self.target_ms is not None,
-        )
+        classed = self._options(choice).in_classes(self.requests, most, survival)
         of_flow = {request.flow.id: request.traffic_class for request in classed}
         before = [
             request._replace(traffic_class=of_flow.get(request.flow.id, request.traffic_class))
@@ -615,6 +606,7 @@ class _PlanRequest:
             solve=solver_named(Solver.HIGHS),
             clock=self._clock(),
             deadlines_ns=deadlines_of(requests),
+            classes=classes_of(requests),
         )
         return found.plan, found
 
@@ -644,37 +636,20 @@ class _PlanRequest:
         return found if is_what_if or found.has_any else None
 
     def _target_ns(self, choice: SchemeVariant, requests: Sequence[Request]) -> float | None:
-        """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
+        """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for."""
+        options = self._options(choice)
+        is_stack = self.forwarding is ForwardingMode.VLAN_STACK
+        return options.target_ns if is_stack else options.delay_target_ns(requests)
 
-        A service does not know the deadlines to come, so `--changes-per-s` plans with what is given.
-        """
-        if self.target_ms is not None:
-            target_ns = self.target_ms * NS_PER_MS
-            if choice.scheme == SchemeName.LOKO:
-                target_ns = round(target_ns)  # what a plan advises is in whole nanoseconds
-            return target_ns if takes_target(self.lab, choice) else None
-        is_followed = self.changes_per_s is None and self.forwarding is ForwardingMode.PER_FLOW
-        if not is_followed or not follows_deadlines(self.lab, choice, requests):
+    def _given_target_ns(self, choice: SchemeVariant) -> float | None:
+        if self.target_ms is None or not takes_target(self.lab, choice):
             return None
-        return followed_target_ns(
-            self.lab, requests, lambda target_ns: self._admission(choice, requests, target_ns)
-        )
+        target_ns = self.target_ms * NS_PER_MS
+        # What a plan by Loko advises is in whole nanoseconds.
+        return round(target_ns) if choice.scheme == SchemeName.LOKO else target_ns
 
     def _admission(
         self, choice: SchemeVariant, requests: Sequence[Request], target_ns: float | None
-    ) -> Admission:
-        return with_class_targets(
-            requests,
-            partial(self._admission_within, choice, target_ns=target_ns),
-            is_given=self.target_ms is not None,
-        )
-
-    def _admission_within(
-        self,
-        choice: SchemeVariant,
-        requests: Sequence[Request],
-        class_targets_ns: Mapping[int, float],
-        target_ns: float | None = None,
     ) -> Admission:
         if self.forwarding is ForwardingMode.VLAN_STACK:
             from loko.control.stack_admission import stack_admission  # noqa: PLC0415 - slow, so only here
@@ -687,29 +662,22 @@ class _PlanRequest:
                 traffic=self.traffic,
                 echoes_per_s=self.echoes_per_s or 0.0,
             )
-        expected: Mix | None = mix_of(self.lab, choice, self.mix)
-        scenario = scenario_of(
-            [request.flow for request in requests],
+        return self._options(choice).admission(requests, target_ns)
+
+    def _options(self, choice: SchemeVariant) -> PlanOptions:
+        return PlanOptions(
+            lab=self.lab,
+            choice=choice,
             entries=self.entries,
-            mix=expected,
-            openflow=self.openflow,
             match=match_of(self.lab),
-            anywhere_bytes=() if self.template is None else (self.template.flow.frame_bytes,),
-            # A service charges every switch with all sizes that it expects.
-            lab=None if self.changes_per_s is not None else self.lab,
-        )
-        return admission_of(
-            self.lab,
-            choice,
-            scenario,
-            mix=expected,
             traffic=self.traffic,
+            openflow=self.openflow,
+            mix=mix_of(self.lab, choice, self.mix),
             control=echo_traffic(self.echoes_per_s or 0.0),
             padding=self._padding,
-            target_ns=target_ns,
-            deadlines_ns=deadlines_of(requests),
-            classes=classes_of(requests),
-            class_targets_ns=class_targets_ns,
+            target_ns=self._given_target_ns(choice),
+            is_served=self.changes_per_s is not None,
+            anywhere_bytes=() if self.template is None else (self.template.flow.frame_bytes,),
         )
 
     @property

@@ -47,8 +47,7 @@ def print_refusals(result: Plan) -> None:
 
 def _accepted(result: Plan) -> Table:
     table = Table(title=f"{result.lab.name}: flows accepted by {result.scheme}", title_justify="left")
-    has_classes = any(admitted.traffic_class > 1 for admitted in result.accepted)
-    columns = ["flow", *(["class"] if has_classes else []), "path", "terms ms", "guarantee ms"]
+    columns = ["flow", *(["class"] if result.has_classes else []), "path", "terms ms", "guarantee ms"]
     if result.deadlines_ns:
         columns += ["deadline ms", "slack ms"]
     for column in columns:
@@ -62,7 +61,7 @@ def _accepted(result: Plan) -> Table:
     for admitted in result.accepted:
         row = [
             admitted.flow.id,
-            *([str(admitted.traffic_class)] if has_classes else []),
+            *([str(admitted.traffic_class)] if result.has_classes else []),
             " ".join(
                 [admitted.flow.source, *(hop.switch for hop in admitted.hops), admitted.flow.destination]
             ),

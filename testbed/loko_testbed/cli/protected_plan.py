@@ -16,20 +16,19 @@ from loko.admission.planning import Plan
 from loko.admission.protection import (
     HelpfulCable,
     MoveTiming,
-    NetworkFailure,
     ProtectedFlow,
     ProtectedPlan,
     Protection,
     Recovery,
+    Survival,
     failures_of,
     most_helpful_cable,
-    protect,
 )
 from loko.document import InputError
 from loko.solvers import Solver, solver_named
-from loko.switch_model.flow import Flow
 from loko.terminal import tell
 from loko.topology.lab import Lab
+from loko.topology.requests import Request, classes_of, deadlines_of
 from loko.units import in_ms
 from loko_testbed.cli.plan_tables import counted, print_refusals
 
@@ -54,9 +53,7 @@ class ProtectionRequest:
 
     survive: tuple[str, ...]
     """The failures as the options name them."""
-    failures: tuple[NetworkFailure, ...]
-    protection: Protection
-    duplicated: tuple[str, ...]
+    survival: Survival
     timing: MoveTiming
 
 
@@ -72,9 +69,9 @@ def protection_request(
         raise InputError("--duplicate: say with --survive which failures the flow is to survive")
     return ProtectionRequest(
         survive=tuple(survive),
-        failures=failures_of(lab, survive),
-        protection=protection,
-        duplicated=tuple(duplicated or ()),
+        survival=Survival(
+            failures=failures_of(lab, survive), protection=protection, duplicated=tuple(duplicated or ())
+        ),
         timing=timing,
     )
 
@@ -101,12 +98,11 @@ class ProtectedAnswer:
     def find(
         cls,
         lab: Lab,
-        flows: Sequence[Flow],
-        admissions_of: Callable[[Lab], Callable[[], Admission]],
+        requests: Sequence[Request],
+        admissions_of: Callable[[Lab, Survival], Callable[[], Admission]],
         request: ProtectionRequest,
         *,
         unprotected: Plan,
-        deadlines_ns: Mapping[str, float],
         clock: Callable[[], TimeBudget] | None = None,
     ) -> ProtectedAnswer:
         """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
@@ -114,58 +110,51 @@ class ProtectedAnswer:
         With a `clock`, which returns the time for one search, each plan has the largest set that is found.
         Raises `InputError` as `protect` does.
         """
+        flows, deadlines_ns = [asked.flow for asked in requests], deadlines_of(requests)
         proofs: dict[Protection, LargestSet] = {}
 
-        def planned(
-            protection: Protection,
-            duplicated: Sequence[str] = (),
-            where: Lab = lab,
-            failures: Sequence[NetworkFailure] = request.failures,
-        ) -> ProtectedPlan:
-            if clock is not None:
-                from loko.admission.protection.largest_protected import (  # noqa: PLC0415 - slow, so only here
-                    largest_protected,
-                )
+        def planned(survival: Survival, where: Lab = lab) -> ProtectedPlan:
+            make = admissions_of(where, survival)
+            if clock is None:
+                return survival.plan(where, flows, make, deadlines_ns)
+            from loko.admission.protection.largest_protected import (  # noqa: PLC0415 - slow, so only here
+                largest_protected,
+            )
 
-                found = largest_protected(
-                    where,
-                    flows,
-                    admissions_of(where),
-                    failures,
-                    protection=protection,
-                    solve=solver_named(Solver.HIGHS),
-                    clock=clock(),
-                    duplicated=duplicated,
-                    deadlines_ns=deadlines_ns,
-                )
-                proofs[protection] = found.proof
-                return found.protected
-            return protect(
+            found = largest_protected(
                 where,
                 flows,
-                admissions_of(where),
-                failures,
-                protection=protection,
-                duplicated=duplicated,
+                make,
+                survival,
+                solve=solver_named(Solver.HIGHS),
+                clock=clock(),
                 deadlines_ns=deadlines_ns,
+                classes=classes_of(requests),
             )
+            proofs[survival.protection] = found.proof
+            return found.protected
 
         def diverted(plan: ProtectedPlan) -> ProtectedPlan:
             return plan if request.timing.port_detection_ns is None else plan.with_groups()
 
-        chosen = diverted(planned(request.protection, request.duplicated))
-        helpful = most_helpful_cable(lab, flows, request.failures, chosen.cut_off)
+        survival = request.survival
+        other = Survival(
+            failures=survival.failures,
+            protection=next(kind for kind in Protection if kind is not survival.protection),
+        )
+        chosen = diverted(planned(survival))
+        helpful = most_helpful_cable(lab, flows, survival.failures, chosen.cut_off)
         with_cable: ProtectedPlan | None = None
         if helpful is not None and len(flows) <= _PLANNED_AGAIN and clock is None:
             with suppress(InputError):  # with the cable there may be more failures than a plan covers
                 longer = helpful.added_to(lab)
                 failures = failures_of(longer, request.survive)
-                with_cable = planned(request.protection, request.duplicated, longer, failures)
+                with_cable = planned(replace(survival, failures=failures), longer)
         return cls(
             request=request,
             unprotected=unprotected,
             chosen=chosen,
-            other=diverted(planned(next(kind for kind in Protection if kind is not request.protection))),
+            other=diverted(planned(other)),
             helpful=helpful,
             with_cable=with_cable,
             proofs=proofs,
@@ -247,9 +236,8 @@ class ProtectedAnswer:
     def _flows_table(self) -> Table:
         plan = self.chosen.plan
         table = Table(title=f"flows that survive, by {plan.scheme}", title_justify="left")
-        table.add_column("flow", overflow="fold")
-        table.add_column("path", overflow="fold")
-        table.add_column("further paths", overflow="fold")
+        for column in ("flow", *(["class"] if plan.has_classes else []), "path", "further paths"):
+            table.add_column(column, overflow="fold")
         columns = ["now ms", "guarantee ms", *(["deadline ms"] if plan.deadlines_ns else [])]
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
@@ -257,6 +245,7 @@ class ProtectedAnswer:
             working, *further = _paths(flow)
             row = [
                 flow_id,
+                *([str(flow.working.traffic_class)] if plan.has_classes else []),
                 working,
                 "; ".join(further),
                 in_ms(flow.working.guarantee_ns, math.ceil),

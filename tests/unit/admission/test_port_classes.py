@@ -201,7 +201,7 @@ def test_more_fit_in_two_classes_than_in_one(tmp_path: Path) -> None:
         fit(PortAdmission(lab, SCENARIO, target_ns=target_ms * 1e6)) for target_ms in (0.15, 0.198, 1, 9.9)
     ]
     classed = in_classes(lab, requests, 2, make)
-    assert fit(with_class_targets(classed, make)) > max(one)
+    assert fit(with_class_targets(lab, classed, make)) > max(one)
     assert [request.flow for request in classed] == [request.flow for request in requests]
     assert {request.traffic_class for request in classed if request.flow.id.startswith("c")} == {1}
     assert {request.traffic_class for request in classed if request.flow.id.startswith("v")} == {2}
@@ -217,7 +217,7 @@ def test_targets_of_classes_follow_their_deadlines(tmp_path: Path) -> None:
     lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
     control, video = requests_for(lab)[:2]
     classed = [control, video._replace(traffic_class=2)]
-    admission = with_class_targets(classed, partial(ready, lab, SCENARIO))
+    admission = with_class_targets(lab, classed, partial(ready, lab, SCENARIO))
     for request in classed:
         answer = admission.request(request.flow)
         assert isinstance(answer, Admitted)
@@ -231,7 +231,7 @@ def test_a_deadline_that_no_port_keeps_refuses_its_flow_alone(tmp_path: Path) ->
     lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
     control, video, hopeless, *_ = requests_for(lab)
     classed = [control, hopeless._replace(deadline_ns=1e3), video._replace(traffic_class=2)]
-    admission = with_class_targets(classed, partial(ready, lab, SCENARIO))
+    admission = with_class_targets(lab, classed, partial(ready, lab, SCENARIO))
     made = plan(lab, [request.flow for request in classed], admission, deadlines_ns=deadlines_of(classed))
     assert [refusal.flow.id for refusal in made.refused] == [hopeless.flow.id]
 

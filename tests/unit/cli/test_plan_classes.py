@@ -52,6 +52,38 @@ def test_the_guarantee_sheet_names_class_and_vlan(ring: Path) -> None:
     assert "h0 → s0 → s1 → s2 → h2 (class 2, VLAN 3)" in sheet
 
 
+def test_flows_of_every_class_survive_a_cable(ring: Path) -> None:
+    survive = planned(ring, "--survive", "cables=1")["survive"]
+    assert survive["cut_off"] == {}
+    control, video = survive["flows"]
+    # The targets of both classes leave time for the longer way around the ring.
+    assert control["guarantee_ns"] <= 1e6 < video["guarantee_ns"] <= 20e6
+    assert all(flow["backups"] for flow in (control, video))
+    duplicated = ["--survive", "cables=1", "--protection", "duplicate"]
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv"), *duplicated])
+    assert result.exit_code == 0, result.output
+    assert " class " in result.stdout
+    assert "2 of 2 survive, by 1+1" in result.output
+
+
+def test_classes_are_chosen_so_that_most_flows_survive(tmp_path: Path) -> None:
+    """Control is in time only if it does not wait in a queue as full as that of video may be."""
+    ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4), hosts_each=2)
+    (tmp_path / "flows.csv").write_text(
+        FLOWS.splitlines()[0]
+        + """
+control,h0,h2,5000,5001,2 Mbit/s,2 frames,306,0.4 ms,
+video1,h1,h4,5002,5002,20 Mbit/s,4 frames,1400,20 ms,
+video2,h1,h4,5003,5003,20 Mbit/s,4 frames,1400,20 ms,
+"""
+    )
+    options = ["plan", str(tmp_path), str(tmp_path / "flows.csv"), "--survive", "cables=1", "--json"]
+    one = json.loads(CliRunner().invoke(app, options).stdout)
+    two = json.loads(CliRunner().invoke(app, [*options, "--classes", "2"]).stdout)
+    assert len(one["accepted"]) < len(two["accepted"]) == 3
+    assert [flow.get("traffic_class") for flow in two["accepted"]] == [None, 2, 2]
+
+
 def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
     assert not any("traffic_class" in flow for flow in planned(ring, "--classes", "2")["accepted"])
 
@@ -60,7 +92,7 @@ def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
     ("options", "error"),
     [
         (["--scheme", "silo"], "flow 'video': traffic_class 2: --scheme silo knows one class only"),
-        (["--survive", "cables=1"], "--survive: plans one traffic class"),
+        (["--survive", "cables=1", "--scheme", "silo"], "--survive: silo is a baseline"),
         (["--headroom", "video"], "--headroom: is for flows of the highest class"),
         (["--scheme", "silo", "--classes", "2"], "--classes: only --scheme ports has classes"),
     ],

@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 from loko.admission import Admission
 from loko.admission.planning import plan, scenario_of
-from loko.admission.protection import MoveTiming, Protection
+from loko.admission.protection import MoveTiming, Protection, Survival
 from loko.admission.schemes import admission_of, variant_of
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
+from loko.topology.requests import Request
 from loko.units import NS_PER_S
 from loko_testbed.cli.main import app
 from loko_testbed.cli.protected_plan import ProtectedAnswer, protection_request
@@ -126,17 +127,16 @@ def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
     flow = Flow("f", "h1-1", "h4-1", 1000, 2000, 1e6, 612.0, 306)
     scenario = scenario_of([flow], entries=100, lab=lab)
 
-    def admissions_of(lab: Lab) -> Callable[[], Admission]:
+    def admissions_of(lab: Lab, _: Survival | None = None) -> Callable[[], Admission]:
         return lambda: admission_of(lab, variant_of(lab, "loko", None), scenario)
 
     timing = MoveTiming(detection_ns=NS_PER_S, changes_per_s=20)
     answer = ProtectedAnswer.find(
         lab,
-        [flow],
+        [Request(flow)],
         admissions_of,
         protection_request(lab, ["cables=1"], Protection.BACKUP, None, timing),
         unprotected=plan(lab, [flow], admissions_of(lab)()),
-        deadlines_ns={},
     )
     assert answer.helpful is not None
     assert answer.with_cable is not None

@@ -45,6 +45,7 @@ from loko.admission.port_queues.device import (
 )
 from loko.admission.port_queues.vlans import FlowVlans
 from loko.admission.residual_backlog import AdmissionClock, wait_advice
+from loko.admission.second_path import original_id
 from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.calculus import (
@@ -342,12 +343,13 @@ class PortAdmission:
     ) -> None:
         """Start empty. `target_ns` is the target of each queue, or has each one's, by the name of its server.
 
-        `classes` has the traffic classes of the flows to come, by id, where it is not the highest one;
-        `class_targets_ns` has the targets of classes, and is the stronger. Without a target, it is what the
-        room in the buffer allows. `shared` has the queues of switches with one for all ports and classes, by
-        switch; its server is called like the switch. All others have one for each port and class, with a
-        server `switch:port`, or `switch:port class 2`. Raises `InputError` for a switch that can promise
-        nothing, or not to so many classes, or a target that no frame can keep.
+        `classes` has the traffic classes of the flows to come, by id, where it is not the highest one; a flow
+        has its class on its second path, too (`loko.admission.second_path`). `class_targets_ns` has the
+        targets of classes, and is the stronger. Without a target, it is what the room in the buffer allows.
+        `shared` has the queues of switches with one for all ports and classes, by switch; its server is
+        called like the switch. All others have one for each port and class, with a server `switch:port`, or
+        `switch:port class 2`. Raises `InputError` for a switch that can promise nothing, or not to so many
+        classes, or a target that no frame can keep.
         """
         self._classes = classes
         self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
@@ -445,9 +447,12 @@ class PortAdmission:
         )
         return admitted._replace(delays_ns=delays_ns)
 
-    def even_target_ns(self, flow: Flow, deadline_ns: float) -> int:
-        """Return the target of all ports with which a flow on its shortest path just keeps a deadline."""
-        path = self._register.route(flow, None).path
+    def even_target_ns(self, flow: Flow, deadline_ns: float, path: Sequence[Hop] | None = None) -> int:
+        """Return the target of all ports with which a flow just keeps a deadline on a path.
+
+        By default it is the shortest.
+        """
+        path = self._register.route(flow, path).path
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
         return math.floor((deadline_ns - self._first_wire_ns(flow) - cables_ns) / len(path))
 
@@ -662,7 +667,7 @@ class PortAdmission:
 
     def _as_if_fitting(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[_CountedFlow, Admitted]:
         """Return a flow as its servers see it, and the answer if it fits, both without a VLAN."""
-        traffic_class = self._classes.get(flow.id, HIGHEST_CLASS)
+        traffic_class = self._classes.get(original_id(flow.id), HIGHEST_CLASS)
         delays_ns = tuple(
             self._delay_ns(hop.switch, hop.output_port, traffic_class)
             + (self._first_wire_ns(flow) if place == 0 else 0.0)

@@ -11,9 +11,10 @@ from loko.admission.protection.planner import (
     Protection,
     Recovery,
     TableChange,
-    on_second_path,
     protect,
 )
+from loko.admission.protection.survival import Survival
+from loko.admission.second_path import on_second_path
 
 __all__ = [
     "FailoverGroup",
@@ -25,6 +26,7 @@ __all__ = [
     "ProtectedPlan",
     "Protection",
     "Recovery",
+    "Survival",
     "TableChange",
     "failure_of_switch",
     "failures_of",

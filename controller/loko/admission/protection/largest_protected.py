@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
@@ -19,18 +19,17 @@ from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted
 from loko.admission.largest import LargestSet, conflicting
-from loko.admission.protection.failures import NetworkFailure
 from loko.admission.protection.planner import (
     MOST_WORKING_PATHS,
     ProtectedAdmission,
     ProtectedPlan,
     Protection,
-    on_second_path,
-    protections_of,
 )
 from loko.admission.protection.replacement import ChosenPaths, Path
+from loko.admission.protection.survival import Survival
 from loko.admission.routing import on_path, paths
 from loko.admission.scheme import Admission, ResourceDemand
+from loko.admission.second_path import on_second_path
 from loko.solvers.program import IntegerProgram, Solve, TimeBudget
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
@@ -54,22 +53,21 @@ def largest_protected(
     lab: Lab,
     flows: Sequence[Flow],
     make_admission: Callable[[], Admission],
-    failures: Sequence[NetworkFailure],
+    survival: Survival,
     *,
-    protection: Protection,
     solve: Solve,
     clock: TimeBudget,
-    duplicated: Collection[str] = (),
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestProtectedSet:
     """Look for the largest set that survives until it is proven, or until the clock has run out.
 
     The result is never smaller than what survives in the given order. The admission control must be
-    monotonic, as for `loko.admission.largest.largest`. Raises `InputError` as `protect` does.
+    monotonic, and `classes` are as for `loko.admission.largest.largest`. Raises `InputError` as `protect`
+    does.
     """
-    kinds = protections_of(flows, protection, duplicated)
-    planner = ProtectedAdmission(lab, make_admission, failures)
-    search = _ProtectedSearch(flows, planner, protection, kinds, deadlines_ns)
+    planner = ProtectedAdmission(lab, make_admission, survival.failures)
+    search = _ProtectedSearch(flows, planner, survival, deadlines_ns, classes)
     search.improve(solve, clock)
     return LargestProtectedSet(
         protected=search.best,
@@ -110,13 +108,14 @@ class _ProtectedSearch:
         self,
         flows: Sequence[Flow],
         planner: ProtectedAdmission,
-        protection: Protection,
-        kinds: Mapping[str, Protection],
+        survival: Survival,
         deadlines_ns: Mapping[str, float],
+        classes: Mapping[str, int],
     ) -> None:
         self._flows, self._planner = flows, planner
-        self._protection, self._kinds, self._deadlines_ns = protection, kinds, deadlines_ns
-        self.best = planner.plan(flows, protection, kinds, deadlines_ns=deadlines_ns)
+        self._protection, self._kinds = survival.protection, survival.kinds(flows)
+        self._deadlines_ns, self._classes = deadlines_ns, classes
+        self.best = planner.plan(flows, self._protection, self._kinds, deadlines_ns=deadlines_ns)
         self.in_order = len(self.best.flows)
         self.bound = len(flows) - len(self.best.cut_off)
         self.is_by_few_paths = False
@@ -169,8 +168,8 @@ class _ProtectedSearch:
             working_paths = self._planner.working_paths(flow)
             choices = [choice for path in working_paths for choice in self._choices_on(flow, path)]
             self._choices += choices
-            deadline_ns = self._deadlines_ns.get(flow.id)
-            alike = (flow.source, flow.destination, *flow[5:], self._kinds[flow.id], deadline_ns)
+            asked = self._kinds[flow.id], self._deadlines_ns.get(flow.id), self._classes.get(flow.id)
+            alike = (flow.source, flow.destination, *flow[5:], *asked)
             if choices:
                 choices_of[alike].append([choice.variable for choice in choices])
         for variables in chain.from_iterable(choices_of.values()):

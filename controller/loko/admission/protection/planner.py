@@ -28,6 +28,7 @@ from loko.admission.protection.preinstalled import preinstalled_hops
 from loko.admission.protection.replacement import ChosenPaths, Path, may_exchange, rounds_of_move
 from loko.admission.routing import Ends, on_path, paths
 from loko.admission.scheme import Admission
+from loko.admission.second_path import on_second_path
 from loko.document import InputError
 from loko.switch_model.flow import Flow, refuse_duplicates
 from loko.topology.conditions import has_boards
@@ -562,6 +563,22 @@ class ProtectedAdmission:
         dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
         return islice(paths(self.lab, flow.source, flow.destination, dead_ends=dead_ends), MOST_BACKUP_PATHS)
 
+    def needed_paths(self, flow: Flow, protection: Protection) -> Iterator[Path]:
+        """Yield a flow's shortest working path, with the shortest further ones that it needs there.
+
+        None if a failure leaves it no path.
+        """
+        if self.cutting_off(flow):
+            return
+        working = next(self.working_paths(flow))
+        yield working
+        hit = self.hitting(flow, working)
+        if protection is Protection.BACKUP:
+            for state in hit:
+                yield from islice(self.backup_paths(flow, working, state.failure), 1)
+        elif hit:
+            yield from islice(self.second_paths(flow, working), 1)
+
     def hitting(self, flow: Flow, working: Path) -> list[FailedState]:
         """Return the failures that hit a working path and leave the flow its hosts."""
         return [
@@ -652,14 +669,6 @@ class ProtectedAdmission:
             made.cancel()
             first = first or answer._replace(flow=flow, advice="", hint="no room for its second copy")
         return first or _no_path(flow, self.lab, "what its first path crosses")
-
-
-def on_second_path(flow: Flow) -> Flow:
-    """Return a flow under an id and a port that no flow has, for its second path.
-
-    The original has a valid id and port, so a negative port and an id with a space cannot meet another's.
-    """
-    return flow._replace(id=f"{flow.id} again", udp_source=-flow.udp_source)
 
 
 def _after(refusal: Refusal, flow: Flow, failure: NetworkFailure) -> Refusal:

@@ -31,6 +31,7 @@ from loko_testbed.simulation.failures.sending import all_that_they_may, meeting_
 from loko_testbed.simulation.failures.verdict import FailureVerdict, judge
 from loko_testbed.simulation.traffic import Instants, flow_of
 from loko_testbed.simulation.worst_case.port_trial import PROFILES as PORT_PROFILES
+from loko_testbed.simulation.worst_case.port_trial import WITH_CLASSES
 from loko_testbed.simulation.worst_case.random_cases import random_lab
 
 BOARD: Final = "zodiac-fx"
@@ -71,12 +72,13 @@ class FailureTrial:
     verdicts: tuple[FailureVerdict, ...]
 
 
-def failure_trial(seed: int, *, packets: int) -> FailureTrial:
+def failure_trial(seed: int, *, packets: int, classes: int = 1) -> FailureTrial:
     """Search the worst instant of a failure, and send about this many packets with a failure there.
 
-    The same arguments give the same result everywhere.
+    With several `classes`, each flow is in a random one, on chips that promise something to all of them. The
+    same arguments give the same result everywhere.
     """
-    rng, (shape, profile, drawn) = _drawn(seed)
+    rng, (shape, profile, drawn) = _drawn(seed, classes)
     hitting = [failure for failure in drawn.plan.failures if _hits_flows(drawn.plan, failure)]
     failure = rng.choice(hitting or drawn.plan.failures)
     network_seed = rng.getrandbits(63)
@@ -153,12 +155,12 @@ class _DrawnPlan(NamedTuple):
     protected: ProtectedLab
 
 
-def _drawn(seed: int) -> tuple[Random, _DrawnPlan]:
+def _drawn(seed: int, classes: int) -> tuple[Random, _DrawnPlan]:
     """Return the random plan of a seed in which flows survive, and the generator that drew it."""
     for attempt in range(1000):
         rng = Random(f"failures {seed} {attempt}")
         try:
-            drawn = _draw(rng)
+            drawn = _draw(rng, classes)
         except InputError:
             continue  # such as a table too fast for its links
         if drawn.protected.plan.flows:
@@ -166,8 +168,10 @@ def _drawn(seed: int) -> tuple[Random, _DrawnPlan]:
     raise AssertionError(f"seed {seed}: nothing ever survives")
 
 
-def _draw(rng: Random) -> _DrawnPlan:
+def _draw(rng: Random, classes: int) -> _DrawnPlan:
     shape, profile = rng.choice(_SHAPES), rng.choice((BOARD, BOARD, *PORT_PROFILES))
+    if classes > 1:
+        profile = WITH_CLASSES
     is_board = profile == BOARD
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=[profile])
     entries, sizes = rng.choice(_ENTRIES), tuple(sorted(rng.sample(_SIZES, rng.choice((1, 2)))))
@@ -180,10 +184,12 @@ def _draw(rng: Random) -> _DrawnPlan:
         port_detection_ns=None if is_board else rng.choice(_PORT_DETECTION_NS),
     )
     traffic = served_traffic(timing.changes_per_s, {}, compare_s=0)
+    flows = _flows(rng, list(lab.hosts), sizes, is_board=is_board)
+    of_flow = {flow.id: rng.randint(1, classes) for flow in flows} if classes > 1 else {}
     plan = protect(
         lab,
-        _flows(rng, list(lab.hosts), sizes, is_board=is_board),
-        lambda: admission_of(lab, variant, scenario, traffic=traffic),
+        flows,
+        lambda: admission_of(lab, variant, scenario, traffic=traffic, classes=of_flow),
         failures_of(lab, [rng.choice(_SURVIVE)]),
         protection=rng.choice(list(Protection)),
     )

@@ -36,7 +36,8 @@ from loko_testbed.simulation.worst_case.random_cases import SHAPES, random_lab
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
 """Devices whose tables are there within a run's set-up."""
-_WITH_CLASSES: Final = "ideal-1g"
+WITH_CLASSES: Final = "ideal-1g"
+"""The one of them that promises something to lower traffic classes."""
 SIZES: Final = (64, 128, 306, 790, 1518)
 _SIZES_OF_BOARDS: Final = ((64,), (306,), (1518,), (128, 306), (306, 790))
 """A board has no room for every mixture of sizes."""
@@ -69,7 +70,7 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: in
     rng = Random(f"ports {seed}")
     shape, profile = rng.choice(SHAPES), rng.choice(PROFILES)
     if classes > 1:
-        profile = _WITH_CLASSES
+        profile = WITH_CLASSES
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=[profile])
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
