@@ -68,6 +68,7 @@ def plan(
     *,
     scheme: str | None = None,
     allocation: str | None = None,
+    classes: int | None = None,
     mix: Mix | None = None,
     entries: int | None = None,
     target_ns: float | None = None,
@@ -75,7 +76,7 @@ def plan(
     """Which flows fit a lab, with which guarantee, and why the others do not (`loko plan`).
 
     A lab may also be given by name or path, and flows as the path of a file. They are requested in order.
-    `scheme`, `allocation` and `entries` are the options of the command, `mix` what the allocation
+    `scheme`, `allocation`, `classes` and `entries` are the options of the command, `mix` what the allocation
     ``optimised`` is made for, by default the lab's. `target_ns` is the delay target of each port or switch,
     by default as the command chooses it. Raises `InputError` if a flow names unknown hosts or repeats
     another, for an unknown scheme, and if the scheme has no such allocation.
@@ -85,6 +86,7 @@ def plan(
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = variant_of(lab, default_scheme(lab) if scheme is None else scheme_name(scheme), allocation)
     options = _options(lab, choice, mix=mix, entries=entries, traffic=HEARTBEAT, target_ns=target_ns)
+    requests = requests if classes is None else options.in_classes(requests, classes)
     target_ns = options.delay_target_ns(requests)
     asked = [request.flow for request in requests]
     admission = options.admission(requests, target_ns)
@@ -101,6 +103,7 @@ def plan_for_failures(
     duplicated: Sequence[str] = (),
     scheme: str | None = None,
     allocation: str | None = None,
+    classes: int | None = None,
     target_ns: float | None = None,
 ) -> ProtectedPlan:
     """Which flows survive each of the failures, with which guarantee and further paths.
@@ -113,6 +116,7 @@ def plan_for_failures(
     traffic = served_traffic(CHANGES_PER_S, {}, compare_s=0)
     options = _options(lab, choice, mix=None, entries=None, traffic=traffic, target_ns=target_ns)
     survival = Survival(failures=failures, protection=protection, duplicated=duplicated)
+    requests = requests if classes is None else options.in_classes(requests, classes, survival)
     target_ns = options.delay_target_ns(requests)
     return survival.plan(
         lab,

@@ -17,7 +17,7 @@ def test_no_cut_costs_more_than_stated(seed: int) -> None:
         assert not verdict.events
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10**9), classes=st.integers(2, 3))
 def test_no_cut_makes_a_frame_of_any_class_late(seed: int, classes: int) -> None:
     trial = failure_trial(seed, packets=2_000, classes=classes)

@@ -71,6 +71,11 @@ class Plan:
         return f"{len(self.accepted):,} of {len(self.accepted) + len(self.refused):,}"
 
     @property
+    def guarantees_ns(self) -> dict[str, float]:
+        """By id of an accepted flow, its guarantee."""
+        return {admitted.flow.id: admitted.guarantee_ns for admitted in self.accepted}
+
+    @property
     def has_classes(self) -> bool:
         """Whether a flow is accepted in a lower traffic class than the highest."""
         return any(admitted.traffic_class > 1 for admitted in self.accepted)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from loko.admission.planning import Plan
+from loko.admission.answer import Refusal
 from loko.document import InputError
 from loko.switch_model.flow import refuse_duplicates
 from loko.topology.requests import Request, no_such_flow
@@ -54,10 +55,21 @@ class Changes:
         }
 
 
-def changes(before: Plan, now: Plan) -> Changes:
+class Granted(Protocol):
+    """A plan, or one that survives failures."""
+
+    @property
+    def guarantees_ns(self) -> Mapping[str, float]:
+        """By id of an accepted flow, its guarantee."""
+
+    @property
+    def refused(self) -> Sequence[Refusal]:
+        """The flows that are refused."""
+
+
+def changes(before: Granted, now: Granted) -> Changes:
     """Return what a plan changes for the flows of the plan before it."""
-    granted_before = {accepted.flow.id: accepted.guarantee_ns for accepted in before.accepted}
-    granted = {accepted.flow.id: accepted.guarantee_ns for accepted in now.accepted}
+    granted_before, granted = before.guarantees_ns, now.guarantees_ns
     refused_before = {request.flow.id for request in before.refused}
     return Changes(
         accepted_now=tuple(flow_id for flow_id in granted if flow_id in refused_before),

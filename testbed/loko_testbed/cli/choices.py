@@ -48,6 +48,15 @@ AllocationOption = Annotated[
         " Default: as the lab says, else fifth-rate."
     ),
 ]
+ClassesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=7,
+        help="Put the flows in so many traffic classes at most, by deadline, that most fit: for switches with"
+        " queues. Default: the class of each flow is its traffic_class, or 1.",
+    ),
+]
 MixOption = Annotated[
     str | None,
     typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),

@@ -71,6 +71,7 @@ from loko.units import NS_PER_MS, NS_PER_S
 from loko_testbed.cli.choices import (
     DETECTION_MS,
     AllocationOption,
+    ClassesOption,
     ColumnsOption,
     ControlOption,
     DetectionOption,
@@ -122,15 +123,7 @@ def plan(
     allocation: AllocationOption = None,
     mix: MixOption = None,
     entries: EntriesOption = None,
-    classes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=7,
-            help="Put the flows in so many traffic classes at most, by deadline, that most fit: for switches"
-            " with queues. Default: the class of each flow is its traffic_class, or 1.",
-        ),
-    ] = None,
+    classes: ClassesOption = None,
     scheme: Annotated[
         list[str] | None,
         scheme_option(
@@ -523,15 +516,20 @@ class _PlanRequest:
             return self._in_classes(choice, self.classes, request.survival).protected(choices, request)
         target_ns = self._target_ns(choice, self.requests)
 
-        def admissions_of(lab: Lab, survival: Survival) -> Callable[[], Admission]:
+        def admissions_of(
+            lab: Lab, requests: Sequence[Request], survival: Survival
+        ) -> Callable[[], Admission]:
             options = replace(self, lab=lab)._options(choice)
-            return lambda: options.admission(self.requests, target_ns, survival)
+            is_before = requests != self.requests
+            followed_ns = self._target_ns(choice, requests) if is_before else target_ns
+            return lambda: options.admission(requests, followed_ns, survival)
 
         return ProtectedAnswer.find(
             self.lab,
             self.requests,
             admissions_of,
             request,
+            before=self.before,
             unprotected=self._found(
                 self._admission(choice, self.requests, target_ns), self.requests, target_ns
             )[0],

@@ -24,13 +24,14 @@ from loko.admission.protection import (
     failures_of,
     most_helpful_cable,
 )
+from loko.admission.what_if import Changes, changes
 from loko.document import InputError
 from loko.solvers import Solver, solver_named
 from loko.terminal import tell
 from loko.topology.lab import Lab
 from loko.topology.requests import Request, classes_of, deadlines_of
 from loko.units import in_ms
-from loko_testbed.cli.plan_tables import counted, print_refusals
+from loko_testbed.cli.plan_tables import counted, print_changes, print_refusals
 
 if TYPE_CHECKING:
     from loko.admission.largest import LargestSet
@@ -91,6 +92,8 @@ class ProtectedAnswer:
     """The chosen plan with that cable, which may fail, too; None without one, or if planning again would take
     too long: for too many flows or failures, or for a largest set.
     """
+    changes: Changes | None
+    """In a what-if, what differs from the chosen protection of the flows as they are."""
     proofs: Mapping[Protection, LargestSet]
     """By protection what is proven of the largest sets; empty if flows are requested in their order."""
 
@@ -99,22 +102,26 @@ class ProtectedAnswer:
         cls,
         lab: Lab,
         requests: Sequence[Request],
-        admissions_of: Callable[[Lab, Survival], Callable[[], Admission]],
+        admissions_of: Callable[[Lab, Sequence[Request], Survival], Callable[[], Admission]],
         request: ProtectionRequest,
         *,
+        before: Sequence[Request],
         unprotected: Plan,
         clock: Callable[[], TimeBudget] | None = None,
     ) -> ProtectedAnswer:
-        """Plan by both protections. `admissions_of` returns what makes admission controls of a lab.
+        """Plan by both protections. `admissions_of` returns what makes admission controls for requests.
 
+        `before` are the flows as they are, `requests` those as they would be in a what-if, else the same.
         With a `clock`, which returns the time for one search, each plan has the largest set that is found.
         Raises `InputError` as `protect` does.
         """
-        flows, deadlines_ns = [asked.flow for asked in requests], deadlines_of(requests)
         proofs: dict[Protection, LargestSet] = {}
 
-        def planned(survival: Survival, where: Lab = lab) -> ProtectedPlan:
-            make = admissions_of(where, survival)
+        def planned(
+            survival: Survival, where: Lab = lab, requests: Sequence[Request] = requests
+        ) -> ProtectedPlan:
+            make, deadlines_ns = admissions_of(where, requests, survival), deadlines_of(requests)
+            flows = [asked.flow for asked in requests]
             if clock is None:
                 return survival.plan(where, flows, make, deadlines_ns)
             from loko.admission.protection.largest_protected import (  # noqa: PLC0415 - slow, so only here
@@ -142,7 +149,12 @@ class ProtectedAnswer:
             failures=survival.failures,
             protection=next(kind for kind in Protection if kind is not survival.protection),
         )
-        chosen = diverted(planned(survival))
+        earlier: ProtectedPlan | None = None
+        if before != requests:
+            known = {asked.flow.id for asked in before}
+            duplicated = known.intersection(survival.duplicated)
+            earlier = planned(replace(survival, duplicated=duplicated), lab, before)
+        chosen, flows = diverted(planned(survival)), [asked.flow for asked in requests]
         helpful = most_helpful_cable(lab, flows, survival.failures, chosen.cut_off)
         with_cable: ProtectedPlan | None = None
         if helpful is not None and len(flows) <= _PLANNED_AGAIN and clock is None:
@@ -157,6 +169,7 @@ class ProtectedAnswer:
             other=diverted(planned(other)),
             helpful=helpful,
             with_cable=with_cable,
+            changes=None if earlier is None else changes(earlier, chosen),
             proofs=proofs,
         )
 
@@ -175,6 +188,8 @@ class ProtectedAnswer:
         ]
         if self.proofs:
             values["largest"] = {kind.value: proof.as_values() for kind, proof in self.proofs.items()}
+        if self.changes is not None:
+            values["what_if"] = self.changes.as_values()
         if self.helpful is not None:
             values["helpful_cable"] = {
                 "a": str(self.helpful.link.a),
@@ -213,6 +228,8 @@ class ProtectedAnswer:
         print_refusals(survivable)
         self._tell_cut_off()
         self._tell_recovery()
+        if self.changes is not None:
+            print_changes(self.changes)
         for kind, proof in self.proofs.items():
             tell(f"{_TITLES[kind]}: {proof}")
         tell(f"{self.chosen.plan.fit} survive, by {_TITLES[self.chosen.protection]}")

@@ -114,7 +114,8 @@ class ProtectedReplay:
         runs = counted(len(self.verdicts), "run")
         title = f"{self.plan.plan.lab.name}: {runs} with a failure, against the plan"
         table = Table(title=title, title_justify="left")
-        for column in ("flow", "", "worst after"):
+        has_classes = self.plan.plan.has_classes
+        for column in ("flow", *(["class"] if has_classes else []), "", "worst after"):
             table.add_column(column, overflow="fold")
         for column in ("sent", "lost", "at most", "late", "longest ms", "guarantee ms"):
             table.add_column(column, justify="right")
@@ -123,6 +124,7 @@ class ProtectedReplay:
             failure, worst = max(of_flow, key=lambda run: _cost(run[1]))
             table.add_row(
                 flow_id,
+                *([str(worst.traffic_class)] if has_classes else []),
                 worst.fate,
                 failure,
                 f"{worst.sent:,}",
@@ -135,6 +137,8 @@ class ProtectedReplay:
         console.print(table)
         if self.plan.plan.refused:
             tell(f"do not survive, and sent nothing: {len(self.plan.plan.refused)}")
+        if has_classes:
+            self._tell_classes()
         broken = {(verdict.failure, flow.flow) for verdict in self.verdicts for flow in verdict.broken}
         packets = sum(verdict.packets for verdict in self.verdicts)
         if not broken:
@@ -143,6 +147,16 @@ class ProtectedReplay:
             tell(f"broken after {failure}: {flow_id}")
         for event in dict.fromkeys(event for verdict in self.verdicts for event in verdict.events):
             tell(event)
+
+    def _tell_classes(self) -> None:
+        """Print for each traffic class what was lost and late in all runs together."""
+        flows = [flow for verdict in self.verdicts for flow in verdict.flows if flow.fate is not Fate.ENDS]
+        for traffic_class in sorted({flow.traffic_class for flow in flows}):
+            of_class = [flow for flow in flows if flow.traffic_class == traffic_class]
+            sent, lost = (sum(flow.sent for flow in of_class), sum(flow.lost for flow in of_class))
+            most, late = (sum(flow.most_lost or 0 for flow in of_class), sum(flow.late for flow in of_class))
+            fate = f"{lost:,} of at most {most:,} lost, {late:,} late"
+            tell(f"class {traffic_class}: {sent:,} frames sent, {fate}")
 
 
 def _cost(flow: FlowVerdict) -> tuple[bool, bool, int, float]:

@@ -27,6 +27,7 @@ from loko.units import NS_PER_MS, in_ms
 from loko_testbed.cli.choices import (
     DETECTION_MS,
     AllocationOption,
+    ClassesOption,
     ColumnsOption,
     DetectionOption,
     DuplicateOption,
@@ -112,6 +113,7 @@ def replay(
     columns: ColumnsOption = None,
     scheme: Annotated[str | None, scheme_option("Admission scheme. Default: as for 'loko plan'.")] = None,
     allocation: AllocationOption = None,
+    classes: ClassesOption = None,
     target_ms: TargetOption = None,
     seconds: Annotated[
         float,
@@ -173,6 +175,7 @@ def replay(
             duplicated=duplicate or (),
             scheme=scheme,
             allocation=allocation,
+            classes=classes,
             target_ns=target_ns,
         )
         timing = move_timing(detect_ms=detect_ms, port_detect_ms=port_detect_ms, changes_per_s=CHANGES_PER_S)
@@ -184,7 +187,9 @@ def replay(
     if duplicate or cut:
         option = "--duplicate" if duplicate else "--cut"
         raise InputError(f"{option}: say with --survive which failures the flows are to survive")
-    planned = plan(the_lab, requests, scheme=scheme, allocation=allocation, target_ns=target_ns)
+    planned = plan(
+        the_lab, requests, scheme=scheme, allocation=allocation, classes=classes, target_ns=target_ns
+    )
     if not planned.accepted:
         raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,26 @@ video2,h1,h4,5003,5003,20 Mbit/s,4 frames,1400,20 ms,
     two = json.loads(CliRunner().invoke(app, [*options, "--classes", "2"]).stdout)
     assert len(one["accepted"]) < len(two["accepted"]) == 3
     assert [flow.get("traffic_class") for flow in two["accepted"]] == [None, 2, 2]
+
+
+def test_a_cut_is_replayed_by_class(ring: Path) -> None:
+    words = ["replay", str(ring), str(ring / "flows.csv"), "--survive", "cables=1", "--cut", "s0:1-s1:2@0.05"]
+    result = CliRunner().invoke(app, [*words, "--detect-ms", "10", "--seconds", "0.1"])
+    assert result.exit_code == 0, result.output
+    assert " class " in result.output
+    for traffic_class in (1, 2):
+        assert re.search(rf"class {traffic_class}: [1-9]\d* frames sent, .* lost, 0 late", result.output)
+
+
+def test_classes_that_are_planned_are_replayed(ring: Path) -> None:
+    """Control beside a burst of video that it may only precede."""
+    tight = FLOWS.replace("1 ms", "0.3 ms").replace(",2\n", ",\n")
+    (ring / "flows.csv").write_text(tight)
+    words = ["replay", str(ring), str(ring / "flows.csv"), "--seconds", "0.1", "--json"]
+    one, two = (CliRunner().invoke(app, [*words, *options]) for options in ([], ["--classes", "2"]))
+    flows = [[flow["flow"] for flow in json.loads(each.stdout)["runs"][0]["flows"]] for each in (one, two)]
+    assert flows == [["video"], ["control", "video"]]
+    assert (one.exit_code, two.exit_code) == (0, 0)
 
 
 def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:

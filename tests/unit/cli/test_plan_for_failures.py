@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from loko.admission import Admission
 from loko.admission.planning import plan, scenario_of
-from loko.admission.protection import MoveTiming, Protection, Survival
+from loko.admission.protection import MoveTiming, Protection
 from loko.admission.schemes import admission_of, variant_of
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
@@ -127,7 +127,7 @@ def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
     flow = Flow("f", "h1-1", "h4-1", 1000, 2000, 1e6, 612.0, 306)
     scenario = scenario_of([flow], entries=100, lab=lab)
 
-    def admissions_of(lab: Lab, _: Survival | None = None) -> Callable[[], Admission]:
+    def admissions_of(lab: Lab, *_: object) -> Callable[[], Admission]:
         return lambda: admission_of(lab, variant_of(lab, "loko", None), scenario)
 
     timing = MoveTiming(detection_ns=NS_PER_S, changes_per_s=20)
@@ -136,6 +136,7 @@ def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
         [Request(flow)],
         admissions_of,
         protection_request(lab, ["cables=1"], Protection.BACKUP, None, timing),
+        before=[Request(flow)],
         unprotected=plan(lab, [flow], admissions_of(lab)()),
     )
     assert answer.helpful is not None
@@ -164,3 +165,19 @@ def test_options_that_do_not_go_together(lab: list[str], options: list[str], tol
     done = CliRunner().invoke(app, [*lab, *options])
     assert done.exit_code == 2, done.output
     assert told in str(done.exception) + done.output
+
+
+def test_a_what_if_says_how_the_others_change(lab: list[str], tmp_path: Path) -> None:
+    flows = tmp_path / "flows.yml"
+    flows.write_text(FLOWS.replace("700 kbit/s", "7 Mbit/s").replace("100 kbit/s", "7 Mbit/s"))
+    without = [*lab, "--survive", "cables=1", "--without", "drive"]
+    done = CliRunner().invoke(app, [*without, "--json"])
+    assert json.loads(done.stdout)["what_if"]["accepted_now"] == ["valve"]
+    assert "accepted now: valve" in CliRunner().invoke(app, without).output
+    more = tmp_path / "more.yml"
+    more.write_text(FLOWS.splitlines()[0].replace("drive", "pump").replace("5000", "5002"))
+    more.write_text(more.read_text() + "\n   rate: 100 kbit/s, burst: 1 frames, frame: 306 bytes}\n")
+    added = CliRunner().invoke(
+        app, [*lab, "--survive", "cables=1", "--add", str(more), "--duplicate", "pump"]
+    )
+    assert "nothing changes for the flows that stay" in added.output

@@ -189,9 +189,19 @@ class ProtectedPlan:
         return next((group for group in self.groups.get(flow_id, ()) if failure in group.failures), None)
 
     @property
+    def guarantees_ns(self) -> dict[str, float]:
+        """By id of an accepted flow, its guarantee in all states."""
+        return {flow_id: flow.guarantee_ns for flow_id, flow in self.flows.items()}
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The flows that do not survive, or do not fit."""
+        return self.plan.refused
+
+    @property
     def worst_guarantee_ns(self) -> float | None:
         """The longest guarantee of all flows in all states; None if no flow is accepted."""
-        return max((flow.guarantee_ns for flow in self.flows.values()), default=None)
+        return max(self.guarantees_ns.values(), default=None)
 
     def recoveries(self, timing: MoveTiming) -> tuple[Recovery, ...]:
         """Return how the flows recover from each failure that hits or ends one."""

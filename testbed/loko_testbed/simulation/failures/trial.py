@@ -55,6 +55,8 @@ _TRIES: Final = {True: 16, False: 6}
 _PORT_DETECTION_NS: Final = (None, 0, NS_PER_MS, 20 * NS_PER_MS)
 """None: chips without groups of type fast failover."""
 _SHIFTS_NS: Final = (200.0, 5_000.0, 100_000.0, 2_000_000.0)
+_CLASS_TARGETS_NS: Final = (150_000, 400_000)
+"""Of the highest class; those below it have a multiple."""
 _LONGEST_NS: Final = {True: 200_000_000_000, False: 2_000_000_000}
 """By whether the switches are boards; beside the flows of chips, other traffic fills all cables."""
 
@@ -185,11 +187,17 @@ def _draw(rng: Random, classes: int) -> _DrawnPlan:
     )
     traffic = served_traffic(timing.changes_per_s, {}, compare_s=0)
     flows = _flows(rng, list(lab.hosts), sizes, is_board=is_board)
-    of_flow = {flow.id: rng.randint(1, classes) for flow in flows} if classes > 1 else {}
+    of_flow, targets_ns = dict[str, int](), dict[int, float]()
+    if classes > 1:
+        of_flow = {flow.id: rng.randint(1, classes) for flow in flows}
+        target_ns = rng.choice(_CLASS_TARGETS_NS)
+        targets_ns = {each: each * target_ns for each in range(1, classes + 1)}
     plan = protect(
         lab,
         flows,
-        lambda: admission_of(lab, variant, scenario, traffic=traffic, classes=of_flow),
+        lambda: admission_of(
+            lab, variant, scenario, traffic=traffic, classes=of_flow, class_targets_ns=targets_ns
+        ),
         failures_of(lab, [rng.choice(_SURVIVE)]),
         protection=rng.choice(list(Protection)),
     )

@@ -33,6 +33,7 @@ class FlowVerdict:
     """Delivery of a flow's frames in a run with a failure."""
 
     flow: str
+    traffic_class: int
     fate: Fate
     sent: int
     """Frames; the two copies of a frame count once."""
@@ -125,6 +126,7 @@ def judge(protected: ProtectedLab, cut: Cut, records: RunRecords) -> FailureVerd
         flows.append(
             FlowVerdict(
                 flow=flow_id,
+                traffic_class=flow.working.traffic_class,
                 fate=fate,
                 sent=common,
                 lost=len(lost_ns),
