@@ -43,7 +43,7 @@ from loko.admission.port_queues.device import (
     port_device,
     table_entries,
 )
-from loko.admission.port_queues.vlans import FlowVlans
+from loko.admission.port_queues.vlans import FlowVlans, vlans_of
 from loko.admission.residual_backlog import AdmissionClock, wait_advice
 from loko.admission.second_path import original_id
 from loko.document import InputError
@@ -62,7 +62,6 @@ from loko.switch_model.calculus import (
     longest_busy_ns,
 )
 from loko.switch_model.flow import Flow
-from loko.switch_model.generic_switch import GenericSwitch
 from loko.switch_model.margin import GuaranteeKind, LimitTest, MarginLimit
 from loko.switch_model.scenario import Scenario, Unknown
 from loko.topology.lab import Lab
@@ -404,7 +403,7 @@ class PortAdmission:
         self._clock = AdmissionClock()
         self._state = self._no_flows()
         self._entries: Counter[str] = Counter()
-        self._vlans = self._no_vlans()
+        self._vlans = FlowVlans(vlans_of(self._lab))
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
@@ -517,7 +516,7 @@ class PortAdmission:
         self._state.close()
         self._state = self._no_flows()
         self._entries.clear()
-        self._vlans = self._no_vlans()
+        self._vlans = FlowVlans(vlans_of(self._lab))
         self._held_ns = 0
 
     def drain_time_ns(self, flow_id: str) -> int:
@@ -848,14 +847,6 @@ class PortAdmission:
 
     def _no_flows(self) -> _PortState:
         return _PortState(self._servers, self._coarse if self._finds_bounds_late else None)
-
-    def _no_vlans(self) -> FlowVlans:
-        vlans = {
-            name: switch.profile.table.vlans
-            for name, switch in self._lab.switches.items()
-            if isinstance(switch.profile, GenericSwitch)
-        }
-        return FlowVlans({name: count.value for name, count in vlans.items() if count is not None})
 
     def _forget(self, counted: _CountedFlow) -> None:
         """Give back a flow's entries and its VLAN."""

@@ -10,11 +10,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from loko.switch_model.generic_switch import GenericSwitch
+from loko.topology.lab import Lab
 from loko.topology.network import Hop
 
 OTHER_TRAFFIC_VLAN: Final = 1
 """The VLAN of all other traffic: frames without a tag."""
 _MOST_VLANS: Final = 4094
+
+
+def vlans_of(lab: Lab) -> dict[str, int]:
+    """Return how many VLANs each switch without OpenFlow may have, by its name."""
+    counts = {
+        name: switch.profile.table.vlans
+        for name, switch in lab.switches.items()
+        if isinstance(switch.profile, GenericSwitch)
+    }
+    return {name: count.value for name, count in counts.items() if count is not None}
 
 
 class FlowVlans:

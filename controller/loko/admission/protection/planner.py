@@ -24,6 +24,7 @@ from loko.admission.planning import Plan
 from loko.admission.port_queues import PortAdmission
 from loko.admission.protection.failures import NetworkFailure, Reachability
 from loko.admission.protection.fast_failover import FailoverGroup, failover_groups
+from loko.admission.protection.fixed_switches import FixedSwitches
 from loko.admission.protection.preinstalled import preinstalled_hops
 from loko.admission.protection.replacement import ChosenPaths, Path, may_exchange, rounds_of_move
 from loko.admission.routing import Ends, on_path, paths
@@ -309,6 +310,7 @@ def _hop_values(hops: Sequence[Hop]) -> list[dict[str, object]]:
 def _path_values(admitted: Admitted) -> dict[str, object]:
     return {
         "path": _hop_values(admitted.path),
+        **({} if admitted.vlan is None else {"vlan": admitted.vlan}),
         "guarantee_ns": admitted.guarantee_ns,
     }
 
@@ -395,6 +397,7 @@ class ProtectedAdmission:
         """The state without failures."""
         another = working.empty_copy if isinstance(working, PortAdmission) else make_admission
         self.states = [FailedState(failure, another(), Reachability(lab, failure)) for failure in failures]
+        self._fixed = FixedSwitches(lab, self._most_entries())
 
     @property
     def failures(self) -> tuple[NetworkFailure, ...]:
@@ -408,13 +411,18 @@ class ProtectedAdmission:
 
     def preinstalled(self, flows: Mapping[str, ProtectedFlow]) -> dict[str, tuple[Hop, ...]]:
         """Return by flow the hops of its backup paths whose entries are installed beforehand."""
-        room = {
+        # The entries of fixed switches are counted with all that any failure needs.
+        room = self._most_entries() | dict.fromkeys(self._fixed.names, len(flows))
+        return preinstalled_hops({flow_id: flow.paths for flow_id, flow in flows.items()}, room)
+
+    def _most_entries(self) -> dict[str, int]:
+        """Return how many entries of flows each table may have, if the scheme knows."""
+        return {
             switch: math.floor(share.allowed)
             for switch in self.lab.switches
             for share in self.working.usage(switch).shares
             if share.quantity == "entries"
         }
-        return preinstalled_hops({flow_id: flow.paths for flow_id, flow in flows.items()}, room)
 
     def cutting_off(self, flow: Flow) -> tuple[str, ...]:
         """Return the failures that leave the flow no path, although its hosts are there."""
@@ -440,6 +448,7 @@ class ProtectedAdmission:
         """
         for admission in self.admissions:
             admission.release_all()
+        self._fixed.release_all()
         accepted: dict[str, ProtectedFlow] = {}
         refused: list[Refusal] = []
         cut_off: dict[str, tuple[str, ...]] = {}
@@ -497,6 +506,8 @@ class ProtectedAdmission:
         for working in working_paths:
             requests = _Requests(deadline_ns)
             answer = self._on_working_path(flow, working, protection, chosen, requests)
+            if isinstance(answer, ProtectedFlow):
+                answer = self._with_vlans(answer)
             if isinstance(answer, ProtectedFlow):
                 return answer
             requests.cancel()
@@ -562,9 +573,11 @@ class ProtectedAdmission:
         self, flow: Flow, working: Path, failure: NetworkFailure, known: Iterable[Path] = ()
     ) -> Iterator[Path]:
         """Yield the backup paths that are tried for a failure that hits a working path, known ones first."""
+        known = tuple(known)
         others = paths(self.lab, flow.source, flow.destination, dead_ends=failure.dead_ends)
         for path in (*known, *islice(others, MOST_BACKUP_PATHS)):
-            if not failure.hits(flow.source, path) and may_exchange(working, path):
+            is_left = not failure.hits(flow.source, path) and may_exchange(working, path)
+            if is_left and self._fixed.may_move(working, path, known):
                 yield path
 
     def second_paths(self, flow: Flow, working: Path) -> Iterator[Path]:
@@ -639,6 +652,32 @@ class ProtectedAdmission:
             backups[state.failure.name] = backup
         return ProtectedFlow(working=working, duplicate=None, backups=backups, ends_with=ends_with)
 
+    def _with_vlans(self, protected: ProtectedFlow) -> ProtectedFlow | Refusal:
+        """Return a flow with the VLANs that take it along its paths through switches without OpenFlow.
+
+        One for its working and backup paths, as its host goes on to send with one tag, and one for second
+        copies. Those of the states' own admission controls may differ from each other.
+        """
+        if not self._fixed.names:
+            return protected
+        working, duplicate, backups = protected.working, protected.duplicate, protected.backups
+        first = [working.path, *(backup.path for backup in backups.values())]
+        vlan = self._fixed.add(working.flow, first)
+        if isinstance(vlan, Refusal):
+            return vlan
+        if duplicate is not None:
+            second = self._fixed.add(working.flow, [duplicate.path])
+            if isinstance(second, Refusal):
+                self._fixed.remove(vlan, first)
+                return second
+            duplicate = duplicate._replace(vlan=second)
+        return replace(
+            protected,
+            working=working._replace(vlan=vlan),
+            duplicate=duplicate,
+            backups={name: backup._replace(vlan=vlan) for name, backup in backups.items()},
+        )
+
     def _backup(
         self, flow: Flow, candidates: Iterable[Path], state: FailedState, requests: _Requests
     ) -> Admitted | Refusal:
@@ -653,7 +692,8 @@ class ProtectedAdmission:
                 return reserved._replace(flow=flow)
             first = first or answer
         if first is None:
-            return _no_path(flow, self.lab, failure.name)
+            refusal = _no_path(flow, self.lab, failure.name)
+            return refusal if not self._fixed.names else refusal._replace(hint=_unmoved(flow, failure))
         return _after(first, flow, failure)
 
     def _duplicate(
@@ -684,6 +724,14 @@ class ProtectedAdmission:
 def _after(refusal: Refusal, flow: Flow, failure: NetworkFailure) -> Refusal:
     """Return the refusal of a flow that does not fit after a failure."""
     return refusal._replace(flow=flow, advice="", hint=f"that is after a failure of {failure.name}")
+
+
+def _unmoved(flow: Flow, failure: NetworkFailure) -> str:
+    """Return the hint for a flow that the switches with OpenFlow may not be able to move."""
+    return (
+        f"after a failure of {failure.name} no path is left to which a switch with OpenFlow could move it;"
+        f" --duplicate {flow.id} needs none"
+    )
 
 
 def _no_path(flow: Flow, lab: Lab, name: str) -> Refusal:
