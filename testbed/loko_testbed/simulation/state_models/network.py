@@ -76,10 +76,13 @@ class ModelBucket(NamedTuple):
     def tick(self, flow: ModelFlow) -> ModelBucket:
         """Return the bucket a tick later."""
         if not flow.period or self.tokens == flow.burst:
-            return self._replace(waited=0)
+            return ModelBucket(self.tokens)
         if self.waited + 1 == flow.period:
             return ModelBucket(self.tokens + 1)
-        return self._replace(waited=self.waited + 1)
+        return ModelBucket(self.tokens, self.waited + 1)
+
+
+_Buckets = tuple[ModelBucket | None, ...]
 
 
 class KnownRuleState(Generic[RuleState]):
@@ -96,7 +99,7 @@ class NetworkState(NamedTuple, Generic[RuleState]):
     queues: _Frames
     arriving: _Frames
     """Frames that arrive in this tick from the servers before."""
-    buckets: tuple[ModelBucket | None, ...]
+    buckets: _Buckets
     """By flow; None: it is not admitted."""
     rule: KnownRuleState[RuleState]
 
@@ -110,34 +113,39 @@ def check(rule: Rule[RuleState]) -> ExplorationResult:
 
 
 def _is_violation(limits: Sequence[int], state: NetworkState[RuleState]) -> bool:
-    return any(len(queue) > limit for queue, limit in zip(state.queues, limits, strict=True))
+    return any(map(int.__gt__, map(len, state.queues), limits))
 
 
 class _Steps(Generic[RuleState]):
-    """All steps from a state. Many states share the rule's state, so the rule's answers are cached."""
+    """All steps from a state. Many states share the rule's state and buckets, so what follows is cached.
+
+    Searches visit states by the hundred thousand, so each is made directly: `_replace` takes longer.
+    """
 
     def __init__(self, rule: Rule[RuleState]) -> None:
         self._rule, self._flows = rule, rule.flows
         self.known = cache(KnownRuleState[RuleState])
         self._admit, self._release = cache(self._rule_admits), cache(self._rule_releases)
         self._tick_rule, self._is_draining = cache(self._rule_ticks), cache(self._rule_is_draining)
+        self._tick_buckets = cache(self._buckets_after_tick)
 
     def __call__(self, state: NetworkState[RuleState]) -> Iterator[tuple[str, NetworkState[RuleState]]]:
-        for server, frames in enumerate(state.arriving):
+        queues, arriving, buckets, rule = state
+        for server, frames in enumerate(arriving):
             if frames:
-                queues, arriving = _appended(state.queues, server, frames), _with(state.arriving, server, ())
-                yield f"{server} receives", state._replace(queues=queues, arriving=arriving)
-        if not any(state.arriving):
+                received = _appended(queues, server, frames), _with(arriving, server, ())
+                yield f"{server} receives", NetworkState(*received, buckets, rule)
+        if not any(arriving):
             yield "tick", self._tick(state)
-        for number, (flow, bucket) in enumerate(zip(self._flows, state.buckets, strict=True)):
+        for number, (flow, bucket) in enumerate(zip(self._flows, buckets, strict=True)):
             if bucket is None:
                 yield from self._requested(state, number, flow)
                 continue
             if bucket.tokens:
                 yield f"{flow.name} sends", _sent(state, number, flow, bucket)
             if flow.leaves:
-                buckets, rule = _with(state.buckets, number, None), self._release(state.rule, number)
-                yield f"{flow.name} is released", state._replace(buckets=buckets, rule=rule)
+                left = _with(buckets, number, None), self._release(rule, number)
+                yield f"{flow.name} is released", NetworkState(queues, arriving, *left)
 
     def _rule_admits(self, state: KnownRuleState[RuleState], number: int) -> KnownRuleState[RuleState] | None:
         admitted = self._rule.admit(state.held, number)
@@ -152,14 +160,19 @@ class _Steps(Generic[RuleState]):
     def _rule_is_draining(self, state: KnownRuleState[RuleState], number: int) -> bool:
         return self._rule.is_draining(state.held, number)
 
+    def _buckets_after_tick(self, buckets: _Buckets) -> _Buckets:
+        return tuple(bucket and bucket.tick(flow) for flow, bucket in zip(self._flows, buckets, strict=True))
+
     def _requested(
         self, state: NetworkState[RuleState], number: int, flow: ModelFlow
     ) -> Iterator[tuple[str, NetworkState[RuleState]]]:
-        if flow.leaves and self._is_draining(state.rule, number):
+        queues, arriving, buckets, before = state
+        if flow.leaves and self._is_draining(before, number):
             return
-        rule, bucket = self._admit(state.rule, number), ModelBucket(flow.burst)
+        rule = self._admit(before, number)
         if rule is not None:
-            admitted = state._replace(buckets=_with(state.buckets, number, bucket), rule=rule)
+            bucket = ModelBucket(flow.burst)
+            admitted = NetworkState(queues, arriving, _with(buckets, number, bucket), rule)
             after = _sent(admitted, number, flow, bucket) if flow.at_once else admitted
             yield f"{flow.name} is admitted", after
 
@@ -171,19 +184,16 @@ class _Steps(Generic[RuleState]):
                 onward = path[path.index(server) + 1 :]
                 if onward:
                     arriving = _appended(arriving, onward[0], queue[:1])
-        buckets = tuple(
-            bucket and bucket.tick(flow) for flow, bucket in zip(self._flows, state.buckets, strict=True)
-        )
-        queues = tuple(queue[1:] for queue in state.queues)
-        return NetworkState(queues, arriving, buckets, self._tick_rule(state.rule))
+        queues = tuple([queue[1:] for queue in state.queues])
+        return NetworkState(queues, arriving, self._tick_buckets(state.buckets), self._tick_rule(state.rule))
 
 
 def _sent(
     state: NetworkState[RuleState], number: int, flow: ModelFlow, bucket: ModelBucket
 ) -> NetworkState[RuleState]:
     queues = _appended(state.queues, flow.path[0], (number,) * bucket.tokens)
-    buckets = _with(state.buckets, number, bucket._replace(tokens=0))
-    return state._replace(queues=queues, buckets=buckets)
+    buckets = _with(state.buckets, number, ModelBucket(0, bucket.waited))
+    return NetworkState(queues, state.arriving, buckets, state.rule)
 
 
 def _appended(queues: _Frames, server: int, frames: tuple[int, ...]) -> _Frames:
