@@ -53,7 +53,7 @@ def test_no_guarantee_breaks_beside_other_traffic_at_line_rate(shape: str, profi
     rng = Random(f"{shape} {profile}")
     lab = random_lab(rng, shape, most_switches=4, profiles=[profile])
     planned = planned_at_its_bounds(lab, rng)
-    results = replay_twice(lab, planned, seconds=0.2, seed=1)
+    results = replay_twice(lab, planned, seconds=0.1, seed=1)
     for result in results:
         assert result.packets > 100
         assert not result.broken
@@ -78,8 +78,8 @@ def test_ports_slower_than_their_profile_break_guarantees(tmp_path: Path) -> Non
     lab = load_lab("chip-ring")
     planned = planned_at_its_bounds(lab, Random(1))
     slower = with_slower_checks(lab, tmp_path, check_ns=100_000)
-    assert not any(result.broken for result in replay_twice(lab, planned, seconds=0.2, seed=1))
-    assert all(result.broken for result in replay_twice(slower, planned, seconds=0.2, seed=1))
+    assert not any(result.broken for result in replay_twice(lab, planned, seconds=0.1, seed=1))
+    assert all(result.broken for result in replay_twice(slower, planned, seconds=0.1, seed=1))
 
 
 def test_the_search_breaks_guarantees_of_ports_slower_than_their_profile_only(tmp_path: Path) -> None:
