@@ -107,9 +107,15 @@ def table_of(case: Case) -> TableCase:
 
 def tables(scenario: Scenario | None = None) -> Iterator[tuple[TableCase, tuple[int, ...]]]:
     """Yield the tables of Table 1, or of a part of it, each with the frame lengths to measure it with."""
-    chosen = (scenario or Scenario()).cases()
-    for table, cases in itertools.groupby(chosen, table_of):
-        yield table, tuple(case.frame_bytes for case in cases)
+    yield from _tables(scenario or Scenario())
+
+
+@lru_cache(maxsize=16)  # the list of figures asks for all of Table 1 nineteen times
+def _tables(scenario: Scenario) -> tuple[tuple[TableCase, tuple[int, ...]], ...]:
+    return tuple(
+        (table, tuple(case.frame_bytes for case in cases))
+        for table, cases in itertools.groupby(scenario.cases(), table_of)
+    )
 
 
 def loading_s(entries: int) -> float:
