@@ -42,11 +42,17 @@ settings.register_profile("random", settings.get_profile("gate"), derandomize=Fa
 settings.load_profile("gate")
 
 
+def pytest_collection() -> None:
+    """Keep the garbage collector from what is imported: nearly all of it lives to the end."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from all that lives to the end, which it would visit a hundred times."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 10)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
