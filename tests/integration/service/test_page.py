@@ -341,21 +341,22 @@ return [...document.querySelectorAll("#topology text")].filter((one) => {
     [("served", 360, "H1", "H4"), ("served", 390, "H1", "H3"), ("ring", 390, "h1a", "h9a")],
 )
 def test_phone_needs_no_sideways_scrolling(
-    service: str, width: int, source: str, to: str, request: pytest.FixtureRequest
+    service: str, width: int, source: str, to: str, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:
     lab: ServedLab = request.getfixturevalue(service)
-    with browser(width=width, height=844) as chrome:
-        assert lab.post(1, source=source, destination=to).status_code == 201
-        page = Page(chrome, lab.address)
-        page.wait(lambda: page.all(page.flow("f1")), "the flow")
-        assert page.run("return window.innerWidth") == width
-        assert page.run(WIDER_THAN_THEIR_ROOM) == []
-        assert page.run(SMALLEST_TEXT) > 10
-        assert page.run(OUTSIDE_THE_PICTURE) == []
-        page.one(f"{page.flow('f1')} .pick").click()
-        page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
-        assert overlaps(page) == []
+    seen(chrome, width, "")
+    assert lab.post(1, source=source, destination=to).status_code == 201
+    page = Page(chrome, lab.address)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    assert page.run("return window.innerWidth") == width
+    assert page.run(WIDER_THAN_THEIR_ROOM) == []
+    assert page.run(SMALLEST_TEXT) > 10
+    assert page.run(OUTSIDE_THE_PICTURE) == []
+    page.one(f"{page.flow('f1')} .pick").click()
+    page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
+    assert overlaps(page) == []
     lab.release_all()
+    seen(chrome, 1280, "")
 
 
 EVIL = "<img src=x onerror=document.title='broken'>"
