@@ -10,7 +10,7 @@ from random import Random
 
 from board_end import ECHO_REPLY, ECHO_REQUEST, FEATURES_REQUEST, HELLO, TRIP_NS
 
-from loko.admission.protection import ProtectedAdmission, failures_of
+from loko.admission.protection import ProtectedAdmission, Protection, failures_of
 from loko.admission.schemes import admission_of, variant_of
 from loko.control.driver import driver_of
 from loko.control.entries import match_of
@@ -36,7 +36,14 @@ WIRE, VERSION = CODECS[OpenFlow.V1_0], bytes([WIRE_VERSIONS[OpenFlow.V1_0]])
 class CabledService:
     """A flow manager with the boards of a lab, whose hosts go on sending whatever happens."""
 
-    def __init__(self, lab: Lab, *, entries: int = 30, survive: str = "cables=1") -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        *,
+        entries: int = 30,
+        survive: str = "cables=1",
+        protection: Protection = Protection.BACKUP,
+    ) -> None:
         self.lab = lab
         self.cabled = CabledLab(lab, cabled_network(lab, free_control=False))
         self.entries = entries
@@ -48,13 +55,15 @@ class CabledService:
             lambda: admission_of(lab, choice, scenario, traffic=traffic, padding=0),
             failures_of(lab, [survive]),
         )
-        self.admitter = ProtectedAdmitter(lab, protected)
+        self.admitter = ProtectedAdmitter(lab, protected, protection)
         pace_ns = CHANGE_NS // 2
         drivers = {
             name: driver_of(switch, pace_ns=pace_ns, compare_ns=S) for name, switch in lab.switches.items()
         }
         self.manager = FlowManager(lab, self.admitter, drivers, now_ns=0, returns=ReturnMode.BY_CALL)
         self.granted: list[Flow] = []
+        self.copies: dict[str, tuple[int, ...]] = {}
+        """By flow, the source ports of the copies of its frames."""
         self.sent: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
@@ -96,8 +105,10 @@ class CabledService:
                 self.cabled.segment(switch, WIRE.segment(requests))
             for _, outcome in effects.answers:
                 if isinstance(outcome, Granted):
-                    self.granted.append(self.manager.flows[outcome.flow_id].flow)
-                    self.cabled.set_flows(self.granted)
+                    managed = self.manager.flows[outcome.flow_id]
+                    self.granted.append(managed.flow)
+                    self.copies[managed.flow.id] = managed.sent_ports
+                    self.cabled.set_flows(self.granted, copies=self.copies)
             self.manager.stored(self.now_ns, effects.writes)
 
     def _connect(self, name: str) -> None:

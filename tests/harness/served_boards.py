@@ -10,7 +10,7 @@ from pathlib import Path
 from board_end import BoardEnd
 
 from loko.admission import Admission, LokoAdmission
-from loko.admission.protection import ProtectedAdmission, failures_of
+from loko.admission.protection import ProtectedAdmission, Protection, failures_of
 from loko.control.dialect import DIALECTS
 from loko.control.driver import OWN_MARK, Driver
 from loko.control.entries import match_of, padding_entries
@@ -88,10 +88,11 @@ class ServedBoards:
         compare_ns: int = 0,
         reroute_ns: int | None = None,
         survive: Sequence[str] = (),
+        protection: Protection = Protection.BACKUP,
         returns: ReturnMode = ReturnMode.AUTOMATIC,
     ) -> None:
         self.reroute_ns = reroute_ns
-        self.survive, self.returns = survive, returns
+        self.survive, self.protection, self.returns = survive, protection, returns
         self.padding, self.compare_ns = padding, compare_ns
         self.openflow, self.wire = openflow, CODECS[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
@@ -164,7 +165,7 @@ class ServedBoards:
         if self.survive:
             protected = ProtectedAdmission(self.lab, make, failures_of(self.lab, self.survive))
             self.admission: Admission = protected.working
-            self.admitter = ProtectedAdmitter(self.lab, protected)
+            self.admitter = ProtectedAdmitter(self.lab, protected, self.protection)
         else:
             self.admission = make()
             self.admitter = SchemeAdmitter(self.lab, self.admission)
@@ -323,10 +324,11 @@ class ServedBoards:
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.manager.flows.values():
             if promise.state is FlowState.INSTALLED:
-                for visit in visits(self.lab, promise.flow.source, promise.path):
-                    output = self._output(visit.output_port)
-                    cookie = OWN_MARK << 48 | visit.number << 32 | promise.number
-                    tables[visit.switch].append((cookie, output))
+                for copy, path in enumerate(promise.paths):
+                    for visit in visits(self.lab, promise.flow.source, path):
+                        output = self._output(visit.output_port)
+                        cookie = OWN_MARK << 48 | copy << 46 | visit.number << 32 | promise.number
+                        tables[visit.switch].append((cookie, output))
                 for hop in self.preinstalled(promise):
                     tables[hop.switch].append(
                         (OWN_MARK << 48 | promise.number, self._output(hop.output_port))

@@ -161,7 +161,13 @@ def _add_requests(app: FastAPI, call: _Call, metrics: RequestMetrics, *, gives_s
         wanted = await _read(request, FlowRequest, metrics)
         if isinstance(wanted, Response):
             return wanted
-        return await call(name, flow=wanted.flow, path=wanted.path, deadline_ns=wanted.deadline_ns)
+        return await call(
+            name,
+            flow=wanted.flow,
+            path=wanted.path,
+            deadline_ns=wanted.deadline_ns,
+            protection=wanted.protection,
+        )
 
     async def give_slot(name: str, request: Request) -> Response:
         """Call for a flow to get a slot, or return an error if this service gives no slots."""

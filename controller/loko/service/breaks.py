@@ -3,13 +3,15 @@
 A break has a cause, the place where it is, words for people, and since when. A flow may have several at once,
 one for each cause and place; its promise is kept again when the last of them has gone. `FlowManager` notes
 breaks as it hears of them; REST, page, log, metrics and health all read them from there (docs/service.md).
+A duplicated flow has two paths that both carry all its frames: faults of only one of them break nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class ViolationCause(StrEnum):
@@ -27,6 +29,12 @@ class ViolationCause(StrEnum):
     """The lab no longer has a cable of its path: it has neither room nor entries."""
     NO_ROOM = "no-room"
     """It was migrated, and has neither room nor path: no switch has its entries."""
+
+
+_OF_PLACE: Final = frozenset(
+    {ViolationCause.SWITCH_AWAY, ViolationCause.ENTRY_MISSING, ViolationCause.LINK_DOWN}
+)
+"""The causes that concern only the paths across their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +64,33 @@ class StoredViolation:
 class Violations:
     """The breaks of one promise, in the order in which they were noticed."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_paths")
 
-    def __init__(self) -> None:
+    def __init__(self, *paths: Collection[str]) -> None:
+        """Begin without breaks. `paths` are those of a duplicated flow, each with all its places."""
         self._known: dict[tuple[ViolationCause, str], Violation] = {}
+        self._paths = paths
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._known) and not self.on_one_path
 
     def __iter__(self) -> Iterator[Violation]:
-        return iter(self._known.values())
+        return iter(self._known.values() if self else ())
+
+    @property
+    def on_one_path(self) -> tuple[Violation, ...]:
+        """The faults of the other path, while one of a flow's two paths has none; else empty."""
+        is_one_whole = any(self._leave_whole(path) for path in self._paths)
+        return tuple(self._known.values()) if is_one_whole else ()
+
+    def _leave_whole(self, path: Collection[str]) -> bool:
+        return all(cause in _OF_PLACE and place not in path for cause, place in self._known)
 
     def add(self, found: Violation) -> bool:
-        """Note a break. Return whether it is new; one that is known keeps its text and its beginning."""
+        """Note a break. Return whether it is new; one that is known keeps its text and its beginning.
+
+        The promise to a duplicated flow is broken only if each of its paths has a break.
+        """
         key = (found.cause, found.place)
         if key in self._known:
             return False

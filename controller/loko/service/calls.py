@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from loko.admission.protection import Protection
 from loko.admission.routing import path_through
 from loko.document import InputError
 from loko.schedule.timed_flow import TimedFlow
@@ -30,6 +31,7 @@ from loko.service.outcome import (
     Unavailable,
     UnknownFlow,
 )
+from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.run import ServiceLoop
 from loko.service.sidecar import Sidecar
 from loko.service.slots import SlotAdmitter
@@ -131,7 +133,13 @@ class Calls:
             path = switches and path_through(lab, flow.source, flow.destination, switches)
         except InputError as problem:
             return _error(422, "invalid", str(problem))
-        return flow, admitter.decision(flow, path or None, values["deadline_ns"])
+        deadline_ns, protection = values["deadline_ns"], values["protection"]
+        if isinstance(admitter, ProtectedAdmitter):
+            chosen = None if protection is None else Protection(protection)
+            return flow, admitter.decision(flow, path or None, deadline_ns, chosen)
+        if protection is not None:
+            return _error(422, "invalid", "protection: no flow survives failures here; leave it out")
+        return flow, admitter.decision(flow, path or None, deadline_ns)
 
     async def _release(self, flow_id: str) -> CallResponse:
         outcome = await self._operation.release(flow_id)

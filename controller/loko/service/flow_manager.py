@@ -47,6 +47,7 @@ from loko.service.outcome import (
     RequestOutcome,
     ReturnMode,
     Rewrite,
+    SecondCopies,
     StoredFlow,
     Unavailable,
     UnknownFlow,
@@ -63,6 +64,8 @@ from loko.topology.network import Hop, RoutedFlow
 
 _PADDING_MARK: Final = 1 << 47
 """The bit of a cookie that marks a padding entry, which belongs to no flow."""
+_SECOND_COPY_MARK: Final = 1 << 46
+"""The bit of a cookie that marks an entry for second copies."""
 _VISIT: Final = 32
 """Bits of the flow's number in a cookie. Above them is the number of the visit to the switch."""
 TIMEOUT_NS: Final = 30_000_000_000
@@ -95,11 +98,13 @@ class ManagedFlow:
     """The flow's entries, each with its switch: visit by visit, then those at switches off its path, which
     it has for paths that it may take, or has just left."""
     cables: frozenset[str]
-    """The cables that its path crosses, by the names of `Cables`."""
+    """The cables that its path crosses, or one of its two, by the names of `Cables`."""
     promised: PromisedGuarantee
     """Guarantee that its requester was told."""
     unconfirmed: set[tuple[str, int]]
     """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
+    second_copies: SecondCopies | None = None
+    """Where its frames take a second path, if it is duplicated."""
     may_have_sent: bool = False
     """Whether its host was told of the flow, so that frames of it may be on their way."""
     retained_entries: list[tuple[str, WireEntry]] = field(default_factory=list)
@@ -157,9 +162,14 @@ class ManagedFlow:
         return self.grant.path
 
     @property
+    def paths(self) -> tuple[tuple[Hop, ...], ...]:
+        """The paths that its frames take: one, or both if it is duplicated."""
+        return (self.path,) if self.second_copies is None else (self.path, self.second_copies.path)
+
+    @property
     def switches(self) -> tuple[str, ...]:
-        """The switches on its path, in order, each once."""
-        return tuple(dict.fromkeys(hop.switch for hop in self.grant.path))
+        """The switches on its paths, in order, each once."""
+        return tuple(dict.fromkeys(hop.switch for path in self.paths for hop in path))
 
     @property
     def unconfirmed_switches(self) -> set[str]:
@@ -192,10 +202,31 @@ class ManagedFlow:
         """Mark the entries at a switch, or at all of them, as unconfirmed."""
         self.unconfirmed |= {(name, entry.cookie) for name, entry in self.entries if switch in (None, name)}
 
+    @property
+    def sent_ports(self) -> tuple[int, ...]:
+        """The source ports of the copies of each frame that the host of a duplicated flow may send.
+
+        None is sent where a switch may lack its entry: it would ask the controller about each frame.
+        """
+        if self.second_copies is None:
+            return (self.flow.udp_source,)
+        ports = zip((self.flow.udp_source, self.second_copies.udp_source), self.paths, strict=True)
+        without_entry = {
+            found.place
+            for found in (*self.breaks, *self.breaks.on_one_path)
+            if found.cause in {ViolationCause.SWITCH_AWAY, ViolationCause.ENTRY_MISSING}
+        }
+        return tuple(port for port, path in ports if without_entry.isdisjoint(hop.switch for hop in path))
+
+    @property
+    def ingress_entries(self) -> Sequence[tuple[str, WireEntry]]:
+        """The entries by which frames enter the network, all at one switch: of each path the first."""
+        first = self.entries[0]
+        return [first] if self.second_copies is None else [first, self.entries[len(self.path)]]
+
     def is_first(self, switch: str, cookie: int) -> bool:
         """Return whether frames enter the network by this entry."""
-        name, entry = self.entries[0]
-        return (name, entry.cookie) == (switch, cookie)
+        return any((name, entry.cookie) == (switch, cookie) for name, entry in self.ingress_entries)
 
 
 class FlowManager:
@@ -340,7 +371,8 @@ class FlowManager:
         answer = self._decide(flow, decide)
         if isinstance(answer, RequestOutcome):
             return answer
-        usage, names = self.admitter.usage, dict.fromkeys(hop.switch for hop in answer.path)
+        usage = self.admitter.usage
+        names = dict.fromkeys(hop.switch for path in self._paths(answer) for hop in path)
         after = {name: usage(name) for name in names}
         values = {**answer.flow._asdict(), **self.admitter.values(answer)}
         self.admitter.cancel(flow.id)
@@ -456,7 +488,7 @@ class FlowManager:
         elif state is FlowState.REMOVING:
             self._begin_removal(now_ns, managed)
         elif not managed.is_leaving:
-            self._grant(managed)
+            self._grant(now_ns, managed)
 
     def failed(self, now_ns: int, writes: Iterable[Write], reason: str) -> list[Write]:
         """Note that the disk took none of these writes: take back what they would have begun.
@@ -567,7 +599,7 @@ class FlowManager:
         dead = self.cables.first_dead(flow.source, grant.path)
         if dead is not None:
             return Unavailable(flow.id, grant.path[0].switch, self.cables.text(dead))
-        for hop in grant.path:
+        for hop in (hop for path in self._paths(grant) for hop in path):
             driver = self.drivers[hop.switch]
             if not driver.ready:
                 return Unavailable(
@@ -585,7 +617,7 @@ class FlowManager:
         """Refuse a granted flow if the entries of others leave no place for its own."""
         too_many: dict[str, int] = {}
         first: ResourceShare | None = None
-        own = Counter(hop.switch for hop in grant.path)
+        own = Counter(hop.switch for path in self._paths(grant) for hop in path)
         is_moved = self.protected is not None and self.protected.reserved_paths(grant.flow.id) is None
         for switch in own:
             foreign = len(self.drivers[switch].foreign_entries)
@@ -628,12 +660,13 @@ class FlowManager:
             grant=grant,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            entries=self._entries(self._last_number, RoutedFlow(requested_flow or grant.flow, grant.path)),
-            cables=self.cables.of(grant.flow.source, grant.path),
+            entries=(),
+            cables=frozenset(),
             promised=promised,
             unconfirmed=set(),
             requested_flow=requested_flow,
         )
+        self._lay_paths(managed)
         managed.await_all()
         self._register(managed)
         self._effects.writes.append(Insert(self._stored_form(managed)))
@@ -646,18 +679,20 @@ class FlowManager:
         if not managed.is_leaving:
             exchanged = self._update_preinstalled(now_ns, managed)
             for switch, entry in managed.entries:
-                if (switch, entry.cookie) in managed.unconfirmed and switch not in exchanged:
+                key = switch, entry.cookie
+                if key in managed.unconfirmed and key not in exchanged:
                     self.drivers[switch].ensure(entry)
             self._poll(now_ns, managed)
             if managed.former is not None and not managed.unconfirmed:
                 self._begin_swap(managed.former, managed)
 
-    def _grant(self, managed: ManagedFlow) -> None:
+    def _grant(self, now_ns: int, managed: ManagedFlow) -> None:
         """Say that a flow is installed, as that is on disk."""
         managed.state = FlowState.INSTALLED
         managed.may_have_sent = True
         self._answer_all(managed, Granted(managed.flow.id, is_new=True))
         self._log_flow(managed, "is installed")
+        self._break_by_dead_cables(now_ns, managed)
 
     def _withdraw(self, managed: ManagedFlow) -> None:
         """Have it written that a flow is to be removed, unless that is so already."""
@@ -710,19 +745,20 @@ class FlowManager:
     def _retire(self, now_ns: int, managed: ManagedFlow) -> None:
         """Remove entries that no frame needs any more.
 
-        The first switch loses its entry once all that was sent has arrived. If the host has gone on sending,
-        its frames end there, and those past the first switch arrive before the others lose their entries. If
-        the first switch is away, the others do not wait for it.
+        The first switch loses its entry, or both of a duplicated flow, once all that was sent has arrived. If
+        the host has gone on sending, its frames end there, and those past the first switch arrive before the
+        others lose their entries. If the first switch is away, the others do not wait for it.
         """
         if not managed.retained_entries or now_ns < managed.drained_ns:
             return
         if self.protected is not None and managed.former is not None:
             return  # frames may be on the path that it has left, whose entries are among its own
-        first, entry = managed.entries[0]
+        ingress = managed.ingress_entries
+        first = {(switch, entry.cookie) for switch, entry in ingress}
         if len(managed.retained_entries) == len(managed.entries):
-            self._uninstall(managed, managed.retained_entries[:1])
-        is_away = managed.successor is None and not self.drivers[first].ready
-        if (first, entry.cookie) not in managed.unconfirmed or is_away:
+            self._uninstall(managed, ingress)
+        is_away = managed.successor is None and not self.drivers[ingress[0][0]].ready
+        if first.isdisjoint(managed.unconfirmed) or is_away:
             self._uninstall(managed, managed.retained_entries)
         self._poll(now_ns, managed)
 
@@ -955,6 +991,11 @@ class FlowManager:
         return () if self.protected is None else self.protected.moved_in_two_rounds(self._preinstalled)
 
     @property
+    def on_one_path(self) -> tuple[str, ...]:
+        """The duplicated flows of which one path has a fault, so that only one copy of each frame arrives."""
+        return tuple(name for name, managed in self._flows.items() if managed.breaks.on_one_path)
+
+    @property
     def on_backup(self) -> tuple[str, ...]:
         """The flows that are in place, but not on their working paths."""
         return tuple(managed.flow.id for managed in self._flows.values() if self.is_on_backup(managed))
@@ -1137,7 +1178,7 @@ class FlowManager:
         routed = RoutedFlow(managed.flow, managed.path)
         reserved = None if self.protected is None else self.protected.reserved_paths(managed.flow.id)
         if reserved is None or not reserved.backups:
-            return self._entries(managed.number, routed)
+            return self._path_entries(managed)
         left = () if managed.former is None or managed.takes_path else managed.former.path
         hops = {hop.switch: hop for hop in managed.path}
         if managed.keeps_fork and left:
@@ -1187,26 +1228,29 @@ class FlowManager:
             self._process(now_ns, switch, self.drivers[switch].poll(now_ns))
         return exchanged
 
-    def _update_preinstalled(self, now_ns: int, added: ManagedFlow | None = None) -> set[str]:
+    def _update_preinstalled(self, now_ns: int, added: ManagedFlow | None = None) -> set[tuple[str, int]]:
         """Have switches hold what is to be preinstalled, now that a flow has come or gone.
 
-        Return the switches at which an entry of a flow that is `added` has taken the place of another.
+        Return the entries of a flow that is `added`, by switch and cookie, which have taken the place of
+        another.
         """
         if self.protected is None:
             return set()
         before, self._preinstalled = self._preinstalled, self.protected.preinstalled()
-        entries: dict[str, WireEntry] = {}
+        waiting: dict[str, list[WireEntry]] = {}
         if added is not None:
             added.entries = self._entries_to_hold(added)
             added.await_all()
-            entries = dict(added.entries)
-        exchanged: set[str] = set()
+            for switch, entry in added.entries:
+                waiting.setdefault(switch, []).append(entry)
+        exchanged: set[tuple[str, int]] = set()
         for flow_id in dict.fromkeys((*before, *self._preinstalled)):
             managed = self._flows.get(flow_id)
             if managed is None or managed is added or before.get(flow_id) == self._preinstalled.get(flow_id):
                 continue
-            left = {switch: entry for switch, entry in entries.items() if switch not in exchanged}
-            exchanged |= self._hold(now_ns, managed, left)
+            first = {switch: entries[0] for switch, entries in waiting.items() if entries}
+            for switch in self._hold(now_ns, managed, first):
+                exchanged.add((switch, waiting[switch].pop(0).cookie))
         return exchanged
 
     # Flows that get another path.
@@ -1381,8 +1425,12 @@ class FlowManager:
 
     def _free_port(self, flow: Flow) -> int:
         """Return a port that no flow between these hosts has, to count a flow's two paths side by side."""
-        known = (other for managed in self._flows.values() for other in (managed.flow, managed.grant.flow))
-        return _free_port(flow, {other[1:4] for other in known})
+        taken = set[tuple[str, str, int]]()
+        for managed in self._flows.values():
+            taken |= {managed.flow[1:4], managed.grant.flow[1:4]}
+            if managed.second_copies is not None:
+                taken.add(managed.second_copies.of(managed.flow)[1:4])
+        return _free_port(flow, taken)
 
     def _renewed_promise(self, managed: ManagedFlow, grant: AdmittedFlow) -> PromisedGuarantee:
         """Return what a flow is promised with another grant, which is no worse than its requester needs."""
@@ -1426,9 +1474,7 @@ class FlowManager:
         managed.grant, managed.promised, managed.pending_grant = grant, promised, None
         managed.state, managed.needs_path, managed.may_have_sent = FlowState.INSTALLED, False, True
         del self._lost_flows[managed.number]
-        managed.entries = self._entries_to_hold(managed)
-        managed.cables = self.cables.of(managed.flow.source, grant.path)
-        managed.breaks = Violations()
+        self._lay_paths(managed)
         managed.await_all()
         names = "-".join(hop.switch for hop in grant.path)
         self._log_flow(managed, f"is granted again, by {names}")
@@ -1462,7 +1508,8 @@ class FlowManager:
     def _break(self, now_ns: int, managed: ManagedFlow, cause: ViolationCause, place: str, text: str) -> None:
         """Note that a promise is broken, and say so unless that is known."""
         if managed.breaks.add(Violation(cause, place, text, now_ns)):
-            self._log_flow(managed, f"is broken at {place}: {text}", warning=True)
+            what = f"is broken at {place}" if managed.breaks else "is on one path"
+            self._log_flow(managed, f"{what}: {text}", warning=True)
 
     def _break_by_dead_cables(self, now_ns: int, managed: ManagedFlow) -> None:
         for cable in sorted(managed.cables):
@@ -1471,8 +1518,13 @@ class FlowManager:
 
     def _mend(self, managed: ManagedFlow, cause: ViolationCause, place: str | None = None) -> None:
         """Note that a promise is no longer broken for this cause, and say so if it is kept again."""
+        was_broken = bool(managed.breaks)
         if managed.breaks.clear(cause, place) and not managed.breaks:
-            self._log_flow(managed, "is kept again")
+            if was_broken:
+                paths = ", on one path" if managed.breaks.on_one_path else ""
+                self._log_flow(managed, f"is kept again{paths}")
+            elif not managed.breaks.on_one_path:
+                self._log_flow(managed, "is on both paths again")
 
     # Bookkeeping.
 
@@ -1496,6 +1548,7 @@ class FlowManager:
                 own.setdefault(known.flow[1:5], known.number)
         ids = {flow.number: flow.flow.id for flow in stored}
         ports = {flow.flow[1:4] for flow in stored}
+        ports |= {flow.second_copies.of(flow.flow)[1:4] for flow in stored if flow.second_copies is not None}
         for stored_flow in stored:
             gap = gaps[stored_flow.number]
             if stored_flow.state is FlowState.LOST or gap is not None:
@@ -1585,10 +1638,15 @@ class FlowManager:
         if (reserved := stored.reserved) is not None and reserved.backups:
             paths = (path, reserved.working, *reserved.backups.values())
             path = tuple({hop.switch: hop for of_path in paths for hop in of_path}.values())
-        for switch, entry in left_entries(self.lab, RoutedFlow(stored.flow, path)):
-            wire_entry = self._entry_of(entry, cookie=OWN_MARK << 48 | stored.number)
-            self.drivers[switch].remove(wire_entry)
-            leaving.add((switch, wire_entry.cookie))
+        routed = [(stored.number, RoutedFlow(stored.flow, path))]
+        if (second := stored.second_copies) is not None:
+            copies = RoutedFlow(second.of(stored.flow), second.path)
+            routed.append((stored.number | _SECOND_COPY_MARK, copies))
+        for number, left in routed:
+            for switch, entry in left_entries(self.lab, left):
+                wire_entry = self._entry_of(entry, cookie=OWN_MARK << 48 | number)
+                self.drivers[switch].remove(wire_entry)
+                leaving.add((switch, wire_entry.cookie))
         return leaving
 
     def _keep_lost(self, stored: StoredFlow) -> None:
@@ -1628,14 +1686,17 @@ class FlowManager:
             grant=grant,
             state=stored.state,
             since_ns=0,
-            entries=() if is_left else self._entries(stored.number, RoutedFlow(stored.flow, grant.path)),
-            cables=self.cables.of(grant.flow.source, grant.path),
+            entries=(),
+            cables=frozenset(),
             promised=promised,
             unconfirmed=set(),
             requested_flow=None if stored.flow == grant.flow else stored.flow,
             may_have_sent=stored.state is not FlowState.ACCEPTED,
             on_disk=stored.state,
         )
+        self._lay_paths(managed)
+        if is_left:
+            managed.entries = ()
         managed.await_all()
         self._register(managed)
         if managed.state is FlowState.REMOVING:
@@ -1665,6 +1726,37 @@ class FlowManager:
     def _register(self, managed: ManagedFlow) -> None:
         self._flows[managed.flow.id] = managed
         self._by_number[managed.number] = managed
+
+    def _paths(self, grant: AdmittedFlow) -> tuple[tuple[Hop, ...], ...]:
+        """Return the paths that the frames of a granted flow take: one, or both if it is duplicated."""
+        reserved = self.admitter.reserved_paths(grant.flow.id)
+        second = None if reserved is None else reserved.second_copies
+        return (grant.path,) if second is None else (grant.path, second.path)
+
+    def _lay_paths(self, managed: ManagedFlow) -> None:
+        """Note which switches and cables a flow needs on the paths for which it is granted."""
+        reserved, source = self.admitter.reserved_paths(managed.flow.id), managed.flow.source
+        managed.second_copies = None if reserved is None else reserved.second_copies
+        cables = [self.cables.of(source, path) for path in managed.paths]
+        managed.cables = frozenset[str]().union(*cables)
+        managed.breaks = Violations()
+        if managed.second_copies is not None:
+            managed.breaks = Violations(
+                *(
+                    crossed | {hop.switch for hop in path}
+                    for crossed, path in zip(cables, managed.paths, strict=True)
+                )
+            )
+        managed.entries = self._path_entries(managed)
+
+    def _path_entries(self, managed: ManagedFlow) -> list[tuple[str, WireEntry]]:
+        """Return the entries of a flow's path, and then those of its second copies, if it has any."""
+        flow, second = managed.flow, managed.second_copies
+        entries = self._entries(managed.number, RoutedFlow(flow, managed.path))
+        if second is not None:
+            copies = RoutedFlow(second.of(flow), second.path)
+            entries += self._entries(managed.number | _SECOND_COPY_MARK, copies)
+        return entries
 
     def _entries(self, number: int, routed: RoutedFlow) -> list[tuple[str, WireEntry]]:
         """Return a flow's entries, each with its own cookie, which identifies it at its switch."""

@@ -62,6 +62,11 @@ def _flows(manager: FlowManager) -> Iterator[Metric]:
             "loko_flows_on_backup", "Flows on backup paths.", value=len(manager.on_backup)
         )
         yield GaugeMetricFamily(
+            "loko_flows_on_one_path",
+            "Duplicated flows of which one path has a fault.",
+            value=len(manager.on_one_path),
+        )
+        yield GaugeMetricFamily(
             "loko_next_failure_covered",
             "1 while the reserved paths cover the next failure.",
             value=not manager.uncovered(),
@@ -73,7 +78,8 @@ def _flows(manager: FlowManager) -> Iterator[Metric]:
     for name, managed in manager.flows.items():
         if managed.state is FlowState.LOST:
             continue
-        guarantees.add_metric([name, *mark.values()], managed.grant.guarantee_ns / NS_PER_S)
+        guarantee_ns = manager.admitter.values(managed.grant)["guarantee_ns"]
+        guarantees.add_metric([name, *mark.values()], guarantee_ns / NS_PER_S)
     yield guarantees
 
 

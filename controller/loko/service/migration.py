@@ -249,6 +249,8 @@ class _FlowMigrator:
 
     def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""
+        if moved and flow.second_copies is not None:
+            return "it is duplicated, and its host knows its two paths by their ports"
         try:
             answer = self._admitter.move(flow.flow, within_ns) if moved else self._admitter.restore_flow(flow)
         except InputError as error:

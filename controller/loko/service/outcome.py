@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loko.admission import Refusal, Usage
+from loko.admission.protection import Protection
 from loko.control.wire import WireRequest
 from loko.service.breaks import StoredViolation
 from loko.switch_model.flow import Flow
@@ -66,6 +67,18 @@ class PromisedGuarantee:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondCopies:
+    """The second copies of a flow's frames, which differ from the first in their source port."""
+
+    path: tuple[Hop, ...]
+    udp_source: int
+
+    def of(self, flow: Flow) -> Flow:
+        """Return the second copies of a flow as the flow that they are to switches."""
+        return flow._replace(udp_source=self.udp_source)
+
+
+@dataclass(frozen=True, slots=True)
 class ReservedPaths:
     """The paths of a flow that survives failures. Its present path is one of them."""
 
@@ -73,6 +86,10 @@ class ReservedPaths:
     """Its path while nothing has failed."""
     backups: Mapping[str, tuple[Hop, ...]]
     """By the name of a failure that hits the working path, its path then."""
+    protection: Protection = Protection.BACKUP
+    """Its protection, as requested."""
+    second_copies: SecondCopies | None = None
+    """None if it is not duplicated, or no failure hits its path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +109,11 @@ class StoredFlow:
     """Why its promise is broken, if that outlasts a restart."""
     reserved: ReservedPaths | None = None
     """None if nothing is reserved for failures."""
+
+    @property
+    def second_copies(self) -> SecondCopies | None:
+        """Its second copies, if it is duplicated."""
+        return None if self.reserved is None else self.reserved.second_copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
-"""Flows that are granted together with what they need to survive failures: a backup path for each.
+"""Flows that are granted together with what they need to survive failures: backup paths, or second copies.
 
 As in every `SchemeAdmitter`, the admission control counts the paths in use. Here it also counts the working
 path of a flow that is on a backup path. So all paths in use are admitted together, and guarantees hold
 whatever has failed. The states after failures (`loko.admission.protection`) reserve the room that flows need
-to get their backup paths.
+to get their backup paths. The second copies of a duplicated flow count in every state, as a flow of their
+own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from loko.admission import Admitted, Refusal
 from loko.admission.protection import (
@@ -18,11 +20,11 @@ from loko.admission.protection import (
     Protection,
     on_second_path,
 )
-from loko.admission.protection.replacement import may_exchange, rounds_of_move
+from loko.admission.protection.replacement import ChosenPaths, may_exchange, rounds_of_move
 from loko.admission.routing import Ends, leaves_by
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
-from loko.service.outcome import ReservedPaths, StoredFlow
+from loko.service.outcome import ReservedPaths, SecondCopies, StoredFlow
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
@@ -35,10 +37,13 @@ class ProtectedAdmitter(SchemeAdmitter):
     leaves. A path that it leaves stays reserved if it is the working path, and is released otherwise.
     """
 
-    def __init__(self, lab: Lab, protected: ProtectedAdmission) -> None:
-        """Begin without flows."""
+    def __init__(
+        self, lab: Lab, protected: ProtectedAdmission, protection: Protection = Protection.BACKUP
+    ) -> None:
+        """Begin without flows. Those get the `protection` whose request names none."""
         super().__init__(lab, protected.working)
         self._protected = protected
+        self._protection = protection
         self._flows: dict[str, ProtectedFlow] = {}
         self._second_paths: dict[str, str] = {}
         """By the id under which a flow is granted on a second path: its own id."""
@@ -51,21 +56,39 @@ class ProtectedAdmitter(SchemeAdmitter):
     # Requests.
 
     def decision(
-        self, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+        self,
+        flow: Flow,
+        path: Sequence[Hop] | None = None,
+        deadline_ns: float | None = None,
+        protection: Protection | None = None,
     ) -> Decide:
         """Return what decides on a flow with all its paths: on the given working path or else the best."""
-        return lambda: self._request(flow, path, deadline_ns)
+        return lambda: self._request(flow, path, deadline_ns, protection or self._protection)
 
     def _request(
-        self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None
+        self,
+        flow: Flow,
+        path: Sequence[Hop] | None,
+        deadline_ns: float | None,
+        protection: Protection,
     ) -> Admitted | Refusal:
-        answer = self._protected.admit(
-            flow, Protection.BACKUP, deadline_ns, path=path, dead_ends=self._dead_ends
-        )
+        answer = self._protected.admit(flow, protection, deadline_ns, path=path, dead_ends=self._dead_ends)
         if isinstance(answer, Refusal):
             return answer
         self._flows[flow.id] = answer
+        if answer.duplicate is not None:
+            second = _second_copies(flow, self._free_port(flow))
+            self._admission.rename(second.id, second)
         return answer.working
+
+    def _free_port(self, flow: Flow) -> int:
+        """Return a source port by which the destination tells the second copies of a flow from all others."""
+        taken = {
+            admitted.flow.udp_source
+            for admitted in self._admission.admitted.values()
+            if admitted.flow[1:3] == flow[1:3]
+        }
+        return next(port for port in range(65535, 0, -1) if port not in taken)
 
     def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Grant a flow again on its paths.
@@ -76,13 +99,22 @@ class ProtectedAdmitter(SchemeAdmitter):
         flow, reserved = stored.flow, stored.reserved or ReservedPaths(stored.path, {})
         if (flow_id := self._second_paths.get(flow.id)) is not None:
             return self.grant_second_path(flow_id, flow, stored.path)
+        copies = reserved.second_copies
+        chosen = ChosenPaths(reserved.working, None if copies is None else copies.path, reserved.backups)
         try:
-            answer = self._protected.reserve(flow, reserved.working, reserved.backups)
+            answer = self._protected.reserve(flow, reserved.protection, chosen)
         except InputError:
-            return self._request(flow, stored.path, None)
+            if copies is not None:  # its host sends them now, by this path
+                raise
+            return self._request(flow, stored.path, None, reserved.protection)
         if isinstance(answer, Refusal):
             return answer
         granted = super().restore_flow(stored)
+        if isinstance(granted, Admitted) and copies is not None:
+            second = self._admission.request(_second_copies(flow, copies.udp_source), copies.path)
+            if isinstance(second, Refusal):
+                self._admission.cancel(flow.id)
+                granted = second
         if isinstance(granted, Refusal):
             self._protected.cancel_reserved(answer)
             return granted
@@ -118,8 +150,28 @@ class ProtectedAdmitter(SchemeAdmitter):
         known = self._flows.get(flow_id)
         if known is None:
             return None
-        backups = {name: backup.path for name, backup in known.backups.items()}
-        return ReservedPaths(known.working.path, backups)
+        copies: SecondCopies | None = None
+        if known.duplicate is not None:
+            second = self._admission.admitted[on_second_path(known.working.flow).id]
+            copies = SecondCopies(second.path, second.flow.udp_source)
+        return ReservedPaths(
+            known.working.path,
+            {name: backup.path for name, backup in known.backups.items()},
+            known.protection,
+            copies,
+        )
+
+    def remembered_frames(self, flow_id: str) -> int:
+        """Return how many frames the receiver of a duplicated flow must remember, to drop second copies."""
+        return self._flows[flow_id].remembered_frames
+
+    def values(self, grant: AdmittedFlow) -> dict[str, Any]:
+        """Return the guarantee and the path; a duplicated flow has the longer guarantee of its two paths."""
+        values = super().values(grant)
+        known = self._flows.get(grant.flow.id)
+        if known is not None and known.duplicate is not None:
+            values["guarantee_ns"] = known.guarantee_ns
+        return values
 
     # Entries that are installed beforehand.
 
@@ -223,10 +275,21 @@ class ProtectedAdmitter(SchemeAdmitter):
         return True
 
     def servers(self, grant: AdmittedFlow) -> tuple[str, ...]:
-        """Return the servers of the path in use and of the working path."""
-        servers = super().servers(grant)
+        """Return the servers of the path in use, of the working path, and of second copies."""
         known = self._flows.get(grant.flow.id)
-        return servers if known is None else tuple(dict.fromkeys((*servers, *super().servers(known.working))))
+        others = () if known is None else (known.working, known.duplicate)
+        paths = [grant, *(path for path in others if path is not None)]
+        return tuple(
+            dict.fromkeys(server for path in paths for server in super(ProtectedAdmitter, self).servers(path))
+        )
+
+    def drain_time_ns(self, flow_id: str) -> int:
+        """Return the time until none of the flow's frames is on its way, nor any second copy."""
+        known = self._flows.get(flow_id)
+        drain_ns = super().drain_time_ns(flow_id)
+        if known is None or known.duplicate is None:
+            return drain_ns
+        return max(drain_ns, super().drain_time_ns(on_second_path(known.working.flow).id))
 
     # All states.
 
@@ -239,3 +302,8 @@ class ProtectedAdmitter(SchemeAdmitter):
         """Take over stored residual backlogs in every state, as if no time had passed since."""
         for admission in self._protected.admissions:
             admission.restore_backlogs(backlogs, now_ns=now_ns)
+
+
+def _second_copies(flow: Flow, udp_source: int) -> Flow:
+    """Return the second copies of a flow as the flow that they are on the wire."""
+    return on_second_path(flow)._replace(udp_source=udp_source)

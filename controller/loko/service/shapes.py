@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from loko.admission.protection import Protection
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.service.breaks import ViolationCause
@@ -69,6 +70,10 @@ class FlowRequest(FlowDocument):
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
     deadline_ns: Quantity | None = Field(None, description="The guarantee must not exceed it.")
+    protection: Protection | None = Field(
+        None,
+        description="Of a service with `--survive`, which has a default: backup paths, or second copies.",
+    )
 
 
 class SlotRequest(AddressedDocument):
@@ -178,12 +183,27 @@ class BackupPathView(_ResponseModel):
     path: list[str] = Field(description="Its switches.")
 
 
+class SecondCopiesView(_ResponseModel):
+    """The second copies of a duplicated flow's frames: the host sends both copies of each frame at once."""
+
+    udp_source: int = Field(description="Their source port; in all else they are as the first copies.")
+    path: list[str] = Field(description="The switches of their path.")
+    remembered_frames: int = Field(
+        description="So many of the latest frames must the receiver know, to drop the copy that comes later."
+    )
+
+
 class ReservedPathsView(_ResponseModel):
     """The paths of a flow that survives failures. The promise holds on all of them."""
 
+    protection: Protection
     on_backup: bool = Field(description="It is in place, but not on its working path.")
     working: list[str] = Field(description="The switches of its path while nothing has failed.")
     backups: list[BackupPathView]
+    second_copies: SecondCopiesView | None = Field(description="Of a duplicated flow; else null.")
+    on_one_path: list[ViolationView] = Field(
+        description="Of a duplicated flow: the faults of one of its paths, while the other has none."
+    )
 
 
 class FlowView(_FlowModel):
@@ -218,6 +238,7 @@ class ProtectionView(_ResponseModel):
     covered: bool = Field(description="The reserved paths cover the next failure.")
     uncovered: list[str] = Field(description="Why they do not, until that is repaired; empty if they do.")
     on_backup: list[str] = Field(description="The flows on backup paths.")
+    on_one_path: list[str] = Field(description="The duplicated flows of which one path has a fault.")
     in_two_rounds: list[str] = Field(
         description="The flows that some failure moves in two round trips: an entry is not there beforehand."
     )

@@ -109,10 +109,11 @@ class Sidecar:
     async def _tell(self, process: Process) -> None:
         """Write which flows are in place whenever that changes: installed, with no switch of their path away.
 
-        For flows with slots it also writes when they send, which stay the same as long as a flow is in place.
+        For flows with slots it also writes when they send, which stay the same as long as a flow is in place;
+        for duplicated flows, the source ports of the copies that they send.
         """
         assert process.stdin is not None
-        told: list[Flow] | None = None
+        told: tuple[list[Flow], dict[str, list[int]]] | None = None
         with self._operation.subscribe() as news, contextlib.suppress(ConnectionError):
             while True:
                 installed = [
@@ -126,11 +127,16 @@ class Sidecar:
                 may_send = self._operation.manager.may_send
                 in_place = [managed for managed in installed if may_send(managed)]
                 flows = [managed.flow for managed in in_place]
-                if flows != told:
-                    told = flows
+                copies = {
+                    managed.flow.id: list(managed.sent_ports)
+                    for managed in in_place
+                    if managed.second_copies is not None
+                }
+                if (flows, copies) != told:
+                    told = flows, copies
                     timing = self._operation.manager.admitter.timing
                     send_slots = {managed.flow.id: timing(managed.grant) for managed in in_place}
-                    values = {"flows": dump_flows(flows), "send_slots": send_slots}
+                    values = {"flows": dump_flows(flows), "send_slots": send_slots, "copies": copies}
                     process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
                 await self._happened(news)

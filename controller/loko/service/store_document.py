@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from loko.admission.protection import Protection
 from loko.document import StrictModel
 from loko.service.breaks import StoredViolation, ViolationCause
 from loko.service.outcome import (
@@ -17,10 +18,11 @@ from loko.service.outcome import (
     LoggedEvent,
     PromisedGuarantee,
     ReservedPaths,
+    SecondCopies,
     SendSlot,
     StoredFlow,
 )
-from loko.switch_model.flow import FlowDocument
+from loko.switch_model.flow import FlowDocument, UdpPort
 from loko.topology.network import HopDocument
 
 MOST_FLOWS: Final = 1 << 32
@@ -60,17 +62,33 @@ class BrokenDocument(StrictModel):
     since_ms: int
 
 
+class SecondCopiesDocument(StrictModel):
+    """See `loko.service.outcome.SecondCopies`."""
+
+    path: list[HopDocument] = Field(min_length=1)
+    udp_source: UdpPort
+
+
 class ReservedPathsDocument(StrictModel):
     """See `loko.service.outcome.ReservedPaths`."""
 
     working: list[HopDocument] = Field(min_length=1)
     backups: dict[str, list[HopDocument]]
+    protection: Protection = Field(Protection.BACKUP, strict=False)
+    second_copies: SecondCopiesDocument | None = None
 
     @property
     def reserved(self) -> ReservedPaths:
         """The paths that the document describes."""
-        backups = {name: tuple(hop.hop for hop in path) for name, path in self.backups.items()}
-        return ReservedPaths(tuple(hop.hop for hop in self.working), backups)
+        second = self.second_copies
+        return ReservedPaths(
+            tuple(hop.hop for hop in self.working),
+            {name: tuple(hop.hop for hop in path) for name, path in self.backups.items()},
+            self.protection,
+            None
+            if second is None
+            else SecondCopies(tuple(hop.hop for hop in second.path), second.udp_source),
+        )
 
 
 class StoredFlowDocument(StrictModel):

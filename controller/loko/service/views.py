@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from loko.admission import ResourceShare, Terms
 from loko.schedule.sources import ScheduledSend, source_document
+from loko.service.breaks import Violation
 from loko.service.delays import DelayStatistics
 from loko.service.flow_manager import FlowManager, ManagedFlow
 from loko.service.outcome import AdmissionMode, DryRun, FlowState
@@ -60,15 +61,7 @@ def flow_values(manager: FlowManager, flow_id: str) -> dict[str, Any]:
         **managed.flow._asdict(),
         "state": managed.state.value,
         "waiting_for": sorted(managed.unconfirmed_switches),
-        "broken": [
-            {
-                "cause": found.cause.value,
-                "place": found.place,
-                "text": found.text,
-                "since_ms": manager.utc_ms(found.since_ns),
-            }
-            for found in managed.breaks
-        ],
+        "broken": [_violation(manager, found) for found in managed.breaks],
         "deadline_ns": managed.promised.deadline_ns,
         "promised_ns": promised_ns if math.isfinite(promised_ns) else None,
         "reserved": _reserved(manager, managed),
@@ -76,17 +69,37 @@ def flow_values(manager: FlowManager, flow_id: str) -> dict[str, Any]:
     }
 
 
+def _violation(manager: FlowManager, found: Violation) -> dict[str, Any]:
+    return {
+        "cause": found.cause.value,
+        "place": found.place,
+        "text": found.text,
+        "since_ms": manager.utc_ms(found.since_ns),
+    }
+
+
 def _reserved(manager: FlowManager, managed: ManagedFlow) -> dict[str, Any] | None:
     """The paths of a flow that survives failures, as plain values."""
-    reserved = manager.admitter.reserved_paths(managed.flow.id)
-    if reserved is None:
+    protected, flow_id = manager.protected, managed.flow.id
+    reserved = None if protected is None else protected.reserved_paths(flow_id)
+    if protected is None or reserved is None:
         return None
+    second = reserved.second_copies
     return {
+        "protection": reserved.protection.value,
         "on_backup": manager.is_on_backup(managed),
         "working": [hop.switch for hop in reserved.working],
         "backups": [
             {"failure": name, "path": [hop.switch for hop in path]} for name, path in reserved.backups.items()
         ],
+        "second_copies": None
+        if second is None
+        else {
+            "udp_source": second.udp_source,
+            "path": [hop.switch for hop in second.path],
+            "remembered_frames": protected.remembered_frames(flow_id),
+        },
+        "on_one_path": [_violation(manager, found) for found in managed.breaks.on_one_path],
     }
 
 
@@ -98,6 +111,7 @@ def protection_values(manager: FlowManager, protected: ProtectedAdmitter) -> dic
         "covered": not uncovered,
         "uncovered": list(uncovered),
         "on_backup": list(manager.on_backup),
+        "on_one_path": list(manager.on_one_path),
         "in_two_rounds": list(manager.in_two_rounds),
         "returns": manager.returns.value,
     }

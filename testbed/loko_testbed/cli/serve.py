@@ -13,7 +13,7 @@ import typer
 
 from loko.admission import Admission, Terms
 from loko.admission.port_queues.device import planned_entries
-from loko.admission.protection import ProtectedAdmission, failures_of
+from loko.admission.protection import ProtectedAdmission, Protection, failures_of
 from loko.admission.schemes import (
     SchemeVariant,
     admission_of,
@@ -148,7 +148,14 @@ def serve(
         list[str] | None,
         typer.Option(
             help="Admit only flows that survive any failure of one cable (cables=1), one switch (switches=1)"
-            " or one group of a file, on reserved backup paths; repeat it for several."
+            " or one group of a file; repeat it for several."
+        ),
+    ] = None,
+    protection: Annotated[
+        Protection | None,
+        typer.Option(
+            help="With --survive: reserve backup paths (default), or send every frame twice (1+1), for flows"
+            " whose request does not choose."
         ),
     ] = None,
     return_: Annotated[
@@ -262,6 +269,7 @@ def serve(
         control=control,
         robust=robust or None,
         survive=tuple(survive) if survive else None,
+        protection=protection,
     )
     if return_ is not None and not survive:
         raise InputError("--return: no flow leaves its working path; add --survive, or leave it out")
@@ -364,6 +372,7 @@ class _AdmissionOptions(NamedTuple):
     control: list[str] | None
     robust: bool | None
     survive: tuple[str, ...] | None
+    protection: Protection | None
 
 
 class _Granted(NamedTuple):
@@ -382,6 +391,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     scheme = default_scheme(lab) if given.scheme is None else scheme_name(given.scheme)
     _refuse_baseline(SchemeVariant(scheme=scheme), is_wanted=bool(given.baseline))
     entries = default_entries(lab) if given.entries is None else given.entries
+    if given.protection is not None and not given.survive:
+        raise InputError("--protection: say with --survive which failures flows are to survive")
     if given.survive and given.baseline:
         raise InputError(f"--survive: {scheme} is a baseline, which guarantees nothing; leave it out")
     if given.survive and given.changes_per_s == 0:
@@ -423,7 +434,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         admitter = SchemeAdmitter(lab, make_admission())
     else:
         failures = failures_of(lab, given.survive)
-        admitter = ProtectedAdmitter(lab, ProtectedAdmission(lab, make_admission, failures))
+        protected = ProtectedAdmission(lab, make_admission, failures)
+        admitter = ProtectedAdmitter(lab, protected, given.protection or Protection.BACKUP)
     options = {
         "scheme": str(scheme),
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",

@@ -33,7 +33,7 @@ from loko_testbed.live.generator import open_sink
 from loko_testbed.live.interfaces import device_of
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.live.sidecars.program import report, run_sidecar
-from loko_testbed.live.sidecars.senders import ConformingSender, SendSlots
+from loko_testbed.live.sidecars.senders import ConformingSender, SendSlots, with_source_port
 from loko_testbed.live.sidecars.taps import Taps
 from loko_testbed.live.slot_source import Outlet, SlotProgram, slot_configuration
 from loko_testbed.simulation.runner import RunError
@@ -115,11 +115,16 @@ class HostTaps:
             for host, namespace in namespaces.items()
         }
         self._joined = Taps()
-        self._flows: dict[FiveTuple, Flow] = {}
+        self._flows: dict[FiveTuple, tuple[Flow, bool]] = {}
+        """By what their frames carry: the flows, and whether these are second copies."""
 
-    def set_flows(self, flows: Sequence[Flow]) -> None:
-        """Watch these flows from now on."""
-        self._flows = {self._key(flow): flow for flow in flows}
+    def set_flows(self, flows: Sequence[Flow], copies: Mapping[str, Sequence[int]]) -> None:
+        """Watch these flows from now on; those in `copies` have these source ports."""
+        self._flows = {
+            self._key(flow._replace(udp_source=udp_source)): (flow, udp_source != flow.udp_source)
+            for flow in flows
+            for udp_source in copies.get(flow.id, (flow.udp_source,))
+        }
         self._joined.watch({flow.id for flow in flows})
 
     async def run(self) -> None:
@@ -146,13 +151,14 @@ class HostTaps:
             tap = self._taps[sighting.host]
             at_ns = max(at_ns, tap.line_free_ns)
             tap.line_free_ns = at_ns + sighting.line_bytes * BYTE_NS
-        flow = self._flows.get(sighting.key)
-        if flow is None:
+        known = self._flows.get(sighting.key)
+        if known is None:
             return
+        flow, is_second = known
         if sighting.is_sent and flow.source == sighting.host:
-            self._joined.sent(flow.id, sighting.mark, at_ns)
+            self._joined.sent(flow.id, sighting.mark, at_ns, is_second=is_second)
         elif not sighting.is_sent and flow.destination == sighting.host:
-            self._joined.received(flow.id, sighting.mark, at_ns)
+            self._joined.received(flow.id, sighting.mark, at_ns, is_second=is_second)
 
     def _key(self, flow: Flow) -> FiveTuple:
         hosts = self._lab.hosts
@@ -208,12 +214,22 @@ class HostSenders:
         self._lab = lab
         self._namespaces = namespaces
         self._slots = SlotSenders(lab, namespaces, folder)
+        self._copies: Mapping[str, Sequence[int]] = {}
         self._running: dict[str, tuple[Flow, asyncio.Task[None]]] = {}
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def set_flows(self, flows: Sequence[Flow], send_slots: Mapping[str, SendSlots]) -> None:
-        """Let these flows send from now on, and no others."""
+    def set_flows(
+        self,
+        flows: Sequence[Flow],
+        send_slots: Mapping[str, SendSlots],
+        copies: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Let these flows send from now on, and no others.
+
+        Those in `copies` send each frame from every one of these source ports.
+        """
+        self._copies = copies
         slotted = [(flow, send_slots[flow.id]) for flow in flows if flow.id in send_slots]
         for flow, _ in slotted:
             self._sink(flow.destination, flow.udp_destination)
@@ -247,8 +263,9 @@ class HostSenders:
                     await asyncio.sleep((sender.next_ns - now_ns) / 1e9)
                     continue
                 frame = sender.begin(now_ns)[1]
-                with contextlib.suppress(OSError):  # its cable may be pulled, and come back
-                    here.send(frame)
+                for udp_source in self._copies.get(flow.id, (flow.udp_source,)):
+                    with contextlib.suppress(OSError):  # its cable may be pulled, and come back
+                        here.send(with_source_port(frame, udp_source))
 
     def end(self) -> None:
         """No flow sends any more."""
@@ -266,10 +283,14 @@ async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> No
     with tempfile.TemporaryDirectory() as folder:
         watch, senders = HostTaps(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
-        def hear(flows: Sequence[Flow], send_slots: Mapping[str, SendSlots]) -> None:
-            watch.set_flows(flows)
+        def hear(
+            flows: Sequence[Flow],
+            send_slots: Mapping[str, SendSlots],
+            copies: Mapping[str, Sequence[int]],
+        ) -> None:
+            watch.set_flows(flows, copies)
             if traffic:
-                senders.set_flows(flows, send_slots)
+                senders.set_flows(flows, send_slots, copies)
 
         try:
             await run_sidecar(watch.run(), hear)

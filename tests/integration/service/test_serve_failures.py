@@ -52,9 +52,12 @@ def test_a_pulled_cable_moves_a_flow_and_no_frame_is_late(emulated: ServedLab) -
     assert answer.status_code == 201, answer.text
     granted = answer.json()
     assert granted["reserved"] == {
+        "protection": "backup",
         "on_backup": False,
         "working": ["s1", "s2"],
         "backups": [{"failure": f"cable {DIRECT}", "path": ["s1", "s3", "s2"]}],
+        "second_copies": None,
+        "on_one_path": [],
     }
     assert granted["promised_ns"] > granted["guarantee_ns"]
     emulated.wait_received({"f1"}, 20)
@@ -147,3 +150,60 @@ def test_a_flow_on_its_backup_path_survives_a_kill_and_returns_by_call(tmp_path:
         wait_on_backup(served, is_on_backup=False)
         wait_for(lambda: served.client.get("/v1/protection").json()["covered"], "the return", served.log)
         assert reserved(served) == {**before, "on_backup": False}
+
+
+def test_a_duplicated_flow_loses_nothing_while_any_cable_is_pulled(tmp_path: Path) -> None:
+    options = (*SURVIVE, "--emulate", "--traffic", "--protection", "duplicate")
+    lab = str(triangle(tmp_path).path)
+    with ServedLab(tmp_path, *options, lab=lab, has_boards=False) as served:
+        answer = served.post(1, **to_h2())
+        assert answer.status_code == 201, answer.text
+        granted = answer.json()
+        assert granted["promised_ns"] == granted["guarantee_ns"]
+        second = granted["reserved"]["second_copies"]
+        assert (second["path"], second["udp_source"]) == (["s1", "s3", "s2"], 65535)
+        assert served.post(2, **to_h2(2), protection="backup").json()["reserved"]["second_copies"] is None
+        assert served.client.delete("/v1/flows/f2").status_code == 204
+        served.wait_received({"f1"}, 20)
+        for cable in (DIRECT, "s3:2-s1:3"):
+            assert cause(served, f"cables/{cable}/pull").status_code == 204
+            wait_for(
+                lambda: served.client.get("/v1/protection").json()["on_one_path"] == ["f1"],
+                "the report of the cable",
+                served.log,
+            )
+            (fault,) = served.client.get("/v1/flows/f1").json()["reserved"]["on_one_path"]
+            assert fault["text"].startswith(f"cable {cable} has no link")
+            assert "loko_flows_on_one_path 1.0" in served.client.get("/metrics").text
+            served.wait_received({"f1"}, served.delays()["f1"]["received"] + 20)
+            assert cause(served, f"cables/{cable}/plug").status_code == 204
+            wait_for(
+                lambda: not served.client.get("/v1/protection").json()["on_one_path"],
+                "the repair",
+                served.log,
+            )
+        served.wait_received({"f1"}, served.delays()["f1"]["received"] + 20)
+        delays = served.delays()["f1"]
+        assert (delays["late"], delays["lost"]) == (0, 0)
+        assert "Traceback" not in served.log()
+
+
+def test_both_paths_of_a_duplicated_flow_survive_a_kill(tmp_path: Path) -> None:
+    lab = str(triangle(tmp_path).path)
+    with ServedLab(tmp_path, *SURVIVE, lab=lab) as served:
+        assert served.post(1, **to_h2(), protection="duplicate").status_code == 201
+        before = reserved(served)
+        served.kill()
+        served.start()
+        served.wait_healthy()
+        assert reserved(served) == before
+        assert served.post(1, **to_h2(), protection="duplicate").status_code == 200
+        assert served.client.delete("/v1/flows/f1").status_code == 204
+        served.wait_healthy()
+
+
+def test_a_protection_needs_failures(tmp_path: Path) -> None:
+    with ServedLab(tmp_path, lab=str(triangle(tmp_path).path)) as served:
+        refused = served.post(1, **to_h2(), protection="duplicate")
+        assert refused.status_code == 422
+        assert "no flow survives failures here" in refused.json()["error"]["message"]

@@ -16,6 +16,7 @@ ENDS = {"id": "f1", "source": "H1", "destination": "H3", "udp_source": 1, "udp_d
 FLOW: dict[str, object] = {
     **ENDS,
     **{"rate_bps": 1e5, "burst_bytes": 1e4, "frame_bytes": 64, "path": ["s1"], "deadline_ns": 1e9},
+    "protection": "duplicate",
 }
 SLOT: dict[str, object] = {**ENDS, "frame_bytes": 64, "period_ns": 10**6}
 MODELS: list[tuple[type[BaseModel], dict[str, object]]] = [(FlowRequest, FLOW), (SlotRequest, SLOT)]
@@ -39,6 +40,8 @@ TEXTS = [
     "1e3",
     "null",
     "./..",
+    "backup",
+    "duplicate",
 ]
 NAMES = [
     [],

@@ -59,9 +59,11 @@ class Protection(StrEnum):
 class ProtectedFlow:
     """An accepted flow with its further paths."""
 
+    protection: Protection
+    """As requested."""
     working: Admitted
     duplicate: Admitted | None
-    """The second copy, of 1+1 duplication."""
+    """The second copy, of 1+1 duplication; None if no failure hits the first."""
     backups: Mapping[str, Admitted]
     """By name of a failure that hits the working path, the flow on its backup path."""
     ends_with: tuple[str, ...]
@@ -74,6 +76,17 @@ class ProtectedFlow:
         if self.duplicate is not None:
             others.append(self.duplicate)
         return max(admitted.guarantee_ns for admitted in (self.working, *others))
+
+    @property
+    def remembered_frames(self) -> int:
+        """As many frames must the receiver of a duplicated flow remember, to recognise every second copy.
+
+        The host sends the two copies one right after the other, so both arrive within the bound on the delay
+        and the time of a frame on the host's cable. Until then no frame arrives that is sent later. The token
+        bucket lets so many through in that time, the frame itself included: its rate is at most the cable's,
+        so the time of one frame adds at most one.
+        """
+        return 1 + self._most_frames(self.guarantee_ns)
 
     @property
     def paths(self) -> ChosenPaths:
@@ -91,9 +104,12 @@ class ProtectedFlow:
         """
         if self.duplicate is not None or not self.backups:
             return 0
+        return self._most_frames(self.working.guarantee_ns + outage_ns)
+
+    def _most_frames(self, duration_ns: float) -> int:
+        """Return how many frames its token bucket lets through in a span of time."""
         flow = self.working.flow
-        sent_ns = self.working.guarantee_ns + outage_ns
-        sent_bytes = flow.burst_bytes + flow.rate_bps * sent_ns / BITS_NS_PER_BYTE_S
+        sent_bytes = flow.burst_bytes + flow.rate_bps * duration_ns / BITS_NS_PER_BYTE_S
         return math.floor(sent_bytes / flow.frame_bytes)
 
 
@@ -268,7 +284,9 @@ class ProtectedPlan:
                 {
                     "flow": flow_id,
                     "guarantee_ns": flow.guarantee_ns,
-                    "duplicate": None if flow.duplicate is None else _path_values(flow.duplicate),
+                    "duplicate": None
+                    if flow.duplicate is None
+                    else {**_path_values(flow.duplicate), "remembered_frames": flow.remembered_frames},
                     "backups": [
                         {"failure": name, **_path_values(backup)} for name, backup in flow.backups.items()
                     ],
@@ -360,8 +378,10 @@ class FailedState:
 class _Requests:
     """The requests of one flow in several states, which are kept together or not at all."""
 
-    def __init__(self, deadline_ns: float | None = None) -> None:
+    def __init__(self, deadline_ns: float | None = None, dead_ends: Ends = frozenset()) -> None:
         self.deadline_ns = deadline_ns
+        self.dead_ends = dead_ends
+        """Its paths avoid them, as far as they can."""
         self._made: list[tuple[Admission, str]] = []
 
     def request(self, admission: Admission, flow: Flow, path: Sequence[Hop]) -> Admitted | Refusal:
@@ -497,14 +517,14 @@ class ProtectedAdmission:
         """Admit a flow in every state, or in none. The refusal is that of the first working path.
 
         It is requested on the `chosen` paths alone, or with `path` as its working path. By default its
-        working path avoids the `dead_ends`, if any path does.
+        working path avoids the `dead_ends`, if any path does, and so does that of its second copies.
         """
         if chosen is not None:
             path = chosen.working
         working_paths = self._alive_paths(flow, dead_ends) if path is None else [tuple(path)]
         first: Refusal | None = None
         for working in working_paths:
-            requests = _Requests(deadline_ns)
+            requests = _Requests(deadline_ns, dead_ends)
             answer = self._on_working_path(flow, working, protection, chosen, requests)
             if isinstance(answer, ProtectedFlow):
                 answer = self._with_vlans(answer)
@@ -515,50 +535,66 @@ class ProtectedAdmission:
         assert first is not None, "a lab has a path between any two hosts"
         return first
 
-    def reserve(self, flow: Flow, path: Path, backups: Mapping[str, Path]) -> ProtectedFlow | Refusal:
+    def reserve(self, flow: Flow, protection: Protection, chosen: ChosenPaths) -> ProtectedFlow | Refusal:
         """Admit a flow again in the states after failures, on the paths that `admit` had found for it.
 
-        `backups` has them by the name of the failure. Raises `InputError` if one is missing or broken.
+        Raises `InputError` if a path is missing or broken, or if a failure hits both paths of a duplicated
+        flow.
         """
-        hit = {state.failure.name for state in self.hitting(flow, path)}
-        if missing := hit - backups.keys():
-            raise InputError(f"it has no backup path for a failure of {min(missing)}")
+        hit = {state.failure.name: state.failure for state in self.hitting(flow, chosen.working)}
+        for name, failure in hit.items():
+            if chosen.second is None and name not in chosen.backups:
+                raise InputError(f"it has no backup path for a failure of {name}")
+            if chosen.second is not None and failure.hits(flow.source, chosen.second):
+                raise InputError(f"a failure of {name} hits both of its paths")
         requests = _Requests()
-        admitted: dict[str, Admitted] = {}
+        backups: dict[str, Admitted] = {}
         working: Admitted | None = None
+        duplicate: Admitted | None = None
         try:
             for state in self.states:
-                answer, name = requests.request(state.admission, flow, path), state.failure.name
+                answer, name = requests.request(state.admission, flow, chosen.working), state.failure.name
                 if isinstance(answer, Admitted):
                     working = answer
-                    if name in hit:
-                        answer = requests.request(state.admission, on_second_path(flow), backups[name])
+                    if chosen.second is not None:
+                        answer = requests.request(state.admission, on_second_path(flow), chosen.second)
+                    elif name in hit:
+                        answer = requests.request(state.admission, on_second_path(flow), chosen.backups[name])
                 if isinstance(answer, Refusal):
                     requests.cancel()
                     return _after(answer, flow, state.failure)
-                if name in hit:
-                    admitted[name] = answer._replace(flow=flow)
+                if chosen.second is not None:
+                    duplicate = answer._replace(flow=flow)
+                elif name in hit:
+                    backups[name] = answer._replace(flow=flow)
         except InputError:
             requests.cancel()
             raise
         assert working is not None, "there is a failure to survive"
         return ProtectedFlow(
-            working=working, duplicate=None, backups=admitted, ends_with=self._ending_with(flow)
+            protection=protection,
+            working=working,
+            duplicate=duplicate,
+            backups=backups,
+            ends_with=self._ending_with(flow),
         )
 
     def cancel_reserved(self, flow: ProtectedFlow) -> None:
-        """Undo the requests of a flow with backup paths in the states after failures."""
+        """Undo the requests of a flow in the states after failures."""
         for state in self.states:
             state.admission.cancel(flow.working.flow.id)
-            if state.failure.name in flow.backups:
+            if flow.duplicate is not None or state.failure.name in flow.backups:
                 state.admission.cancel(on_second_path(flow.working.flow).id)
 
     def release_reserved(self, flow: ProtectedFlow, *, now_ns: int, sent_until_ns: int | None) -> None:
-        """Release a flow with backup paths in the states after failures; it has sent on its working path."""
+        """Release a flow in the states after failures: it has sent on its working path, and second copies."""
         for state in self.states:
             state.admission.release(flow.working.flow.id, now_ns=now_ns, sent_until_ns=sent_until_ns)
-            if state.failure.name in flow.backups:
-                state.admission.cancel(on_second_path(flow.working.flow).id)
+            second_id = on_second_path(flow.working.flow).id
+            if flow.duplicate is not None:
+                state.admission.release(second_id, now_ns=now_ns, sent_until_ns=sent_until_ns)
+            elif state.failure.name in flow.backups:
+                state.admission.cancel(second_id)
 
     def working_paths(self, flow: Flow, dead_ends: Ends = frozenset()) -> Iterator[Path]:
         """Yield the working paths that are tried for a flow, all of which avoid the `dead_ends`."""
@@ -580,11 +616,17 @@ class ProtectedAdmission:
             if is_left and self._fixed.may_move(working, path, known):
                 yield path
 
-    def second_paths(self, flow: Flow, working: Path) -> Iterator[Path]:
-        """Yield the paths that are tried for second copies, which no failure hits together with the first."""
+    def second_paths(self, flow: Flow, working: Path, avoided: Ends = frozenset()) -> Iterator[Path]:
+        """Yield the paths that are tried for second copies, which no failure hits together with the first.
+
+        Those without the `avoided` ends come first.
+        """
         hit = self.hitting(flow, working)
         dead_ends = frozenset[tuple[str, int]]().union(*(state.failure.dead_ends for state in hit))
-        return islice(paths(self.lab, flow.source, flow.destination, dead_ends=dead_ends), MOST_BACKUP_PATHS)
+        for ends in dict.fromkeys((dead_ends | avoided, dead_ends)):
+            yield from islice(
+                paths(self.lab, flow.source, flow.destination, dead_ends=ends), MOST_BACKUP_PATHS
+            )
 
     def needed_paths(self, flow: Flow, protection: Protection) -> Iterator[Path]:
         """Yield a flow's shortest working path, with the shortest further ones that it needs there.
@@ -637,7 +679,9 @@ class ProtectedAdmission:
             duplicate = self._duplicate(flow, path, chosen, requests) if hit else None
             if isinstance(duplicate, Refusal):
                 return duplicate
-            return ProtectedFlow(working=working, duplicate=duplicate, backups={}, ends_with=ends_with)
+            return ProtectedFlow(
+                protection=protection, working=working, duplicate=duplicate, backups={}, ends_with=ends_with
+            )
         backups: dict[str, Admitted] = {}
         for state in hit:
             known = dict.fromkeys(backup.path for backup in backups.values())
@@ -650,7 +694,9 @@ class ProtectedAdmission:
             if isinstance(backup, Refusal):
                 return backup
             backups[state.failure.name] = backup
-        return ProtectedFlow(working=working, duplicate=None, backups=backups, ends_with=ends_with)
+        return ProtectedFlow(
+            protection=protection, working=working, duplicate=None, backups=backups, ends_with=ends_with
+        )
 
     def _with_vlans(self, protected: ProtectedFlow) -> ProtectedFlow | Refusal:
         """Return a flow with the VLANs that take it along its paths through switches without OpenFlow.
@@ -702,7 +748,7 @@ class ProtectedAdmission:
         """Reserve a second path in every state, which no failure hits together with the first."""
         copy = on_second_path(flow)
         first: Refusal | None = None
-        candidates: Iterable[Path] = self.second_paths(flow, working)
+        candidates: Iterable[Path] = self.second_paths(flow, working, requests.dead_ends)
         if chosen is not None and chosen.second is not None:
             candidates = (chosen.second,)
         for candidate in candidates:

@@ -8,6 +8,11 @@ import { milliseconds, quantity, rate, sendSlotText } from "./units.js";
 
 /** The other paths of a flow that survives failures. */
 function reservedText({ reserved, promised_ns: promised }) {
+  if (reserved.second_copies) {
+    const { path, udp_source: port } = reserved.second_copies;
+    const faults = reserved.on_one_path.map(({ text }) => text).join("; ");
+    return `${faults && `On one path: ${faults}. `}Sent twice: second copies from UDP port ${port} by ${path.join(" › ")}`;
+  }
   const bound = `at most ${milliseconds(promised)} on every reserved path`;
   if (reserved.on_backup) return `On a backup path; its working path is ${reserved.working.join(" › ")}; ${bound}`;
   const paths = new Set(reserved.backups.map(({ path }) => path.join(" › ")));

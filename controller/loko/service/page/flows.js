@@ -16,6 +16,7 @@ export function standing(flow) {
     return { text: `broken at ${flow.broken.map(({ place }) => place).join(", ")}`, class: "badge bad" };
   }
   if (flow.reserved?.on_backup) return { text: "on backup", class: "badge busy" };
+  if (flow.reserved?.on_one_path.length) return { text: "on one path", class: "badge busy" };
   const isIn = flow.state === "installed";
   return { text: WORDS[flow.state] ?? flow.state, class: `badge ${isIn ? "good" : "busy"}` };
 }

@@ -157,6 +157,7 @@ export class Requests {
     );
     if (flow.send_slot) wanted.period_ns = flow.send_slot.period_ns;
     else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.length ? flow.path.map((hop) => hop.switch) : null });
+    if (flow.reserved) wanted.protection = flow.reserved.protection;
     for (let tries = 1; ; tries += 1) {
       const response = await this.call("POST", flow.send_slot ? "/v1/slots" : "/v1/flows", wanted);
       const values = await response.json();

@@ -7,7 +7,7 @@ connections may come and go while time passes. It does no I/O and knows no clock
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -21,7 +21,14 @@ from loko.topology.frame import frame_of
 from loko.topology.lab import Lab, Switch
 from loko.topology.ring import Setting
 from loko_testbed.live.emulation.boards import KEPT_SESSION, switch_profiles
-from loko_testbed.live.sidecars.senders import ConformingSender, FlowSender, SendSlots, SlottedSender
+from loko_testbed.live.sidecars.senders import (
+    UDP_SOURCE_OFFSET,
+    ConformingSender,
+    FlowSender,
+    SendSlots,
+    SlottedSender,
+    with_source_port,
+)
 from loko_testbed.live.sidecars.taps import Taps
 from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
 
@@ -38,6 +45,7 @@ class CabledLab:
         self._network = network
         self._said: dict[str, list[switch_emulator.Output]] = {name: [] for name in lab.switches}
         self._senders: dict[str, FlowSender] = {}
+        self._copies: Mapping[str, Sequence[int]] = {}
         self._hosts: dict[str, list[FlowSender]] = {name: [] for name in lab.hosts}
         self._line_free_ns = dict.fromkeys(lab.hosts, 0)
         self._turns: dict[str, int] = {}
@@ -109,12 +117,17 @@ class CabledLab:
     # Hosts.
 
     def set_flows(
-        self, flows: Iterable[Flow], send_slots: Mapping[str, SendSlots] = MappingProxyType({})
+        self,
+        flows: Iterable[Flow],
+        send_slots: Mapping[str, SendSlots] = MappingProxyType({}),
+        copies: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
         """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
-        Flows with a slot send in it, on this lab's own clock; all others as their buckets allow.
+        Flows with a slot send in it, on this lab's own clock; all others as their buckets allow. A flow in
+        `copies` sends each frame once from every one of these source ports.
         """
+        self._copies = copies
         wanted = {flow.id: flow for flow in flows}
         for name, sender in list(self._senders.items()):
             if wanted.get(name) != sender.flow:
@@ -178,9 +191,12 @@ class CabledLab:
     def _send(self, at_ns: int, host: str) -> None:
         """Let a host's first flow send its next frame."""
         sender = min(self._hosts[host], key=lambda sender: sender.next_ns)
-        sequence, frame = sender.begin(at_ns)
-        self._taps.sent(sender.flow.id, (sender.number, sequence), at_ns)
-        self._occupy(host, frame, at_ns)
+        flow, (sequence, frame) = sender.flow, sender.begin(at_ns)
+        for udp_source in self._copies.get(flow.id, (flow.udp_source,)):
+            is_second = udp_source != flow.udp_source
+            self._taps.sent(flow.id, (sender.number, sequence), at_ns, is_second=is_second)
+            self._occupy(host, with_source_port(frame, udp_source), at_ns)
+            at_ns = self._line_free_ns[host]
 
     def _occupy(self, host: str, frame: bytes, at_ns: int) -> None:
         self._line_free_ns[host] = self._network.send(host, frame, at_ns)
@@ -191,7 +207,9 @@ class CabledLab:
         flow = self._numbers.get(number)
         if flow is not None and flow.destination == host:
             sequence = int.from_bytes(frame[SEQUENCE_OFFSET : SEQUENCE_OFFSET + 4], "big")
-            self._taps.received(flow.id, (number, sequence), at_ns)
+            udp_source = int.from_bytes(frame[UDP_SOURCE_OFFSET : UDP_SOURCE_OFFSET + 2], "big")
+            is_second = udp_source != flow.udp_source
+            self._taps.received(flow.id, (number, sequence), at_ns, is_second=is_second)
         else:
             self._others[host].append(frame)
 

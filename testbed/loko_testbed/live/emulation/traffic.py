@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import switch_emulator
@@ -117,8 +116,14 @@ class TrafficLab:
         self.cabled.cause(fault)
 
     def set_flows(
-        self, flows: Sequence[Flow], send_slots: Mapping[str, SendSlots] = MappingProxyType({})
+        self,
+        flows: Sequence[Flow],
+        send_slots: Mapping[str, SendSlots],
+        copies: Mapping[str, Sequence[int]],
     ) -> None:
-        """Let these flows, which the service says are in place, send from now on; those with a slot in it."""
+        """Let these flows, which the service says are in place, send from now on; those with a slot in it.
+
+        Those in `copies` send each frame from every one of these source ports.
+        """
         self._lab.advance()
-        self.cabled.set_flows(flows, send_slots)
+        self.cabled.set_flows(flows, send_slots, copies)

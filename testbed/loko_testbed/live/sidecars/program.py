@@ -15,8 +15,9 @@ from loko_testbed.live.sidecars.senders import SendSlots
 
 _LINE_BYTES: Final = 2**24
 
-FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
-"""Called with the flows that are in place, and with the slots of each flow that has a slot, by flow id."""
+FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots], Mapping[str, Sequence[int]]], None]
+"""Called with the flows that are in place, with the slots of each flow that has a slot, and with the source
+ports of the copies that each duplicated flow sends, both by flow id."""
 
 
 async def run_sidecar(
@@ -53,7 +54,7 @@ async def _listen(on_flows: FlowHandler | None, on_fault: Callable[[Fault], None
                 for name, send_slot in values["send_slots"].items()
                 if send_slot is not None
             }
-            on_flows([Flow(**flow) for flow in values["flows"]], send_slots)
+            on_flows([Flow(**flow) for flow in values["flows"]], send_slots, values["copies"])
 
 
 def report(observations: Sequence[DelayObservation]) -> None:

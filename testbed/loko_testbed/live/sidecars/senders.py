@@ -6,6 +6,7 @@ import random
 from typing import Final, NamedTuple, Protocol
 
 from loko.switch_model.flow import Flow
+from loko.topology.frame import HEADERS_BYTES
 from loko.units import BITS_NS_PER_BYTE_S
 
 _MEAN_PAUSE: Final = 0.1
@@ -16,6 +17,10 @@ Without it, flows with one period would keep for ever the offset at which they b
 _TOGETHER: Final = 0.25
 """Probability that a burst waits for an instant at which others begin theirs too."""
 _TOGETHER_NS: Final = 100_000_000
+
+
+UDP_SOURCE_OFFSET: Final = HEADERS_BYTES - 8
+"""Where the source port is in a frame."""
 
 
 class IntegerBucket:
@@ -60,6 +65,11 @@ class SendSlots(NamedTuple):
     period_ns: int
     guard_ns: int
     """How early or late the flow's host may be."""
+
+
+def with_source_port(frame: bytes, udp_source: int) -> bytes:
+    """Return a flow's frame with another source port: so the copies of a frame differ."""
+    return frame[:UDP_SOURCE_OFFSET] + udp_source.to_bytes(2, "big") + frame[UDP_SOURCE_OFFSET + 2 :]
 
 
 class FlowSender(Protocol):
