@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,14 +37,7 @@ WIRE, VERSION = CODECS[OpenFlow.V1_0], bytes([WIRE_VERSIONS[OpenFlow.V1_0]])
 class CabledService:
     """A flow manager with the boards of a lab, whose hosts go on sending whatever happens."""
 
-    def __init__(
-        self,
-        lab: Lab,
-        *,
-        entries: int = 30,
-        survive: str = "cables=1",
-        protection: Protection = Protection.BACKUP,
-    ) -> None:
+    def __init__(self, lab: Lab, *, entries: int = 30, survive: str = "cables=1") -> None:
         self.lab = lab
         self.cabled = CabledLab(lab, cabled_network(lab, free_control=False))
         self.entries = entries
@@ -55,7 +49,7 @@ class CabledService:
             lambda: admission_of(lab, choice, scenario, traffic=traffic, padding=0),
             failures_of(lab, [survive]),
         )
-        self.admitter = ProtectedAdmitter(lab, protected, protection)
+        self.admitter = ProtectedAdmitter(lab, protected)
         pace_ns = CHANGE_NS // 2
         drivers = {
             name: driver_of(switch, pace_ns=pace_ns, compare_ns=S) for name, switch in lab.switches.items()
@@ -125,18 +119,26 @@ class CabledService:
         elif (reply := WIRE.decode(data)) is not None:
             self.manager.reply(self.now_ns, name, reply)
 
-    def request(self, flow: Flow) -> None:
-        self.manager.request(self.now_ns, flow, self.admitter.decision(flow))
+    def request(self, flow: Flow, protection: Protection = Protection.BACKUP) -> None:
+        self.manager.request(self.now_ns, flow, self.admitter.decision(flow, protection=protection))
         self.run(200 * MS)
 
-    def request_random(self, choice: Random, requests: int, *, most_frames: int = 1) -> None:
-        """Request random flows between the hosts; some are refused."""
+    def request_random(
+        self,
+        choice: Random,
+        requests: int,
+        *,
+        most_frames: int = 1,
+        protections: Sequence[Protection] = (Protection.BACKUP,),
+    ) -> None:
+        """Request random flows between the hosts, with the protections in turn; some are refused."""
         for number in range(1, requests + 1):
             source, destination = choice.sample(sorted(self.lab.hosts), 2)
             rate_bps, frames = choice.choice((1e4, 5e4, 2e5)), choice.choice((1, 1, most_frames))
             burst_bytes = float(frames * FRAME_BYTES)
             self.request(
-                Flow(f"f{number}", source, destination, number, 6000, rate_bps, burst_bytes, FRAME_BYTES)
+                Flow(f"f{number}", source, destination, number, 6000, rate_bps, burst_bytes, FRAME_BYTES),
+                protections[number % len(protections)],
             )
 
     def pull(self, cable: str) -> None:
@@ -146,17 +148,22 @@ class CabledService:
         self.cabled.cause(Fault(FaultKind.PLUG, cable))
 
     def across(self, cable: str) -> list[str]:
-        """Return the flows whose present path crosses a cable."""
+        """Return the flows whose present path, or one of two, crosses a cable."""
         return [name for name, managed in self.manager.flows.items() if cable in managed.cables]
 
     def is_covered(self, cable: str) -> bool:
-        """Return whether flows cross a cable, all of which have a reserved path without it."""
+        """Return whether flows cross a cable, all of which have a reserved or second path without it."""
         ends = cable_named(self.lab, cable).ends
         flows = [self.manager.flows[name] for name in self.across(cable)]
         paths = (
-            self.admitter.path_without(managed.flow.id, managed.path, ends, frozenset()) for managed in flows
+            self.admitter.path_without(managed.flow.id, managed.path, ends, frozenset())
+            for managed in flows
+            if managed.second_copies is None
         )
         return bool(flows) and None not in paths
+
+    def is_duplicated(self, name: str) -> bool:
+        return self.manager.flows[name].second_copies is not None
 
     def most_lost(self, name: str, outage_ns: int) -> int:
         """Return how many frames of a flow an outage may cost, as plans state it."""
@@ -189,17 +196,63 @@ class PulledCables:
     """Deviations from what is stated, in words."""
 
 
-def pull_cables(seed: int, *, requests: int = 40, pulls: int = 4) -> PulledCables:
+def pull_cables(
+    seed: int,
+    *,
+    requests: int = 40,
+    pulls: int = 4,
+    protections: Sequence[Protection] = (Protection.BACKUP,),
+) -> PulledCables:
     """Pull cables of a random lab at random and adversarial instants, while all hosts send all they may."""
-    attempts = (_served(Random(f"{seed} {attempt}"), requests) for attempt in count())
+    choice, service, found = _begin(seed, requests, protections)
+    allowed: Counter[str] = Counter()
+    for cable in _pulls(choice, service, pulls):
+        _fail(choice, service, cable, found, allowed)
+    return _judge(service, found, allowed)
+
+
+def pull_beside_copies(
+    seed: int, *, requests: int = 40, pulls: int = 12, has_second_copies: bool = True
+) -> PulledCables:
+    """Pull cables in the same way, but one as soon as what was sent before the last repair has arrived.
+
+    All flows are duplicated. For comparison, hosts may leave the second copies out.
+    """
+    choice, service, found = _begin(seed, requests, [Protection.DUPLICATE])
+    if not has_second_copies:
+        service.copies.update({flow.id: (flow.udp_source,) for flow in service.granted})
+    for cable in _pulls(choice, service, pulls):
+        across = service.across(cable)
+        _reach_instant(choice, service, across)
+        service.pull(cable)
+        found.pulls += 1
+        service.run(choice.choice((choice.randint(1, 100), 2_500)) * MS)
+        dead = service.manager.cables.dead
+        if dead in ((), (cable,)):  # else the last repair is yet to be reported
+            on_one_path = service.manager.on_one_path
+            if on_one_path != (tuple(across) if dead else ()) or service.manager.broken():
+                found.broken.append(f"{cable} is out, reported: {dead}, on one path: {on_one_path}")
+        service.plug(cable)
+        service.run(max(math.ceil(service.manager.flows[name].promised.guarantee_ns) for name in across))
+    service.run(2 * S)
+    return _judge(service, found, Counter())
+
+
+def _begin(
+    seed: int, requests: int, protections: Sequence[Protection]
+) -> tuple[Random, CabledService, PulledCables]:
+    """Return a service whose flows cross a cable that may fail."""
+    attempts = (_served(Random(f"{seed} {attempt}"), requests, protections) for attempt in count())
     choice, service = next(found for found in attempts if next(_pulls(*found, 1), None))
     service.run(S)
     found = PulledCables(
         seed, len(service.lab.switches), len(service.granted), len(service.manager.in_two_rounds)
     )
-    allowed: Counter[str] = Counter()
-    for cable in _pulls(choice, service, pulls):
-        _fail(choice, service, cable, found, allowed)
+    return choice, service, found
+
+
+def _judge(service: CabledService, found: PulledCables, allowed: Counter[str]) -> PulledCables:
+    """Compare the fate of all packets with what is stated."""
     service.run(S)
     for name, lost in service.lost.items():
         if lost > allowed[name]:
@@ -212,7 +265,7 @@ def pull_cables(seed: int, *, requests: int = 40, pulls: int = 4) -> PulledCable
     return found
 
 
-def _served(choice: Random, requests: int) -> tuple[Random, CabledService]:
+def _served(choice: Random, requests: int, protections: Sequence[Protection]) -> tuple[Random, CabledService]:
     """Return a service with flows in a random lab, whose boards report links only when they are asked."""
     lab = random_lab(choice, choice.choice(("ring", "cycles")), most_switches=5)
     unchecked = {
@@ -221,12 +274,12 @@ def _served(choice: Random, requests: int) -> tuple[Random, CabledService]:
     }
     service = CabledService(replace(lab, switches=unchecked), entries=choice.choice((3, 4, 5, 17)))
     service.run(4 * S)
-    service.request_random(choice, requests, most_frames=3)
+    service.request_random(choice, requests, most_frames=3, protections=protections)
     return choice, service
 
 
 def _pulls(choice: Random, service: CabledService, most: int) -> Iterator[str]:
-    """Yield cables between switches whose flows all have a reserved path without it."""
+    """Yield cables between switches whose flows all have another path without it."""
     cables = [
         link.name for link in service.lab.links if {link.a.node, link.b.node} <= set(service.lab.switches)
     ]
@@ -286,7 +339,8 @@ def _await_moves(
     """Let time pass until all promises are kept again, and note how long that took."""
     manager = service.manager
     reported_ns: dict[str, int] = {}
-    waiting = set(across)
+    moving = [name for name in across if not service.is_duplicated(name)]
+    waiting = set(moving)
     while waiting and service.now_ns < pulled_ns + 10 * S:
         service.run(MS)
         for name in sorted(waiting):
@@ -298,7 +352,7 @@ def _await_moves(
                 found.moves += 1
                 allowed[name] += service.most_lost(name, service.now_ns - pulled_ns)
                 # Each switch makes one change of each flow, after what is under way; then comes the barrier.
-                stated_ns = (1 + len(across) * (1 + bool(manager.in_two_rounds))) * CHANGE_NS
+                stated_ns = (1 + len(moving) * (1 + bool(manager.in_two_rounds))) * CHANGE_NS
                 slowness = (service.now_ns - reported_ns[name]) / stated_ns
                 found.slowest = max(found.slowest, slowness)
                 if slowness > 1:

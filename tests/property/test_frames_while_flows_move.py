@@ -6,8 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from cabled_service import CabledService, S, pull_cables
+from cabled_service import CabledService, S, pull_beside_copies, pull_cables
 from triangle import DIRECT, triangle
+
+from loko.admission.protection import Protection
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -47,3 +49,25 @@ def test_a_pulled_cable_costs_no_more_than_stated_and_makes_no_frame_late(seed: 
     assert 0 < found.worst <= 1
     assert found.moves >= found.pulls > 0
     assert 0 < found.lost <= found.most_lost
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pulled_cable_costs_a_duplicated_flow_nothing(seed: int) -> None:
+    found = pull_beside_copies(seed)
+    assert found.broken == []
+    assert (found.lost, found.late) == (0, 0)
+    assert found.pulls > 0
+    assert 0 < found.worst <= 1
+
+
+def test_without_the_second_copies_pulled_cables_cost_frames() -> None:
+    assert pull_beside_copies(0, has_second_copies=False).lost > 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_flows_that_move_cost_duplicated_flows_nothing(seed: int) -> None:
+    found = pull_cables(seed, protections=list(Protection))
+    assert found.broken == []
+    assert found.late == 0
+    assert found.moves > 0
+    assert found.lost <= found.most_lost
