@@ -93,8 +93,8 @@ RobustOption = Annotated[
 SurviveOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Plan for failures, one at a time: cables=1 (each cable between switches), switches=1, or a file"
-        " of groups that fail together; repeat it for several."
+        help="Plan for failures, one at a time: cables=1 (each cable between switches), switches=1 (each"
+        " switch, or cable), or a file of groups that fail together; repeat it for several."
     ),
 ]
 ProtectionOption = Annotated[

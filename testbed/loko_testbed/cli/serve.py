@@ -147,8 +147,8 @@ def serve(
     survive: Annotated[
         list[str] | None,
         typer.Option(
-            help="Admit only flows that survive any failure of one cable (cables=1), one switch (switches=1)"
-            " or one group of a file; repeat it for several."
+            help="Admit only flows that survive any failure of one cable (cables=1), one switch or cable"
+            " (switches=1) or one group of a file; repeat it for several."
         ),
     ] = None,
     protection: Annotated[

@@ -230,6 +230,30 @@ def test_more_cables_than_the_lab_has_are_all_of_them(tmp_path: Path) -> None:
     assert len(failures_of(lab, ["cables=999999999"])) == 2**3 - 1
 
 
+@pytest.mark.parametrize("protection", list(Protection))
+def test_what_survives_each_switch_survives_each_cable(protection: Protection, tmp_path: Path) -> None:
+    """A flow between neighbours ends with either switch, so only the failure of their cable hits it."""
+    lab = plant_of(tmp_path, nx.cycle_graph(4), [1])
+    failures = failures_of(lab, ["switches=1"])
+    assert {failure.dead_ends for failure in failures} > {
+        failure.dead_ends for failure in failures_of(lab, ["cables=1"])
+    }
+    assert len(failures) == 4 + 4
+    neighbours = Flow("f", "h1-1", "h2-1", 1000, 2000, 1e6, 612.0, 306)
+    found = protected(lab, [neighbours], "switches=1", protection).flows["f"]
+    assert found.ends_with == ("switch s1", "switch s2")
+    (second,) = found.backups.values() if protection is Protection.BACKUP else (found.duplicate,)
+    assert second is not None
+    assert switches_of(second) == ["s1", "s4", "s3", "s2"]
+
+
+def test_two_switches_or_cables_fail_together(tmp_path: Path) -> None:
+    lab = plant_of(tmp_path, nx.path_graph(3), [1])
+    names = [failure.name for failure in failures_of(lab, ["switches=2"])]
+    assert {"switch s1 and switch s3", "switch s1 and cable s2:3-s3:2"} <= set(names)
+    assert not any(name.startswith("switch s2 and cable") for name in names), "it has both cables"
+
+
 def test_groups_fail_together(tmp_path: Path) -> None:
     lab = plant_of(tmp_path, nx.cycle_graph(4), [1])
     file = tmp_path / "groups.yml"

@@ -63,9 +63,10 @@ class _GroupsFile(RootModel[list[_GroupDocument]]):
 def failures_of(lab: Lab, texts: Sequence[str]) -> tuple[NetworkFailure, ...]:
     """Return the failures that options such as ``cables=1`` name, each once.
 
-    ``cables=N`` and ``switches=N`` are all sets of up to N cables between switches, or switches. Anything
-    else is a file of shared-risk groups. Raises `InputError` for other texts, for too many failures, and for
-    different failures of one name.
+    ``cables=N`` are all sets of up to N cables between switches, ``switches=N`` of up to N switches or
+    cables: a dead cable is less than a dead switch, but a flow that begins or ends at one of its switches
+    ends with that, and survives only the cable. Anything else is a file of shared-risk groups. Raises
+    `InputError` for other texts, for too many failures, and for different failures of one name.
     """
     failures: dict[Ends, NetworkFailure] = {}
     named: dict[str, Ends] = {}
@@ -96,7 +97,8 @@ def _failures(lab: Lab, text: str) -> Iterator[NetworkFailure]:
         return
     if kind not in _KINDS or not re.fullmatch(r"[1-9][0-9]{0,8}", count):
         raise InputError(f"--survive {text}: give cables=1, switches=1, or a file of groups")
-    parts = _cables(lab) if kind == "cables" else [failure_of_switch(lab, name) for name in lab.switches]
+    switches = [] if kind == "cables" else [failure_of_switch(lab, name) for name in lab.switches]
+    parts = [*switches, *_cables(lab)]
     most = min(len(parts), int(count))
     total = sum(math.comb(len(parts), size) for size in range(1, most + 1))
     if total > MOST_FAILURES:
@@ -107,7 +109,7 @@ def _failures(lab: Lab, text: str) -> Iterator[NetworkFailure]:
     for size in range(1, most + 1):
         for together in itertools.combinations(parts, size):
             failure = _joined(" and ".join(part.name for part in together), together)
-            yield replace(failure, is_joined_by_any_cable=kind == "cables" and size < int(count))
+            yield replace(failure, is_joined_by_any_cable=size < int(count))
 
 
 def _groups(lab: Lab, file: Path) -> Iterator[NetworkFailure]:
