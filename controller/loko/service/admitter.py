@@ -52,6 +52,9 @@ class Admitter(Protocol):
     def rename(self, flow_id: str, flow: Flow) -> AdmittedFlow:
         """Give a granted flow another id and other ports. Raises `InputError` where flows cannot be moved."""
 
+    def guarantee_ns(self, grant: AdmittedFlow) -> float:
+        """Return the bound on the delay of a granted flow on the path that it takes, or on both of them."""
+
     def promised_ns(self, grant: AdmittedFlow) -> float:
         """Return the bound on the delay of a granted flow on all paths that are reserved for it."""
 
@@ -147,6 +150,10 @@ class SchemeAdmitter:
         """Have the admission scheme rename it."""
         return self._admission.rename(flow_id, flow)
 
+    def guarantee_ns(self, grant: AdmittedFlow) -> float:
+        """Return the guarantee of the flow's path."""
+        return grant.guarantee_ns
+
     def promised_ns(self, grant: AdmittedFlow) -> float:
         """Return the guarantee: a flow has one path."""
         return grant.guarantee_ns
@@ -176,7 +183,7 @@ class SchemeAdmitter:
             for hop in grant.hops
         ]
         return {
-            "guarantee_ns": grant.guarantee_ns,
+            "guarantee_ns": self.guarantee_ns(grant),
             "path": path,
             "send_slot": None,
             **self.conditions.mark(),

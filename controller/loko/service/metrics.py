@@ -78,7 +78,7 @@ def _flows(manager: FlowManager) -> Iterator[Metric]:
     for name, managed in manager.flows.items():
         if managed.state is FlowState.LOST:
             continue
-        guarantee_ns = manager.admitter.values(managed.grant)["guarantee_ns"]
+        guarantee_ns = manager.admitter.guarantee_ns(managed.grant)
         guarantees.add_metric([name, *mark.values()], guarantee_ns / NS_PER_S)
     yield guarantees
 

@@ -249,14 +249,18 @@ class _FlowMigrator:
 
     def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""
-        if moved and flow.second_copies is not None:
-            return "it is duplicated, and its host knows its two paths by their ports"
         try:
             answer = self._admitter.move(flow.flow, within_ns) if moved else self._admitter.restore_flow(flow)
         except InputError as error:
             return str(error)
         if isinstance(answer, Refusal):
             return str(answer).removeprefix(f"{flow.flow.id}: ")
+        reserved = self._admitter.reserved_paths(flow.flow.id)
+        if flow.second_copies is not None and (
+            reserved is None or reserved.second_copies != flow.second_copies
+        ):
+            self._admitter.cancel(flow.flow.id)
+            return "its host sends second copies, which would not take their path any more"
         self.granted.append(flow.flow.id)
         return answer
 

@@ -10,7 +10,6 @@ own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from loko.admission import Admitted, Refusal
 from loko.admission.protection import (
@@ -25,7 +24,7 @@ from loko.admission.routing import Ends, leaves_by
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
 from loko.service.outcome import ReservedPaths, SecondCopies, StoredFlow
-from loko.switch_model.flow import Flow
+from loko.switch_model.flow import DuplicateFlowError, Flow
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
 
@@ -109,9 +108,14 @@ class ProtectedAdmitter(SchemeAdmitter):
             return self._request(flow, stored.path, None, reserved.protection)
         if isinstance(answer, Refusal):
             return answer
-        granted = super().restore_flow(stored)
+        granted = self._admission.request(flow, stored.path)
         if isinstance(granted, Admitted) and copies is not None:
-            second = self._admission.request(_second_copies(flow, copies.udp_source), copies.path)
+            try:
+                second = self._admission.request(_second_copies(flow, copies.udp_source), copies.path)
+            except DuplicateFlowError:  # it was lost, and another flow has taken the port
+                self._admission.cancel(flow.id)
+                self._protected.cancel_reserved(answer)
+                raise
             if isinstance(second, Refusal):
                 self._admission.cancel(flow.id)
                 granted = second
@@ -140,6 +144,11 @@ class ProtectedAdmitter(SchemeAdmitter):
         answer = self._admission.request(reserved, working.path)
         return answer if isinstance(answer, Refusal) else None
 
+    def guarantee_ns(self, grant: AdmittedFlow) -> float:
+        """Return the guarantee of the path in use; of a duplicated flow the longer one of its two paths."""
+        known = self._flows.get(grant.flow.id)
+        return grant.guarantee_ns if known is None or known.duplicate is None else known.guarantee_ns
+
     def promised_ns(self, grant: AdmittedFlow) -> float:
         """Return the longest guarantee of all paths of a flow."""
         known = self._flows.get(grant.flow.id)
@@ -164,14 +173,6 @@ class ProtectedAdmitter(SchemeAdmitter):
     def remembered_frames(self, flow_id: str) -> int:
         """Return how many frames the receiver of a duplicated flow must remember, to drop second copies."""
         return self._flows[flow_id].remembered_frames
-
-    def values(self, grant: AdmittedFlow) -> dict[str, Any]:
-        """Return the guarantee and the path; a duplicated flow has the longer guarantee of its two paths."""
-        values = super().values(grant)
-        known = self._flows.get(grant.flow.id)
-        if known is not None and known.duplicate is not None:
-            values["guarantee_ns"] = known.guarantee_ns
-        return values
 
     # Entries that are installed beforehand.
 

@@ -263,6 +263,10 @@ class SlotAdmitter:
         """Raise `InputError`: see `move`."""
         raise InputError("a flow with a slot cannot be moved")
 
+    def guarantee_ns(self, grant: AdmittedFlow) -> float:
+        """Return the guarantee of the flow's path."""
+        return grant.guarantee_ns
+
     def promised_ns(self, grant: AdmittedFlow) -> float:
         """Return the guarantee: a flow has one path."""
         return grant.guarantee_ns

@@ -107,6 +107,26 @@ def test_frames_that_look_alike_are_told_apart_by_their_order() -> None:
     assert next(iter(taps.observations(300))).delays_ns == (30, 60)
 
 
+def test_of_two_copies_the_first_counts_from_its_own_beginning() -> None:
+    taps = Taps()
+    taps.watch({"a"})
+    for frame in (1, 2, 3):
+        taps.sent("a", frame, 100)
+        taps.sent("a", frame, 110, is_second=True)
+    taps.sent("a", 4, 120, is_second=True)  # the first copy is left out
+    taps.received("a", 1, 150)
+    taps.received("a", 1, 155, is_second=True)
+    taps.received("a", 2, 160, is_second=True)
+    taps.received("a", 2, 170)
+    taps.received("a", 4, 180, is_second=True)
+    assert list(taps.observations(200)) == [
+        DelayObservation(flow="a", sent=4, lost=0, delays_ns=(50, 50, 60))
+    ]
+    assert [seen.lost for seen in taps.observations(101 + LOST_AFTER_NS)] == [1]
+    taps.received("a", 3, 300, is_second=True)
+    assert list(taps.observations(10 * LOST_AFTER_NS)) == []
+
+
 class Emulation:
     """A lab of two switches, its tables set up by OpenFlow sessions."""
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from failing_triangle import CUT, disturbed_step, kept, set_link, state
 from served_boards import KilledError, ServedBoards, flow
-from test_migration import two_ways, without
+from test_migration import migrated, two_ways, without
 from test_served_failures import RETURNED_MS, begun, reserved
 
 from loko.admission.protection import Protection
 from loko.control.wire import AddEntry, DeleteEntry
 from loko.document import InputError
 from loko.service.breaks import ViolationCause
+from loko.service.migration import MigrationResult
 from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, Unavailable
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.views import flow_values, health_values
@@ -292,3 +293,74 @@ def test_without_a_cable_of_the_second_path_the_service_does_not_start(tmp_path:
     served.lab = without(two_ways(), "s3:2-s1:3")
     with pytest.raises(InputError, match=r"stored flow 'f1' does not fit this lab any more: .*s1:3"):
         served.start()
+
+
+def test_entries_that_are_there_beforehand_give_way_to_both_paths(tmp_path: Path) -> None:
+    """Where the paths begin and end, one entry takes the place of another, and one a free place."""
+    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    served = ServedBoards(tmp_path / "s", lab=lab, entries=4, survive=["cables=1"])
+    served.settle()
+    for number, ends in enumerate((("h1", "h2"), ("h2", "h3"), ("h4", "h3")), 1):
+        assert isinstance(served.request(flow(number, *ends)), Granted)
+    assert [len(table) for table in served.tables().values()] == [3, 3, 3, 3]
+    assert isinstance(served.admitter, ProtectedAdmitter)
+    wanted = flow(4, "h4", "h1")
+    decide = served.admitter.decision(wanted, protection=Protection.DUPLICATE)
+    ticket = served.manager.request(served.now_ns, wanted, decide)
+    served.carry()
+    for _ in range(200):
+        served.step()
+        assert max(map(len, served.tables().values())) <= 4
+    assert served.answers[ticket] == Granted("f4", is_new=True)
+    assert served.manager.in_two_rounds, "some entries have given way"
+    assert served.tables() == served.promised()
+    for _ in range(2):
+        assert served.release("f4") == Released("f4")
+        served.run(200)
+        assert served.manager.in_two_rounds == ()
+        assert served.tables() == served.promised()
+        decide = served.admitter.decision(wanted, protection=Protection.DUPLICATE)
+        assert isinstance(served.ask(served.manager.request(served.now_ns, wanted, decide)), Granted)
+
+
+def test_a_lost_flow_gets_both_paths_again_unless_its_port_is_taken(tmp_path: Path) -> None:
+    for is_taken in (False, True):
+        served = duplicated(tmp_path / str(is_taken))
+        before = flow_values(served.manager, "f1")["reserved"]
+        served.kill()
+        served.lab = without(two_ways(), "s1:2-s2:3")
+        served.survive = []
+        served.start()
+        served.settle()
+        assert {managed.state for managed in served.manager.flows.values()} == {FlowState.LOST}
+        assert not any(served.tables().values())
+        if is_taken:
+            port = before["second_copies"]["udp_source"]
+            assert isinstance(served.request(flow(3, "a", "b")._replace(udp_source=port)), Granted)
+        served.kill()
+        served.lab, served.survive = two_ways(), ["cables=1"]
+        served.start()
+        served.settle()
+        assert served.manager.flows["f2"].state is FlowState.INSTALLED
+        if is_taken:
+            assert served.manager.flows["f1"].state is FlowState.LOST
+            assert "f1" not in dict(reserved(served)[1])
+        else:
+            assert flow_values(served.manager, "f1")["reserved"] == before
+        assert served.tables() == served.promised()
+
+
+def test_a_migration_keeps_both_paths_or_the_flow_is_lost(tmp_path: Path) -> None:
+    served = duplicated(tmp_path / "s")
+    served.kill()
+    for lab, survive, result in (
+        (two_ways(), ["cables=1"], MigrationResult.KEPT),
+        (two_ways(), ["cables=1", "switches=1"], MigrationResult.KEPT),
+        (two_ways(), [], MigrationResult.LOST),
+        (without(two_ways(), "s3:2-s1:3"), ["cables=1"], MigrationResult.LOST),
+    ):
+        served.survive = survive
+        found = migrated(served, lab)
+        assert [migrated_flow.result for migrated_flow in found.flows] == [result, result]
+        if survive:
+            assert all(not state.admitted for state in (served.admission,))
