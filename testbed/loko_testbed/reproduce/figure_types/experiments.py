@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from glob import escape
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -22,7 +23,7 @@ from loko_testbed.reproduce.figure_types import figure_type_named, figure_type_n
 from loko_testbed.reproduce.folder import full_name, short_name
 from loko_testbed.reproduce.result import in_order
 
-_PLACE: Final = "*/experiments/*.yml"
+_PLACE: Final = "*/experiments/{}.yml"
 _HINTS: Final = 3
 FORMER_TYPES: Final = {
     "duel": "'comparison'",
@@ -120,11 +121,11 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
     return _by_name(_documents_in(labs), labs)
 
 
-def _documents_in(labs: Path) -> Iterator[Path]:
-    """Yield the documents of the labs' figures, and of those that come with plug-ins."""
-    yield from labs.glob(_PLACE)
+def _documents_in(labs: Path, stem: str = "*") -> Iterator[Path]:
+    """Yield the documents of the labs' figures, and of those of plug-ins; if a name is given, its own."""
+    yield from labs.glob(_PLACE.format(stem))
     for point in plug_ins(FIGURE_TYPES).values() if labs == LABS else ():
-        yield from folder_of(point).glob("experiments/*.yml")
+        yield from folder_of(point).glob(f"experiments/{stem}.yml")
 
 
 def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
@@ -134,7 +135,7 @@ def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figu
     """
     wanted = set(map(full_name, names))
     files = {name.partition("/")[2] for name in wanted}
-    alike = (path for path in _documents_in(labs) if path.stem in files)
+    alike = (path for stem in files for path in _documents_in(labs, escape(stem)))
     figures = _by_name((path for path in alike if f"{_paper_of(path)}/{path.stem}" in wanted), labs)
     return figures if wanted and wanted <= figures.keys() else experiments(labs)
 
@@ -180,7 +181,7 @@ def _unknown(name: str, known: Mapping[str, Figure]) -> str:
 
 def not_replayed(replayed: Collection[str], labs: Path = LABS) -> list[MissingFigure]:
     """Return the figures of the labs other than those with these full names. Raises `InputError`."""
-    known = map(_missing_in, labs.glob(_PLACE))
+    known = map(_missing_in, labs.glob(_PLACE.format("*")))
     return [figure for figure in known if figure.name not in replayed]
 
 
