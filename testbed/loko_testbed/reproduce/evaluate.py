@@ -53,8 +53,20 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
         folder = _Publication(options, progress)
         for figure, result in _computed(chosen, options, progress):
             folder.add(figure, result)
+            folder.draw_if_due()
         folder.draw()
     return [folder.results[figure.name] for figure in chosen]
+
+
+def replay_undrawn(chosen: Sequence[Figure], options: Options, progress: Progress) -> None:
+    """Replay the figures and write their results and records; `publish_again` makes what follows from them.
+
+    Raises `InputError` or `RunError`, each with a message of one line.
+    """
+    with shared_processes(options.jobs), equal_tasks_once():
+        folder = _Publication(options, progress)
+        for figure, result in _computed(chosen, options, progress):
+            folder.add(figure, result)
 
 
 def publish_again(options: Options, progress: Progress) -> None:
@@ -174,7 +186,7 @@ class _Publication:
         self._due_s = 0.0
 
     def add(self, figure: Figure, result: FigureResult) -> None:
-        """Judge and write a computed result; draw and report if the last time was long enough ago."""
+        """Judge and write a computed result."""
         others = {name: other for name, other in self.results.items() if name != figure.name}
         together = [*others.values(), result]
         changed = [
@@ -185,6 +197,9 @@ class _Publication:
             write_result(each, self._options.out)
             self.results[each.name] = each
             self._undrawn.add(each.name)
+
+    def draw_if_due(self) -> None:
+        """Draw and report if the last time was long enough ago."""
         if time.monotonic() >= self._due_s:
             self.draw()
 

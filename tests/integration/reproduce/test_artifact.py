@@ -211,9 +211,9 @@ def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(lo
 
 def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
     asked = []
-    replay = verification.evaluate
+    replay = verification.replay_undrawn
     monkeypatch.setattr(
-        verification, "evaluate", lambda figures, *rest: asked.extend(figures) or replay(figures, *rest)
+        verification, "replay_undrawn", lambda figures, *rest: asked.extend(figures) or replay(figures, *rest)
     )
     assert "not replayed: loko/table2: it was not chosen" in loko("verify", archive, "fig17a").out
     assert [figure.name for figure in asked] == ["loko/fig17a"]

@@ -142,12 +142,12 @@ def replayed_once() -> Iterator[None]:
         return drawn[key]
 
     replay = Remembered(
-        evaluation.evaluate,
+        evaluation.replay_undrawn,
         lambda figures, options, _: ([figure.name for figure in figures], options.chosen()),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "draw", drawn_once)
-        patch.setattr(verification, "evaluate", replay)
+        patch.setattr(verification, "replay_undrawn", replay)
         patch.setattr(source, "committed", functools.cache(source.committed))
         patch.setattr(verification, "publish_again", Remembered(evaluation.publish_again, lambda *_: ()))
         yield

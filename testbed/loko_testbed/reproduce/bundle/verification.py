@@ -28,7 +28,7 @@ from loko_testbed.reproduce.bundle.source import (
     files_of_commit,
     marks_beside,
 )
-from loko_testbed.reproduce.evaluate import evaluate, publish_again
+from loko_testbed.reproduce.evaluate import publish_again, replay_undrawn
 from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types.experiments import experiments_named, select
 from loko_testbed.reproduce.folder import SUFFIXES, full_name, short_name
@@ -255,7 +255,7 @@ class Bundle:
             alike.setdefault(json.dumps(result.provenance.options, sort_keys=True), []).append(result)
         for results in alike.values():
             figures = select([result.name for result in results], known)
-            evaluate(figures, replace(self._options[results[0].name], jobs=jobs), progress)
+            replay_undrawn(figures, replace(self._options[results[0].name], jobs=jobs), progress)
         (self._here / RUNS).unlink(missing_ok=True)
         if self._runs:
             write_atomically(self._here / RUNS, content(self._runs.values()))
