@@ -383,7 +383,7 @@ def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
     return CliRunner().invoke(app, ["plan", words[0], str(file), *words[1:]])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=32)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(("loko", "packets", "silo", "qjump")),

@@ -24,7 +24,7 @@ def test_no_frame_of_any_class_is_late(seed: int, classes: int) -> None:
     assert not trial.verdict.events
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**9), classes=st.integers(2, 3))
 def test_no_change_makes_a_frame_of_any_class_late(seed: int, classes: int) -> None:
     """Flows of all classes come and go on long lines, as theorem 2 allows with longer busy periods."""

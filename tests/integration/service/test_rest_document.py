@@ -187,7 +187,7 @@ def schemathesis_finds(served: ServedLab, tmp_path: Path, *words_more: str) -> s
     """Run Schemathesis and return its output; fail if it finds anything."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     words = [schemathesis(), "run", f"{served.address}/openapi.json", "--seed", "1", "--no-color"]
-    words += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "30", "--workers", "1"]
+    words += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "15", "--workers", "1"]
     words += words_more
     done = subprocess.run(
         words,
