@@ -11,16 +11,15 @@ from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.plots import rendering
 from loko_testbed.reproduce.result import FigureResult
 
-_BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+def blank(result: FigureResult) -> pictures.RenderedPictures:
+    """Stands in for the picture of a figure, of which it has nothing but the name."""
+    svg = blank_svg(result)
+    return pictures.RenderedPictures(svg=svg, png=b"", uncaptioned_svg=svg)
 
 
-def blank(_result: FigureResult) -> pictures.RenderedPictures:
-    """Stands in for every picture."""
-    return pictures.RenderedPictures(svg=_BLANK, png=b"", uncaptioned_svg=_BLANK)
-
-
-def blank_svg(_result: FigureResult, **_how: bool) -> bytes:
-    return _BLANK
+def blank_svg(result: FigureResult, **_how: bool) -> bytes:
+    return f'<svg xmlns="http://www.w3.org/2000/svg"><title>{result.name}</title></svg>'.encode()
 
 
 @contextmanager

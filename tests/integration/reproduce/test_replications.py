@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from no_rendering import no_rendering
 
 from loko_testbed.reproduce import replications
 from loko_testbed.reproduce.claims import evaluate_claims
@@ -43,7 +44,8 @@ def figure() -> Sweep:
 def replayed(out: Path, **options) -> TrafficResult:
     out.mkdir(exist_ok=True)
     chosen = Options(**{"mode": "virtual", "seed": 1, "out": out, "senders": BUSY, **options})
-    (result,) = evaluate([figure()], chosen, NoProgress())
+    with no_rendering():
+        (result,) = evaluate([figure()], chosen, NoProgress())
     assert isinstance(result, TrafficResult)
     return result
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from no_rendering import no_rendering
 
 from loko.document import LABS, InputError
 from loko_testbed.reproduce import facts
@@ -53,6 +55,14 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in kept}
 
 
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """Pictures have nothing but the names of their figures."""
+    with no_rendering():
+        yield
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_figure_of_another_paper_overwrites_none_of_the_same_id(figures, tmp_path: Path) -> None:
     assert sorted(figures) == sorted(f"{paper}/{figure}" for paper in ("loko", OTHER) for figure in IDS)
     out = tmp_path / "out"
@@ -86,6 +96,7 @@ def test_an_experiment_bears_the_name_of_its_file(figures, tmp_path: Path) -> No
         experiments(tmp_path / "labs")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figures_of_two_papers_are_replayed_at_a_time(figures, tmp_path: Path) -> None:
     together, alone = tmp_path / "together", tmp_path / "alone"
     names = ["fig17a", f"{OTHER}/fig17a", f"{OTHER}/fig17b"]
@@ -108,6 +119,7 @@ def test_the_report_tells_the_papers_apart(figures, tmp_path: Path) -> None:
     assert "loko evaluate other/fig17a " in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_result_that_lies_where_another_one_belongs_is_told(figures, tmp_path: Path) -> None:
     replay(figures, [f"{OTHER}/table2"], tmp_path)
     shutil.move(tmp_path / OTHER / "table2.json", tmp_path / "table2.json")
