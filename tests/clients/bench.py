@@ -14,19 +14,12 @@ from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
 from programs import REST_PORT, Program
 from wiretap import Kind, Message, Wiretap
 
-from loko_testbed.live.one_board import Namespace, wait_for
+from loko_testbed.instruments.network_namespace import listens
+from loko_testbed.live.one_board import wait_for
 
 START_PATIENCE_S = 90.0
 """Frameworks take a second to load, and much longer on a busy machine."""
 SETTLE_S = 0.2
-_LISTENING = "0A"
-
-
-def listens(place: Namespace) -> bool:
-    """Return whether a controller listens in this namespace."""
-    lines = Path(f"/proc/{place.pid}/net/tcp").read_text().splitlines()[1:]
-    sockets = [line.split() for line in lines]
-    return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in sockets)
 
 
 class Bench:
@@ -102,7 +95,7 @@ class Bench:
     def _listens(self) -> bool:
         assert self._client is not None
         assert self._client.poll() is None, f"the controller has ended: {self.controller_log()}"
-        return listens(self.network.controller)
+        return listens(self.network.controller.pid, CONTROLLER_PORT)
 
     def controller_log(self) -> str:
         """Return what the controller has logged."""

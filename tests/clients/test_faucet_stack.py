@@ -13,11 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from bench import START_PATIENCE_S, listens
+from bench import START_PATIENCE_S
 from board_network import CONTROLLER_PORT, address
 from live_harness import needs_namespaces
 from programs import faucet
 
+from loko_testbed.instruments.network_namespace import listens
 from loko_testbed.live.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
 
 pytestmark = [
@@ -78,7 +79,7 @@ def stack(program: Path, tmp_path: Path) -> Iterator[Stack]:
         )
         open_.callback(running.wait)
         open_.callback(running.kill)
-        wait_for(lambda: listens(inside), "Faucet that listens", START_PATIENCE_S)
+        wait_for(lambda: listens(inside.pid, CONTROLLER_PORT), "Faucet that listens", START_PATIENCE_S)
         tables = "".join(
             board_table(
                 f"s{board}",

@@ -15,6 +15,8 @@ from loko_testbed.instruments.programs import require, run
 from loko_testbed.simulation.runner import RunError
 
 _CLONE_NEWNET: Final = 0x4000_0000
+_LISTEN: Final = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
 _HERE: Final = Path("/proc/thread-self/ns/net")
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -22,6 +24,19 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 def namespace_of(pid: int) -> Path:
     """Return the file of a process's network namespace; it exists as long as the process lives."""
     return Path(f"/proc/{pid}/ns/net")
+
+
+def listens(pid: int, port: int) -> bool:
+    """Return whether anything listens at a TCP port, by IPv4, in a process's network namespace."""
+    there = Path(f"/proc/{pid}/net")
+    try:
+        if "TCP: inuse 0 " in (there / "sockstat").read_text(encoding="ascii"):
+            return False  # to list none takes the kernel milliseconds: it looks at those of all namespaces
+        table = (there / "tcp").read_text(encoding="ascii")
+    except OSError:  # the process has just ended
+        return False
+    sockets = [line.split() for line in table.splitlines()[1:]]
+    return any(at.endswith(f":{port:04X}") and state == _LISTEN for _, at, _, state, *_ in sockets)
 
 
 def within(namespace: Path) -> list[str]:

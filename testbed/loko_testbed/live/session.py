@@ -16,7 +16,7 @@ from loko.service.faults import RESTART, Fault, FaultKind, cable_named
 from loko.switch_model.flow import Flow, dump_flows
 from loko.topology.lab import Backend, Lab, load_lab
 from loko.topology.network import dump_paths
-from loko_testbed.instruments.network_namespace import set_up_namespace
+from loko_testbed.instruments.network_namespace import listens, set_up_namespace
 from loko_testbed.live.cards import prepare
 from loko_testbed.live.containerlab import topology
 from loko_testbed.live.containerlab.boards import ContainerBoards
@@ -46,8 +46,6 @@ _CONTROLLER_READY = "controller.ready"
 """File of the controller that exists while every table is set up."""
 _ECHO_RATE = "echo-rate"
 """File with the rate of EchoRequests that the controller sends; while it exists, no entry is renewed."""
-_LISTEN = "0A"
-"""The state of a listening socket in /proc/net/tcp."""
 _PAUSE_S = 0.15
 """Pause before each run, in which the controller may renew entries that grow old."""
 
@@ -84,7 +82,9 @@ class Session:
         self._capture = self._start_capture(request, request.captures) if request.captures else None
         if self._controller:
             pid = self._controller.pid
-            self._controller.wait_until(lambda: _listens(pid), CONTROLLER_TIMEOUT_S, "does not listen")
+            self._controller.wait_until(
+                lambda: listens(pid, CONTROLLER_PORT), CONTROLLER_TIMEOUT_S, "does not listen"
+            )
         if self._relay:
             self._relay.wait_ready(CONTROLLER_TIMEOUT_S)
         ports = {
@@ -264,13 +264,3 @@ def _remedy(request: TrafficRequest, lab: Lab) -> str:
     if lab.controller is not None:
         return "send less (--points admitted): control frames wait with the others; leave the machine alone"
     return "leave the machine alone, and run again"
-
-
-def _listens(pid: int) -> bool:
-    """Return whether anything listens at the controller's port in a process's network namespace."""
-    try:
-        table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")  # its addresses are IPv4
-    except OSError:  # it has just ended
-        return False
-    sockets = [line.split() for line in table.splitlines()[1:]]
-    return any(at.endswith(f":{CONTROLLER_PORT:04X}") and state == _LISTEN for _, at, _, state, *_ in sockets)
