@@ -69,6 +69,7 @@ def test_a_greedy_sender_fills_its_bucket(runner):
     assert 0.9 * allowed < records.size.sum() < 1.05 * allowed
 
 
+@pytest.mark.parametrize("runner", ["session"], indirect=True)
 def test_one_lab_carries_many_runs_with_other_shapes(runner):
     slow = [slowed(flow) for flow in TRAFFIC]
     fast = runner.run(TRAFFIC, seconds=1, seed=2)
