@@ -265,7 +265,9 @@ class LokoAdmission:
                 path, switches, tuple([switch.limits.delay_ns for switch in switches]), ()
             )
         if limits is None:
-            return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), ())
+            first, *others = [switch.limits.sizes for switch in switches]
+            sizes = first if all(each == first for each in others) else ()
+            return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), sizes)
         return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.sizes))
 
 
@@ -276,7 +278,7 @@ class _Route(NamedTuple):
     switches: tuple[_SwitchState, ...]
     delays_ns: tuple[float, ...]
     sizes: Sizes
-    """Frame sizes that every switch of the lab was planned for, if all have the same limits."""
+    """Frame sizes that every switch of the path was planned for, if it is the same ones for all."""
 
     def decide(self, flow: Flow, suggest: _Suggest) -> Admitted | Refusal:
         """Decide whether the sums of rates and bursts fit the allocation at every switch (section 5)."""
