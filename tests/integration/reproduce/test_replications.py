@@ -83,6 +83,7 @@ def test_a_further_seed_is_the_figure_at_that_seed(once: tuple[Path, TrafficResu
     [
         ("tssdn/frequencies", {"packets": 500}, "rare_"),
         ("loko/fig12a", {"rates": 12}, "_17_entries"),
+        ("predictability/epsilon", {}, "dell_s4048_on"),
     ],
 )
 def test_a_further_seed_of_a_part_is_that_of_the_whole_figure(

@@ -8,7 +8,9 @@ import pytest
 
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
+from loko_testbed.reproduce.figure import Figure
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
+from loko_testbed.reproduce.figure_types.predictability.document import Predictability
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredFigure
 from loko_testbed.reproduce.figure_types.traffic.document import Sweep, SweepClaim
 from loko_testbed.reproduce.result import (
@@ -144,21 +146,44 @@ def test_only_what_decides_the_claims_is_replayed_again() -> None:
 
 
 def test_only_the_cases_that_claims_read_are_replayed_again() -> None:
-    figure = experiments_named(["tssdn/table2"])["tssdn/table2"]
-    assert isinstance(figure, TimeTriggeredFigure)
-
     def cases(*findings: str) -> list[str]:
-        claims = [
-            claim.model_copy(update={"seeds": SEEDS if set(claim.check.reads) & set(findings) else 1})
-            for claim in figure.claims
-        ]
-        part = figure.model_copy(update={"claims": claims}).for_replication()
-        assert part is not None
+        part = replayed_again("tssdn/table2", *findings)
+        assert isinstance(part, TimeTriggeredFigure)
         return [case.name for case in part.cases]
 
     assert cases("five_most_us") == ["five"]
     assert cases("two_most_us", "five_jitter_us") == ["two", "five"]
     assert cases("one_mean_us") == ["one", "five"], "a ratio reads both of its findings"
+
+
+def replayed_again(name: str, *findings: str) -> Figure:
+    """Return what is replayed at further seeds if the claims that read these findings depend on chance."""
+    figure = experiments_named([name])[name]
+    claims = [
+        claim.model_copy(update={"seeds": SEEDS if set(claim.check.reads) & set(findings) else 1})
+        for claim in figure.claims
+    ]
+    part = figure.model_copy(update={"claims": claims}).for_replication()
+    assert part is not None
+    return part
+
+
+def test_only_the_devices_that_findings_name_are_replayed_again() -> None:
+    name = "predictability/epsilon"
+    whole = experiments_named([name])[name]
+    assert isinstance(whole, Predictability)
+    one = replayed_again(name, "differs_dell_s4048_on_us")
+    assert isinstance(one, Predictability)
+    assert one.devices == ["dell-s4048-on"]
+    every = replayed_again("predictability/fig3", "lost_packets")
+    assert isinstance(every, Predictability)
+    assert len(every.devices) > 1, "no device is named, so any may have lost a packet"
+
+
+def test_the_smallest_box_needs_the_smallest_multiplier_only() -> None:
+    part = replayed_again("loko/fig17a", "smallest_box_packets")
+    assert isinstance(part, Sweep)
+    assert part.x.values == [1]
 
 
 def test_a_claim_that_compares_with_another_figure_has_one_seed() -> None:

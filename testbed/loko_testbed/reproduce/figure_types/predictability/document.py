@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -214,3 +214,12 @@ class Predictability(FindingFigure):
     devices: list[str] = Field(min_length=1)
     """Names of device profiles."""
     measures: Shown
+
+    def for_replication(self) -> Self | None:
+        """See `Figure.for_replication`: devices that the claims' findings name, or all of them."""
+        part = super().for_replication()
+        if part is None:
+            return None
+        named = [[each for each in self.devices if each.replace("-", "_") in name] for name in part.read]
+        devices = [each for each in self.devices if any(each in names for names in named)]
+        return part.model_copy(update={"devices": devices if all(named) else self.devices})

@@ -16,6 +16,9 @@ from loko_testbed.reproduce.finding_checks import ComparisonCheck, FindingCheck,
 from loko_testbed.reproduce.flow_figure import FlowEnds, FlowFigure, QuickRuns, SendingFigure
 from loko_testbed.reproduce.result import Printed
 
+SMALLEST_BOX: Final = "smallest_box_packets"
+"""The finding for the fewest packets of a sweep's points, of all observed flows together."""
+
 
 class SweepClaim(Claim):
     """A claim on the points of a sweep."""
@@ -93,13 +96,15 @@ class Sweep(FlowFigure):
         part = super().for_replication()
         if part is None:
             return None
-        needed = {
-            x
-            for claim in part.claims
-            for x in claim.check.needed(fact(self.paper, claim.fact), self.x.values)
-        }
+        needed = {x for claim in part.claims for x in self._needed(claim)}
         values = [x for x in self.x.values if x in needed]
         return part.model_copy(update={"x": self.x.model_copy(update={"values": values})})
+
+    def _needed(self, claim: SweepClaim) -> Sequence[float]:
+        """Return the values of x that decide a claim. The smallest box is at the smallest multiplier."""
+        if claim.check.reads == [SMALLEST_BOX]:
+            return self.x.values[:1]
+        return claim.check.needed(fact(self.paper, claim.fact), self.x.values)
 
     def printed(self) -> list[Printed]:
         """See `Figure.printed`. A fact of several claims is marked once, as in the first."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loko.switch_model.device import deterministic
 from loko.topology.lab import cabled
 from loko_testbed.reproduce.facts import fact
-from loko_testbed.reproduce.figure_types.traffic.document import Sweep
+from loko_testbed.reproduce.figure_types.traffic.document import SMALLEST_BOX, Sweep
 from loko_testbed.reproduce.figure_types.traffic.replay import TrafficOutcome, TrafficReplay
 from loko_testbed.reproduce.figure_types.traffic.setting import SweepSetting, prepare, traffic
 from loko_testbed.reproduce.guarantees import guarantee
@@ -125,7 +125,7 @@ def _findings(setting: SweepSetting, accepted: Sequence[int | None]) -> dict[str
     findings = {GUARANTEE_MS: setting.guarantee_ns / 1e6, LEAST_DELAY_MS: setting.floor_ns / 1e6}
     boxes = [count for count in accepted if count is not None]
     if len(boxes) == len(setting.sweep.planned) == len(accepted):
-        findings["smallest_box_packets"], findings["largest_box_packets"] = (
+        findings[SMALLEST_BOX], findings["largest_box_packets"] = (
             float(min(boxes)),
             float(max(boxes)),
         )
