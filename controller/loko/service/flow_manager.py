@@ -1547,6 +1547,7 @@ class FlowManager:
             if (known.state is FlowState.INSTALLED or is_removed) and gaps[known.number] is None:
                 own.setdefault(known.flow[1:5], known.number)
         ids = {flow.number: flow.flow.id for flow in stored}
+        names = {flow.flow[1:5]: flow.flow.id for flow in stored if flow.state is not FlowState.REMOVING}
         ports = {flow.flow[1:4] for flow in stored}
         ports |= {flow.second_copies.of(flow.flow)[1:4] for flow in stored if flow.second_copies is not None}
         for stored_flow in stored:
@@ -1563,9 +1564,10 @@ class FlowManager:
             found = restore(self.admitter, replace(stored_flow, flow=flow), self._grounds)
             found = replace(found, stored=stored_flow)
             if found.admitted is None or (found.problem is not None and stored_flow.broken is None):
+                name = names.get(stored_flow.flow[1:5], stored_flow.flow.id)  # its user's, during a move
                 problems.append(
-                    f"stored flow '{stored_flow.flow.id}' {found.problem}; serve as before, or add --migrate"
-                    " to see what would become of it"
+                    f"stored flow '{name}' {found.problem}; serve as before, or add --migrate to see what"
+                    " would become of it"
                 )
             elif not problems:
                 self._adopt(found, found.admitted)

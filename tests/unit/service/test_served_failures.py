@@ -15,6 +15,7 @@ from test_migration import two_ways, without
 from loko.admission.protection import ProtectedAdmission
 from loko.control.port_links import PortsReply
 from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, TableStatsRequest
+from loko.document import InputError
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
 from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode
@@ -602,3 +603,22 @@ def test_flows_with_different_reserved_paths_do_not_wait_for_each_other(tmp_path
     set_link(served, is_up=False)
     assert until_kept(served, *served.manager.flows) < 50, "no tick is waited for"
     assert served.manager.on_backup == ("f1", "f2", "f3", "f4")
+
+
+@pytest.mark.parametrize("fuse", range(1, 6))
+def test_a_start_without_the_new_path_of_a_move_names_the_flow_as_its_user_did(
+    fuse: int, tmp_path: Path
+) -> None:
+    served = begun(tmp_path / "s")
+
+    def begin_to_move() -> None:
+        set_link(served, is_up=False)
+        served.run(60)
+
+    served.fuse = fuse
+    with pytest.raises(KilledError):
+        begin_to_move()
+    served.kill()
+    served.lab = without(two_ways(), "s2:2-s3:3")
+    with pytest.raises(InputError, match=r"stored flow 'f[12]' does not fit any more: .* serve as before"):
+        served.start()
