@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from live_harness import needs_namespaces
-from served_lab import wait_for
+from private_machine import private_machine
+from served_lab import ServedLab, wait_for
 from test_live_serve import _lab, loko, served  # noqa: F401 (pytest finds the fixture by its name)
+from triangle import DIRECT, triangle
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
@@ -44,3 +46,31 @@ def test_the_lab_pulls_a_cable_and_reboots_a_board(tmp_path: Path) -> None:
         lab.wait_healthy()
     with pytest.raises(AssertionError, match="lab 'two-switch' has no switch 's9'; its switches: s1, s2"):
         loko("lab", "reboot", "two-switch", "s9")
+
+
+def test_frames_that_are_sent_twice_survive_each_pulled_cable(tmp_path: Path) -> None:
+    path = str(triangle(tmp_path).path)
+    options = ("--live", "--traffic", "--survive", "cables=1", "--compare-s", "1")
+    with private_machine():
+        loko("lab", "up", path, "--no-controller", "--relaxed")
+        try:
+            with ServedLab(tmp_path, *options, lab=path, has_boards=False) as lab:
+                answer = lab.post(1, destination="H2", rate_bps=100_000, protection="duplicate")
+                assert answer.status_code == 201, answer.text
+                lab.wait_received({"f1"}, 20)
+                for cable in (DIRECT, "s3:2-s1:3"):
+                    loko("lab", "pull", "triangle", cable)
+                    wait_for(
+                        lambda: lab.client.get("/v1/protection").json()["on_one_path"], "the report", lab.log
+                    )
+                    lab.wait_received({"f1"}, lab.delays()["f1"]["received"] + 50)
+                    loko("lab", "plug", "triangle", cable)
+                    lab.wait_healthy()
+                    wait_for(
+                        lambda: not lab.client.get("/v1/protection").json()["on_one_path"], "repair", lab.log
+                    )
+                assert lab.delays()["f1"]["lost"] == 0
+                assert lab.client.delete("/v1/flows/f1").status_code == 204
+                assert "Traceback" not in lab.log()
+        finally:
+            loko("lab", "down", "triangle")
