@@ -1715,6 +1715,12 @@ class FlowManager:
                 self._effects.writes.append(Rewrite(restated))
             if stored.broken is not None and holds:
                 self._log_flow(managed, "gets the guarantee again that was promised")
+            if managed.second_copies is not None and stored.second_copies is None and not is_left:
+                port = managed.second_copies.udp_source
+                text = (
+                    f"a failure may hit its path now: its host must send second copies from UDP port {port}"
+                )
+                self._log_flow(managed, text, warning=True)
             self._break_as_stored(managed, restated)
             for switch in managed.switches:
                 text = "the switch has not connected since the service began"

@@ -124,7 +124,11 @@ def test_a_rebooted_switch_of_one_path_gets_no_frame_until_it_has_its_entries(tm
 
 def test_a_release_frees_both_paths_upstream_first(tmp_path: Path) -> None:
     served = duplicated(tmp_path / "s")
-    number = served.manager.flows["f1"].number
+    managed = served.manager.flows["f1"]
+    number = managed.number
+    assert set(served.admitter.servers(managed.grant)) == {"s1", "s2", "s3"}, "all have residual backlogs"
+    drain_ns = served.admitter.drain_time_ns("f1")
+    assert drain_ns == served.admission.drain_time_ns("f1 again") > served.admission.drain_time_ns("f1")
     served.sent.clear()
     assert served.release("f1") == Released("f1")
     deleted = [
@@ -220,6 +224,29 @@ def test_a_flow_that_no_failure_hits_is_sent_once(tmp_path: Path) -> None:
     served.kill()
     served.start()
     assert flow_values(served.manager, "f1")["reserved"] == values
+
+
+def test_second_copies_that_a_start_adds_are_told(tmp_path: Path) -> None:
+    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    (far,) = (link.name for link in lab.links if {link.a.node, link.b.node} == {"s3", "s4"})
+    (tmp_path / "groups.yml").write_text(f"- {{name: far, cables: [{far}]}}\n")
+    served = ServedBoards(
+        tmp_path / "s",
+        lab=lab,
+        protection=Protection.DUPLICATE,
+        survive=[str(tmp_path / "groups.yml")],
+    )
+    served.settle()
+    assert isinstance(served.request(flow(1, "h1", "h3")), Granted)
+    assert [hop.switch for hop in served.manager.flows["f1"].path] == ["s1", "s2", "s3"]
+    assert len(served.manager.flows["f1"].paths) == 1
+    served.kill()
+    served.survive = ["cables=1"]
+    served.start()
+    assert len(served.manager.flows["f1"].paths) == 2
+    assert any("must send second copies from UDP port 65535" in event.text for event in served.log)
+    served.settle()
+    assert served.tables() == served.promised()
 
 
 @pytest.mark.parametrize("openflow", list(OpenFlow))
