@@ -19,14 +19,18 @@ def test_the_page_causes_failures_and_shows_what_survives(tmp_path: Path) -> Non
         ServedLab(tmp_path, *options, lab=lab, has_boards=False) as served,
     ):
         assert served.post(1, destination="H2").status_code == 201
-        both = served.post(2, destination="H2", protection="duplicate")
-        assert both.status_code == 201, both.text
         page = Page(chrome, served.address)
 
         def badge(flow: str = "f1") -> str:
             return page.text(f"{page.flow(flow)} .badge")
 
         page.wait(lambda: badge() == "installed", "the flow")
+        for field, value in (("source", "H1"), ("destination", "H2"), ("protection", "sent twice")):
+            Select(page.one(f"#ask [name={field}]")).select_by_visible_text(value)
+        page.one("#ask button[type=submit]").click()
+        page.wait(lambda: len(served.flows()) == 2, "the second flow")
+        (both,) = (flow["id"] for flow in served.flows() if flow["id"] != "f1")
+        page.wait(lambda: badge(both) == "installed", "the flow that is sent twice")
         page.wait(lambda: page.text("#coverage") == "3 failures are covered, one at a time", "coverage")
         Select(page.one("#fault-cable")).select_by_visible_text(DIRECT)
         page.one("#fault-toggle").click()
@@ -35,8 +39,8 @@ def test_the_page_causes_failures_and_shows_what_survives(tmp_path: Path) -> Non
         assert page.text("#coverage").startswith(f"Not covered until repaired: cable {DIRECT} has no link")
         page.one(f"{page.flow('f1')} .pick").click()
         page.wait(lambda: "its working path is s1 › s2" in page.text("#detail"), "its other path")
-        page.wait(lambda: badge("f2") == "on one path", "the fault of one path")
-        page.one(f"{page.flow('f2')} .pick").click()
+        page.wait(lambda: badge(both) == "on one path", "the fault of one path")
+        page.one(f"{page.flow(both)} .pick").click()
         page.wait(lambda: f"On one path: cable {DIRECT} has no link" in page.text("#detail"), "the fault")
         assert "second copies from UDP port 65535 by s1 › s3 › s2" in page.text("#detail")
         assert page.run(WIDER_THAN_THEIR_ROOM) == []
@@ -48,7 +52,7 @@ def test_the_page_causes_failures_and_shows_what_survives(tmp_path: Path) -> Non
         page.wait(lambda: "cable" not in page.text("#coverage"), "the link")
         page.one("#return").click()
         page.wait(lambda: badge() == "installed", "the return")
-        assert badge("f2") == "installed"
+        assert badge(both) == "installed"
         Select(page.one("#fault-switch")).select_by_visible_text("s3")
         page.one("#fault-reboot").click()
         page.wait(lambda: page.text("#fault-answer") == "s3 reboots", "the answer")

@@ -35,6 +35,7 @@ export class Requests {
     fields.frame.replaceChildren(...sizes.map((size) => html("option", { value: size }, size)));
     fields.burst.value = sizes.at(-1);
     byId("token").hidden = !service.needs_token;
+    byId("protection-choice").hidden = !service.options.survive;
     for (const label of this.form.querySelectorAll("[data-grants]")) {
       label.hidden = label.dataset.grants !== service.grants;
       label.querySelector("input").disabled = label.hidden;
@@ -62,6 +63,7 @@ export class Requests {
       flow.rate_bps = request.rate_bps.read(fields.rate.value);
       flow.burst_bytes = Number(fields.burst.value);
       if (fields.deadline.value) flow.deadline_ns = request.deadline_ns.read(fields.deadline.value);
+      if (fields.protection.value) flow.protection = fields.protection.value;
     }
     const used = this.flows.filter(({ source, destination }) => source === flow.source && destination === flow.destination);
     const free = (field, first) => {
