@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -136,6 +136,26 @@ def move_timing(*, detect_ms: float, port_detect_ms: float | None, changes_per_s
         changes_per_s=changes_per_s,
         port_detection_ns=None if port_detect_ms is None else port_detect_ms * NS_PER_MS,
     )
+
+
+def refuse_without_survive(
+    *,
+    duplicate: Sequence[str] | None,
+    protection: Protection,
+    detect_ms: float,
+    port_detect_ms: float | None,
+    cut: Sequence[str] | None = None,
+) -> None:
+    """Raise `InputError` if one of the options is given that go with `--survive`, which is not."""
+    options = {
+        "--duplicate": bool(duplicate),
+        "--protection": protection is not Protection.BACKUP,
+        "--detect-ms": detect_ms != DETECTION_MS,
+        "--port-detect-ms": port_detect_ms is not None,
+        "--cut": bool(cut),
+    }
+    for option in (option for option, is_given in options.items() if is_given):
+        raise InputError(f"{option}: say with --survive which failures the flows are to survive")
 
 
 def scheme_option(words: str) -> OptionInfo:

@@ -88,6 +88,7 @@ from loko_testbed.cli.choices import (
     move_timing,
     refuse_idle_target,
     refuse_together,
+    refuse_without_survive,
     scheme_option,
 )
 from loko_testbed.cli.for_programs import JsonOption, print_json
@@ -280,17 +281,19 @@ def plan(
     asked.refuse_forwarding(choices, sheet)
     if sheet is not None:
         refuse_sheet(sheet, choices)
-    if survive or duplicate:
+    if survive:
         refuse_together({"--survive": True, "--sheet": sheet is not None})
-        refuse_together({"--survive": True, "--csv": csv})
         timing = move_timing(
             detect_ms=detect_ms,
             port_detect_ms=port_detect_ms,
             changes_per_s=changes_per_s or CHANGES_PER_S,
         )
         request = protection_request(asked.lab, survive, protection, duplicate, timing)
-        _answer_protected(asked, choices, request, as_json=as_json, quiet=quiet)
+        _answer_protected(asked, choices, request, as_json=as_json, csv=csv, quiet=quiet)
         return
+    refuse_without_survive(
+        duplicate=duplicate, protection=protection, detect_ms=detect_ms, port_detect_ms=port_detect_ms
+    )
     answers = [asked.answer(choice) for choice in choices]
     if sheet is not None:
         inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
@@ -335,6 +338,7 @@ def _answer_protected(
     request: ProtectionRequest,
     *,
     as_json: bool,
+    csv: bool,
     quiet: bool,
 ) -> None:
     """Plan for failures and print that. Exits with status 1 if a flow does not survive them."""
@@ -344,6 +348,8 @@ def _answer_protected(
     if as_json:
         told = {"reserved": terms.reserved, "conditions": [condition.as_values() for condition in conditions]}
         print_json({**protected.as_values(), **told})
+    elif csv:
+        typer.echo(protected.as_csv(), nl=False)
     elif not quiet:
         protected.show(Console())
         tell(f"reserved of each switch: {terms.reserved}")
@@ -741,11 +747,10 @@ def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
         if more is not None and len(more.accepted) > len(answer.plan.accepted):
             tell(f"with --scheme packets: {more.fit} fit")
     is_by_ports = answer.choice == SchemeVariant(scheme=SchemeName.PORTS)
-    if is_by_ports and any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused):
+    is_late = any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused)
+    if is_by_ports and asked.has_one_class and is_late:
         tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
-        if asked.has_one_class and all(
-            most_classes(switch.profile) > 1 for switch in asked.lab.switches.values()
-        ):
+        if all(most_classes(switch.profile) > 1 for switch in asked.lab.switches.values()):
             tell("with --classes 2 more may fit: those with later deadlines wait in a lower queue")
     if unserved := asked.unserved(answer):
         others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""

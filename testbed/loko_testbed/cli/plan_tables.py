@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -191,13 +191,13 @@ def as_csv(results: Sequence[Plan]) -> str:
     if any(result.baseline for result in results):
         columns = (*columns, "baseline")
     rows = [
-        {
-            **row,
-            "accepted": "yes" if row["accepted"] else "no",
-            "scheme": result.scheme,
-            "baseline": result.baseline,
-        }
+        {**row, "scheme": result.scheme, "baseline": result.baseline}
         for result in results
         for row in result.rows()
     ]
-    return csv_lines(columns, rows)
+    return csv_of(rows, columns)
+
+
+def csv_of(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> str:
+    """Return CSV of the rows of plans, with these columns."""
+    return csv_lines(columns, [{**row, "accepted": "yes" if row["accepted"] else "no"} for row in rows])

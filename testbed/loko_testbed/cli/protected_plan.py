@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admission
-from loko.admission.planning import Plan
+from loko.admission.planning import COLUMNS, Plan
 from loko.admission.protection import (
     HelpfulCable,
     MoveTiming,
@@ -31,7 +31,7 @@ from loko.terminal import tell
 from loko.topology.lab import Lab
 from loko.topology.requests import Request, classes_of, deadlines_of
 from loko.units import in_ms
-from loko_testbed.cli.plan_tables import counted, print_changes, print_refusals
+from loko_testbed.cli.plan_tables import counted, csv_of, print_changes, print_refusals
 
 if TYPE_CHECKING:
     from loko.admission.largest import LargestSet
@@ -60,14 +60,12 @@ class ProtectionRequest:
 
 def protection_request(
     lab: Lab,
-    survive: Sequence[str] | None,
+    survive: Sequence[str],
     protection: Protection,
     duplicated: Sequence[str] | None,
     timing: MoveTiming,
 ) -> ProtectionRequest:
     """Return the request that the options make. Raises `InputError`."""
-    if not survive:
-        raise InputError("--duplicate: say with --survive which failures the flow is to survive")
     return ProtectionRequest(
         survive=tuple(survive),
         survival=Survival(
@@ -198,6 +196,18 @@ class ProtectedAnswer:
                 "accepted_with_it": None if self.with_cable is None else len(self.with_cable.plan.accepted),
             }
         return values
+
+    def as_csv(self) -> str:
+        """Return a CSV line for each flow: that of a plan, with its guarantee in all states and its paths."""
+        plan, rows = self.chosen.plan, self.chosen.plan.rows()
+        for row in rows[: len(plan.accepted)]:
+            flow = self.chosen.flows[str(row["flow"])]
+            deadline_ns = plan.deadlines_ns.get(flow.working.flow.id)
+            slack_ns = None if deadline_ns is None else deadline_ns - flow.guarantee_ns
+            path, *further = _paths(flow)
+            changed = {"path": path, "further_paths": "; ".join(further)}
+            row |= {**changed, "guarantee_ns": flow.guarantee_ns, "slack_ns": slack_ns}
+        return csv_of(rows, (*COLUMNS, "further_paths"))
 
     def _comparison(self) -> list[tuple[str, Plan, float | None, int | None]]:
         """Return, for no protection and for each, the plan, its worst guarantee and the frames lost at most.

@@ -38,6 +38,7 @@ from loko_testbed.cli.choices import (
     move_timing,
     refuse_idle_target,
     refuse_together,
+    refuse_without_survive,
     scheme_option,
 )
 from loko_testbed.cli.for_programs import JsonOption, print_csv, print_json, refuse_both
@@ -184,9 +185,13 @@ def replay(
         cuts = cuts_of(failures, cut, seconds=seconds)
         _replay_failures(survivable, timing, cuts, seconds=seconds, seed=seed, as_json=as_json, as_csv=as_csv)
         return
-    if duplicate or cut:
-        option = "--duplicate" if duplicate else "--cut"
-        raise InputError(f"{option}: say with --survive which failures the flows are to survive")
+    refuse_without_survive(
+        duplicate=duplicate,
+        protection=protection,
+        detect_ms=detect_ms,
+        port_detect_ms=port_detect_ms,
+        cut=cut,
+    )
     planned = plan(
         the_lab, requests, scheme=scheme, allocation=allocation, classes=classes, target_ns=target_ns
     )

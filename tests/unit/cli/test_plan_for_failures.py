@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import networkx as nx
@@ -151,10 +153,12 @@ def test_the_cable_that_would_help_may_fail_too(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (["--survive", "cable"], "give cables=1, switches=1, or a file of groups"),
-        (["--duplicate", "drive"], "say with --survive which failures the flow is to survive"),
+        (["--duplicate", "drive"], "--duplicate: say with --survive which failures"),
         (["--survive", "cables=1", "--duplicate", "nobody"], "no flow has this id"),
         (["--survive", "cables=1", "--sheet", "sheet.pdf"], "give one of them"),
-        (["--survive", "cables=1", "--csv"], "give one of them"),
+        (["--protection", "duplicate"], "--protection: say with --survive which failures"),
+        (["--detect-ms", "10"], "--detect-ms: say with --survive which failures"),
+        (["--port-detect-ms", "10"], "--port-detect-ms: say with --survive which failures"),
         (["--survive", "cables=1", "--scheme", "loko", "--scheme", "silo"], "give --scheme once"),
         (["--survive", "cables=1", "--scheme", "silo"], "a baseline, which guarantees nothing"),
         (["--survive", "cables=1", "--changes-per-s", "0"], "no flow moves then"),
@@ -181,3 +185,14 @@ def test_a_what_if_says_how_the_others_change(lab: list[str], tmp_path: Path) ->
         app, [*lab, "--survive", "cables=1", "--add", str(more), "--duplicate", "pump"]
     )
     assert "nothing changes for the flows that stay" in added.output
+
+
+def test_csv_has_the_guarantee_in_all_states_and_further_paths(lab: list[str]) -> None:
+    survive = [*lab, "--survive", "cables=1"]
+    rows = list(csv.DictReader(StringIO(CliRunner().invoke(app, [*survive, "--csv"]).stdout)))
+    flows = json.loads(CliRunner().invoke(app, [*survive, "--json"]).stdout)["survive"]["flows"]
+    assert [row["flow"] for row in rows] == [flow["flow"] for flow in flows] == ["drive", "valve"]
+    for row, flow in zip(rows, flows, strict=True):
+        assert float(row["guarantee_ns"]) == flow["guarantee_ns"]
+        assert row["further_paths"]
+        assert row["further_paths"] != row["path"]
