@@ -97,11 +97,7 @@ from loko_testbed.cli.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko_testbed.cli.headroom_tables import print_headroom
 from loko_testbed.cli.plan_configuration import is_printed, refuse_configuration, write_configuration
 from loko_testbed.cli.plan_tables import as_csv, print_changes, print_comparison, print_plan
-from loko_testbed.cli.protected_plan import (
-    ProtectedAnswer,
-    ProtectionRequest,
-    protection_request,
-)
+from loko_testbed.cli.protected_plan import ProtectedAnswer, ProtectionRequest, protection_request
 
 if TYPE_CHECKING:
     from loko.admission.largest import LargestSet
@@ -234,8 +230,7 @@ def plan(
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
     refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
-    others = {"--json": as_json, "--csv": csv, "--quiet": quiet, "--survive": bool(survive)}
-    refuse_configuration(configuration, others, by_dscp=by_dscp)
+    refuse_configuration(configuration, {"--json": as_json, "--csv": csv, "--quiet": quiet}, by_dscp=by_dscp)
     files = [flows, *(add or [])]
     if files.count(STDIN) > 1:
         raise InputError("--add -: the standard input is read once; give a file")
@@ -289,7 +284,10 @@ def plan(
             changes_per_s=changes_per_s or CHANGES_PER_S,
         )
         request = protection_request(asked.lab, survive, protection, duplicate, timing)
-        _answer_protected(asked, choices, request, as_json=as_json, csv=csv, quiet=quiet)
+        protected = asked.protected(choices, request)
+        write_configuration([protected.chosen.on_all_paths], configuration, by_dscp=by_dscp)
+        quiet = quiet or is_printed(configuration)
+        _tell_protected(protected, asked, choices[0], as_json=as_json, csv=csv, quiet=quiet)
         return
     refuse_without_survive(
         duplicate=duplicate, protection=protection, detect_ms=detect_ms, port_detect_ms=port_detect_ms
@@ -332,19 +330,18 @@ def _template(text: str, requests: Sequence[Request], others: Mapping[str, bool]
     return template
 
 
-def _answer_protected(
+def _tell_protected(
+    protected: ProtectedAnswer,
     asked: _PlanRequest,
-    choices: Sequence[SchemeVariant],
-    request: ProtectionRequest,
+    choice: SchemeVariant,
     *,
     as_json: bool,
     csv: bool,
     quiet: bool,
 ) -> None:
-    """Plan for failures and print that. Exits with status 1 if a flow does not survive them."""
-    protected = asked.protected(choices, request)
-    terms = asked.terms(choices[0])
-    conditions = conditions_of(choices[0]).stated(terms)
+    """Print a plan for failures. Exits with status 1 if a flow does not survive them."""
+    terms = asked.terms(choice)
+    conditions = conditions_of(choice).stated(terms)
     if as_json:
         told = {"reserved": terms.reserved, "conditions": [condition.as_values() for condition in conditions]}
         print_json({**protected.as_values(), **told})
@@ -354,7 +351,7 @@ def _answer_protected(
         protected.show(Console())
         tell(f"reserved of each switch: {terms.reserved}")
         tell(f"holds on condition: {', '.join(condition.id for condition in conditions)}")
-    if protected.chosen.plan.refused:
+    if protected.chosen.refused:
         raise typer.Exit(1)
 
 

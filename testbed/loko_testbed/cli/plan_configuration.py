@@ -26,14 +26,12 @@ def refuse_configuration(out: Path | None, others: Mapping[str, bool], *, by_dsc
         raise InputError("--by-dscp: goes with --configuration; add it, or leave it out")
     if is_printed(out):
         refuse_together({"--configuration -": True, **others})
-    elif out is not None:
-        refuse_together({"--configuration": True, "--survive": others["--survive"]})
 
 
 def write_configuration(plans: Sequence[Plan], out: Path | None, *, by_dscp: bool) -> None:
     """Write settings in words, and commands of each switch, to a folder; or print the words. None: neither.
 
-    Raises `InputError` for several plans, for switches with OpenFlow, or if nothing can be written there.
+    Raises `InputError` for several plans, if all switches have OpenFlow, or if nothing can be written there.
     """
     if out is None:
         return

@@ -11,6 +11,7 @@ from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_manage
 
 from loko.admission.port_queues import PortAdmission
 from loko.admission.protection import MoveTiming, ProtectedPlan, Protection, Survival, failures_of
+from loko.control.managed_switches import network_settings
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab, load_lab
@@ -98,3 +99,27 @@ def test_few_vlans_refuse_flows(tmp_path: Path) -> None:
     few, many = (planned(mixed_ring(tmp_path, vlans=vlans), Protection.DUPLICATE) for vlans in (3, VLANS))
     assert len(few.flows) < len(many.flows)
     assert "VLANs" in {refusal.quantity for refusal in few.refused}
+
+
+def test_all_paths_are_configured_beside_switches_with_openflow(tmp_path: Path) -> None:
+    """A switch without OpenFlow sends each flow on along each of its paths, by the VLAN of its host."""
+    found = planned(mixed_ring(tmp_path), Protection.BACKUP, duplicated=15)
+    settings = network_settings(found.on_all_paths)
+    assert {switch.name for switch in settings.switches} == {"s0", "s3"}
+    marked = {(marking.flow, marking.vlan) for marking in settings.flows}
+    output = {(switch.name, vlan.vlan): vlan.output for switch in settings.switches for vlan in switch.vlans}
+    crossing = 0
+    for flow_id, flow in found.flows.items():
+        copies = [] if flow.duplicate is None else [(f"{flow_id} (second copies)", flow.duplicate)]
+        of_flow = [(flow_id, flow.working), *((flow_id, backup) for backup in flow.backups.values()), *copies]
+        for name, admitted in of_flow:
+            for hop in admitted.path:
+                if hop.switch in {"s0", "s3"}:
+                    assert admitted.vlan is not None
+                    assert (name, admitted.vlan) in marked
+                    assert output[hop.switch, admitted.vlan] == hop.output_port
+                    crossing += 1
+    assert crossing > 50
+    behind = set(settings.getting_tags)
+    assert behind
+    assert behind.isdisjoint({"h0", "h1", "h6", "h7"}), "these are at switches that take the tag off"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_words_alone_replace_the_plan(ring: Path) -> None:
     assert "accepted by" not in result.stdout
 
 
+def test_second_copies_have_vlans_of_their_own(ring: Path) -> None:
+    words = run(ring, "--configuration", "-", "--survive", "cables=1", "--protection", "duplicate").stdout
+    vlans = re.findall(r"h0: flow control(?: \(second copies\))?: VLAN (\d+), PCP 7", words)
+    assert len(set(vlans)) == 2
+    assert "accepted" not in words
+
+
 def test_the_plan_says_that_switches_are_configured(ring: Path) -> None:
     output = run(ring).output
     assert "switches-as-configured" in output
@@ -60,7 +68,6 @@ def test_the_plan_says_that_switches_are_configured(ring: Path) -> None:
     [
         (["--by-dscp"], "--by-dscp: goes with --configuration"),
         (["--configuration", "-", "--json"], "--configuration -"),
-        (["--configuration", "x", "--survive", "cables=1"], "--configuration"),
         (["--configuration", "/dev/null/x"], "--configuration /dev/null/x: cannot be written"),
     ],
 )

@@ -201,6 +201,16 @@ class ProtectedPlan:
             ),
         )
 
+    @property
+    def on_all_paths(self) -> Plan:
+        """The plan with each accepted flow once more on each further path, second copies under another id."""
+        paths: list[Admitted] = []
+        for flow_id, flow in self.flows.items():
+            paths += [flow.working, *flow.backups.values()]
+            if (copy := flow.duplicate) is not None:
+                paths.append(copy._replace(flow=copy.flow._replace(id=f"{flow_id} (second copies)")))
+        return replace(self.plan, accepted=tuple(paths))
+
     def group_for(self, flow_id: str, failure: str) -> FailoverGroup | None:
         """Return the group that diverts a flow after a failure; None if the controller moves it."""
         return next((group for group in self.groups.get(flow_id, ()) if failure in group.failures), None)

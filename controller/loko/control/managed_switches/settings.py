@@ -75,11 +75,14 @@ class FlowMarking(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """The settings of all switches and hosts for a plan."""
+    """The settings of all switches without OpenFlow, and of hosts, for a plan."""
 
     lab: str
     switches: tuple[SwitchSettings, ...]
     flows: tuple[FlowMarking, ...]
+    """Of flows that cross one of these switches."""
+    getting_tags: tuple[str, ...]
+    """The hosts that get frames of flows with their tags, from switches with OpenFlow."""
 
 
 def pcp_of(traffic_class: int) -> int:
@@ -93,20 +96,31 @@ def dscp_of(pcp: int) -> int:
 
 
 def network_settings(plan: Plan) -> NetworkSettings:
-    """Return what the accepted flows of a plan ask of switches and hosts.
+    """Return what the accepted flows of a plan ask of switches without OpenFlow, and of hosts.
 
-    Raises `InputError` if a switch has OpenFlow, or its profile does not say how many VLANs it has.
+    Raises `InputError` if there is no such switch: no profile says how many VLANs it has.
     """
     lab = plan.lab
-    profiles = {name: _without_openflow(lab, name) for name in lab.switches}
+    profiles = {
+        name: switch.profile
+        for name, switch in lab.switches.items()
+        if isinstance(switch.profile, GenericSwitch) and switch.profile.table.vlans is not None
+    }
+    if not profiles:
+        name, switch = next(iter(lab.switches.items()))
+        raise InputError(
+            f"{name}: {switch.profile.name}: has OpenFlow, as far as its profile says, as all others have; if"
+            " not, state its VLANs: [table] vlans"
+        )
     closing = set(_closing_loops(lab))
-    classes = sorted({admitted.traffic_class for admitted in plan.accepted})
-    by_switch: dict[str, dict[int, list[tuple[int, int, Host]]]] = {name: {} for name in lab.switches}
-    for admitted in plan.accepted:
-        assert admitted.vlan is not None, "every switch has VLANs"
+    tagged = [admitted for admitted in plan.accepted if admitted.vlan is not None]
+    classes = sorted({admitted.traffic_class for admitted in tagged})
+    by_switch: dict[str, dict[int, list[tuple[int, int, Host]]]] = {name: {} for name in profiles}
+    for admitted in tagged:
         for visit in visits(lab, admitted.flow.source, admitted.path):
-            ways = by_switch[visit.switch].setdefault(admitted.vlan, [])
-            ways.append((visit.input_port, visit.output_port, lab.hosts[admitted.flow.destination]))
+            if visit.switch in profiles and admitted.vlan is not None:
+                ways = by_switch[visit.switch].setdefault(admitted.vlan, [])
+                ways.append((visit.input_port, visit.output_port, lab.hosts[admitted.flow.destination]))
     return NetworkSettings(
         lab=lab.name,
         switches=tuple(
@@ -122,18 +136,13 @@ def network_settings(plan: Plan) -> NetworkSettings:
             )
             for name, profile in profiles.items()
         ),
-        flows=tuple(_marking(lab, admitted) for admitted in plan.accepted),
+        flows=tuple(dict.fromkeys(_marking(lab, admitted) for admitted in tagged)),
+        getting_tags=tuple(
+            dict.fromkeys(
+                admitted.flow.destination for admitted in tagged if admitted.path[-1].switch not in profiles
+            )
+        ),
     )
-
-
-def _without_openflow(lab: Lab, name: str) -> GenericSwitch:
-    profile = lab.switches[name].profile
-    if not isinstance(profile, GenericSwitch) or profile.table.vlans is None:
-        raise InputError(
-            f"{name}: {profile.name}: has OpenFlow, as far as its profile says; if not, state its VLANs:"
-            " [table] vlans"
-        )
-    return profile
 
 
 def _vlan(lab: Lab, switch: str, vlan: int, ways: Sequence[tuple[int, int, Host]]) -> VlanSettings:

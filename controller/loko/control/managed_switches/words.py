@@ -26,6 +26,8 @@ def in_words(settings: NetworkSettings) -> str:
         f" to {one.destination.mac} ({one.destination.name}, {one.destination.ip.ip})"
         for one in settings.flows
     ]
+    if settings.getting_tags:
+        lines += ["", f"hosts that get frames with their tags: {', '.join(settings.getting_tags)}"]
     return "\n".join(lines) + "\n"
 
 
