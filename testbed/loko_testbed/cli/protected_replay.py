@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -48,8 +49,9 @@ def cuts_of(
                 f" '{next(iter(named))}@0.5'"
             )
         if name not in named:
+            (close,) = difflib.get_close_matches(name, named, n=1, cutoff=0)
             raise InputError(
-                f"--cut {text}: --survive covers no failure '{name}'; name one, such as '{next(iter(named))}'"
+                f"--cut {text}: --survive covers no failure '{name}'; name one, such as '{close}'"
             )
         cuts.append(Cut(failure=named[name], at_ns=max(round(at_s * NS_PER_S), LEAD_NS)))
     return tuple(cuts)
@@ -112,10 +114,12 @@ class ProtectedReplay:
     def show(self, console: Console) -> None:
         """Print the worst of each flow beside what is stated, and what was broken."""
         runs = counted(len(self.verdicts), "run")
-        title = f"{self.plan.plan.lab.name}: {runs} with a failure, against the plan"
+        has_classes, failures = self.plan.plan.has_classes, {verdict.failure for verdict in self.verdicts}
+        fails = "a failure" if len(failures) > 1 else f"a failure of {min(failures)}"
+        title = f"{self.plan.plan.lab.name}: {runs} with {fails}, against the plan"
         table = Table(title=title, title_justify="left")
-        has_classes = self.plan.plan.has_classes
-        for column in ("flow", *(["class"] if has_classes else []), "", "worst after"):
+        of_several = ["worst after"] if len(failures) > 1 else []
+        for column in ("flow", *(["class"] if has_classes else []), "", *of_several):
             table.add_column(column, overflow="fold")
         for column in ("sent", "lost", "at most", "late", "longest ms", "guarantee ms"):
             table.add_column(column, justify="right")
@@ -126,7 +130,7 @@ class ProtectedReplay:
                 flow_id,
                 *([str(worst.traffic_class)] if has_classes else []),
                 worst.fate,
-                failure,
+                *([failure] if of_several else []),
                 f"{worst.sent:,}",
                 f"{worst.lost:,}",
                 "all" if worst.most_lost is None else f"{worst.most_lost:,}",

@@ -92,6 +92,7 @@ def test_more_losses_than_stated_end_with_status_1(words: list[str], monkeypatch
         ("s1:2-s2:2", "give what fails and the second"),
         ("s1:2-s2:2@-1", "give what fails and the second"),
         ("s1:9-s2:2@1", "--survive covers no failure 's1:9-s2:2'"),
+        ("s2-s3@1", "name one, such as 's2:3-s3:2'"),
     ],
 )
 def test_wrong_cuts_are_told(words: list[str], cut: str, reason: str) -> None:
