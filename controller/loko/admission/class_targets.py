@@ -43,13 +43,8 @@ def with_class_targets(
     admission = ready(requests, {})
     if not isinstance(admission, PortAdmission) or all(request.traffic_class == 1 for request in requests):
         return admission
-    least_ns, targets_ns = admission.least_target_ns, dict[int, float]()
     even_ns = _even_targets_ns(lab, requests, admission, survival)
-    for request in requests:
-        of_flow_ns, traffic_class = even_ns[request.flow.id], request.traffic_class
-        if least_ns <= of_flow_ns < math.inf and not (is_given and traffic_class == 1):
-            targets_ns[traffic_class] = min(of_flow_ns, targets_ns.get(traffic_class, math.inf))
-    return ready(requests, targets_ns)
+    return ready(requests, _targets_ns(requests, even_ns, admission.least_target_ns, is_given=is_given))
 
 
 def in_classes(
@@ -75,7 +70,8 @@ def in_classes(
     flows, deadlines_ns = [request.flow for request in requests], deadlines_of(requests)
 
     def fit(classed: Sequence[Request]) -> int:
-        make = partial(with_class_targets, lab, classed, ready, is_given=is_given, survival=survival)
+        targets_ns = _targets_ns(classed, even_ns, admission.least_target_ns, is_given=is_given)
+        make = partial(ready, classed, targets_ns)
         if survival is not None:
             return len(survival.plan(lab, flows, make, deadlines_ns).flows)
         return len(plan(lab, flows, make(), deadlines_ns=deadlines_ns).accepted)
@@ -99,6 +95,20 @@ def in_classes(
             break
         accepted, cuts, best = count, now, classed
     return best
+
+
+def _targets_ns(
+    requests: Sequence[Request], even_ns: Mapping[str, float], least_ns: float, *, is_given: bool
+) -> dict[int, float]:
+    """Return the targets of classes for what `_even_targets_ns` says; none if all flows are of one class."""
+    targets_ns: dict[int, float] = {}
+    if all(request.traffic_class == 1 for request in requests):
+        return targets_ns
+    for request in requests:
+        of_flow_ns, traffic_class = even_ns[request.flow.id], request.traffic_class
+        if least_ns <= of_flow_ns < math.inf and not (is_given and traffic_class == 1):
+            targets_ns[traffic_class] = min(of_flow_ns, targets_ns.get(traffic_class, math.inf))
+    return targets_ns
 
 
 def _even_targets_ns(
