@@ -299,11 +299,7 @@ def admission_of(
     """
     entries = scenario.entries
     if classes and choice != SchemeVariant(scheme=SchemeName.PORTS):
-        flow_id, traffic_class = next(iter(classes.items()))
-        raise InputError(
-            f"flow '{flow_id}': traffic_class {traffic_class}: {choice.option} knows one class only; leave it"
-            f" out, or plan with --scheme {SchemeName.PORTS}"
-        )
+        raise _of_one_class(lab, choice, classes)
     if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
         raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme == SchemeName.LOKO:
@@ -355,6 +351,21 @@ def admission_of(
             raise unusable(point, f"its admission calls the scheme '{admission.scheme}'")
         return admission
     return baseline_admission(Baseline(choice.scheme), lab, scenario, epsilon=choice.epsilon)
+
+
+def _of_one_class(lab: Lab, choice: SchemeVariant, classes: Mapping[str, int]) -> InputError:
+    from loko.admission.port_queues import unfit  # noqa: PLC0415 - as above
+
+    flow_id, traffic_class = next(iter(classes.items()))
+    error = (
+        f"flow '{flow_id}': traffic_class {traffic_class}: {choice.option} knows one class only; leave it out"
+    )
+    for name, switch in lab.switches.items():
+        if (why := unfit(switch.profile)) is not None:
+            return InputError(
+                f"{error}, or replace {name} ({switch.profile.name}), which has no classes: {why}"
+            )
+    return InputError(f"{error}, or plan with --scheme {SchemeName.PORTS}")
 
 
 def _not_printed(choice: SchemeVariant) -> InputError:

@@ -109,6 +109,14 @@ def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
     assert not any("traffic_class" in flow for flow in planned(ring, "--classes", "2")["accepted"])
 
 
+def test_the_switch_that_has_no_classes_is_named(ring: Path) -> None:
+    lab = (ring / "lab.yml").read_text().replace("profile: ./switch.toml", "profile: hp-2920", 1)
+    (ring / "lab.yml").write_text(lab)
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv")])
+    assert result.exit_code == 2
+    assert "leave it out, or replace s0 (hp-2920), which has no classes" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
