@@ -55,7 +55,7 @@ class Changes:
         }
 
 
-class Granted(Protocol):
+class PlannedGuarantees(Protocol):
     """A plan, or one that survives failures."""
 
     @property
@@ -67,7 +67,7 @@ class Granted(Protocol):
         """The flows that are refused."""
 
 
-def changes(before: Granted, now: Granted) -> Changes:
+def changes(before: PlannedGuarantees, now: PlannedGuarantees) -> Changes:
     """Return what a plan changes for the flows of the plan before it."""
     granted_before, granted = before.guarantees_ns, now.guarantees_ns
     refused_before = {request.flow.id for request in before.refused}
