@@ -70,6 +70,42 @@ def test_whole_paths_and_what_fits(tmp_path: Path) -> None:
     assert found["fit_0_7_ms_by_path"] > found["fit_0_7_ms_by_target"] > 0
 
 
+def test_chance_is_found_where_it_decides(tmp_path: Path) -> None:
+    size = {"seeds": {2: ["loko/sec4"], 3: ["tssdn/frequencies"]}}
+    figure = STUDIES["studies/chance"].model_copy(update={"quick": size})
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
+    with no_rendering():
+        (result,) = evaluate([figure], options, NoProgress())
+    assert result.table is not None
+    without, with_chance = result.table.rows
+    assert (without[:3], without[-1]) == (["loko/sec4", 2, "equal"], "")
+    assert with_chance[:3] == ["tssdn/frequencies", 3, "differ"]
+    assert with_chance[-1] == "jitter at 100 Hz with 64 bytes: undecided (at 1 of 3 seeds)"
+    found = result.findings
+    assert (found["figures"], found["figures_without_chance"], found["turning_claims"]) == (2, 1, 1)
+
+
+def test_every_claim_that_turns_with_the_seed_is_judged_at_several() -> None:
+    table = RESULTS["chance"].table
+    assert table is not None
+    known = experiments()
+    turning = {
+        (name, each.rpartition(": ")[0]) for name, *_, text in table.rows for each in str(text).split("; ")
+    }
+    at_several = {
+        (name, claim.claim) for name, figure in known.items() for claim in figure.claims if claim.seeds > 1
+    }
+    assert {(name, claim) for name, claim in turning if claim} <= at_several
+
+
+def test_the_page_names_the_figures_in_which_chance_was_not_looked_for() -> None:
+    size = STUDIES["studies/chance"].full["seeds"]
+    looked_for = {name for names in size.values() for name in names}
+    others = [figure.name for figure in select([], experiments()) if figure.name not in looked_for]
+    missing = [name for name in others if f"`{name.removeprefix('loko/')}`" not in PAGES["chance"]]
+    assert not missing
+
+
 def test_studies_are_evaluated_only_if_they_are_named() -> None:
     named = [figure for mode in ("virtual", "live") for figure in select([], experiments(), mode)]
     assert not [figure for figure in named if isinstance(figure, StudyFigure)]
