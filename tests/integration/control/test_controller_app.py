@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from in_process import in_process
 from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 from typer.testing import CliRunner
 
-from loko.control.__main__ import admitted_tables
+from loko.control.__main__ import admitted_tables, main
 from loko.control.entries import EVALUATION_ENTRIES
 from loko.document import LABS
+from loko.terminal import user_errors_end
 from loko.topology.lab import load_lab
 from loko.topology.requests import load_flows
 from loko_testbed.cli.main import app
@@ -170,14 +172,14 @@ def test_boards_own_echo_is_answered(controller: Controller) -> None:
     wait_for(lambda: reply in board.messages, "the echo reply")
 
 
-def one_line(tmp_path: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "loko.control", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+def ended(*arguments: str) -> tuple[int, str]:
+    """Return the status and the errors of the program, run in this process."""
+
+    def program() -> None:
+        with user_errors_end():
+            sys.exit(main())
+
+    done = in_process(program, "loko.control", *arguments)
     return done.returncode, done.stderr
 
 
@@ -185,12 +187,17 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "flows.json").write_text(json.dumps(FLOWS))
     with socket.create_server(("127.0.0.1", 0)) as busy:
         listen = f"127.0.0.1:{busy.getsockname()[1]}"
-        status, text = one_line(
-            tmp_path, "--lab", "two-switch", "--flows", str(tmp_path / "flows.json"), "--listen", listen
+        words = ["--lab", "two-switch", "--flows", str(tmp_path / "flows.json"), "--listen", listen]
+        done = subprocess.run(
+            [sys.executable, "-m", "loko.control", *words],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
         )
-    assert status == 2
-    assert text.startswith(f"error: cannot listen on {listen}: Address already in use")
-    assert text.count("\n") == 1
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: cannot listen on {listen}: Address already in use")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -208,7 +215,7 @@ def test_wrong_input_is_one_line(tmp_path: Path, option: str, value: str, says: 
     (tmp_path / "flows.json").write_text(json.dumps(FLOWS))
     options = {"--lab": "two-switch", "--flows": str(tmp_path / "flows.json")}
     options[option] = value
-    status, text = one_line(tmp_path, *(part for pair in options.items() for part in pair))
+    status, text = ended(*(part for pair in options.items() for part in pair))
     assert status == 2
     assert says in text
     assert text.count("\n") == 1
@@ -227,7 +234,7 @@ def test_wrong_path_is_one_line(tmp_path: Path, flow: str, ports: dict[str, int]
     (tmp_path / "paths.json").write_text(json.dumps({flow: path}))
     options = {"--flows": str(tmp_path / "flows.json"), "--paths": str(tmp_path / "paths.json")}
     words = (part for pair in options.items() for part in pair)
-    status, text = one_line(tmp_path, "--lab", "two-switch", *words)
+    status, text = ended("--lab", "two-switch", *words)
     assert status == 2
     assert says in text
     assert text.count("\n") == 1
@@ -236,7 +243,7 @@ def test_wrong_path_is_one_line(tmp_path: Path, flow: str, ports: dict[str, int]
 def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
     flows = [{**FLOWS[0], "rate_bps": 5e6}]
     (tmp_path / "flows.json").write_text(json.dumps(flows))
-    status, text = one_line(tmp_path, "--lab", "two-switch", "--flows", str(tmp_path / "flows.json"))
+    status, text = ended("--lab", "two-switch", "--flows", str(tmp_path / "flows.json"))
     assert status == 1
     assert text.startswith("refused: H1-H3: rate at s1")
 
