@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from no_rendering import no_rendering
 from picture_texts import beyond_the_edges, colours_of, overlapping
 
 from loko_testbed.reproduce import plots as pictures
@@ -45,21 +48,28 @@ MARKED = {
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FigureResult]:
     out = tmp_path_factory.mktemp("pictures")
     options = Options(mode="virtual", seed=1, out=Path(out), quick=True)
-    results = evaluate(select(FIGURES, experiments()), options, NoProgress())
+    with no_rendering():
+        results = evaluate(select(FIGURES, experiments()), options, NoProgress())
     return {result.name: result for result in results}
+
+
+@pytest.fixture(scope="module")
+def picture(replayed: dict[str, FigureResult]) -> Callable[[str, bool], bytes]:
+    """Return the SVG of a figure with or without title and claims, each drawn once."""
+    return cache(lambda name, captioned: pictures.svg(replayed[name], captioned=captioned))
 
 
 @pytest.mark.parametrize("captioned", [True, False])
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_texts_of_a_figure_stand_apart(
-    replayed: dict[str, FigureResult], name: str, captioned: bool
+    picture: Callable[[str, bool], bytes], name: str, captioned: bool
 ) -> None:
-    drawn = pictures.svg(replayed[name], captioned=captioned)
+    drawn = picture(name, captioned)
     assert not overlapping(drawn)
     assert not beyond_the_edges(drawn)
 
 
-def test_the_legend_of_a_figure_has_every_colour_of_its_marks(replayed: dict[str, FigureResult]) -> None:
+def test_the_legend_of_a_figure_has_every_colour_of_its_marks(picture: Callable[[str, bool], bytes]) -> None:
     for name in (
         "predictability/fig8",
         "predictability/fig3",
@@ -67,7 +77,7 @@ def test_the_legend_of_a_figure_has_every_colour_of_its_marks(replayed: dict[str
         "slicing/fig3",
         "loko/fig12a",
     ):
-        drawn = pictures.svg(replayed[name], captioned=False)
+        drawn = picture(name, False)
         assert colours_of(drawn, legend=False) <= colours_of(drawn, legend=True), name
 
 
@@ -85,8 +95,8 @@ def test_figures_14a_and_14b_have_the_same_scales(replayed: dict[str, FigureResu
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_papers_numbers_are_in_the_picture(replayed: dict[str, FigureResult], name: str) -> None:
-    drawn = pictures.svg(replayed[name], captioned=False).decode()
+def test_the_papers_numbers_are_in_the_picture(picture: Callable[[str, bool], bytes], name: str) -> None:
+    drawn = picture(name, False).decode()
     assert (PAPER in drawn and "paper" in drawn) == (name in MARKED)
 
 
