@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from loko.admission import Admission, Admitted, Refusal, SchemeConditions, Usage
+from loko.admission.protection import Protection
 from loko.admission.routing import Ends, admit
 from loko.service.outcome import ReservedPaths, SendSlot, StoredFlow
 from loko.switch_model.flow import Flow
@@ -43,9 +44,12 @@ class Admitter(Protocol):
     def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Grant again what was granted before a restart. Raises `InputError` if that is not possible here."""
 
-    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:
+    def move(
+        self, flow: Flow, within_ns: float | None, protection: Protection | None = None
+    ) -> AdmittedFlow | Refusal:
         """Grant a flow on whichever path has room and keeps a bound, if any is to be kept.
 
+        If flows survive failures, it is protected as given, or else as requests that name no protection.
         Raises `InputError` where flows cannot be moved.
         """
 
@@ -142,7 +146,12 @@ class SchemeAdmitter:
         """Request the flow again, on its stored path."""
         return self._admission.request(stored.flow, stored.path)
 
-    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:
+    def move(
+        self,
+        flow: Flow,
+        within_ns: float | None,
+        protection: Protection | None = None,  # noqa: ARG002 - nothing survives here
+    ) -> AdmittedFlow | Refusal:
         """Request the flow as if it were new."""
         return self.decision(flow, None, within_ns)()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -57,6 +57,7 @@ from loko.service.outcome import (
 )
 from loko.service.promises import Grounds, NotAdmitted, RestoredFlow, is_kept, limit_ns, restore
 from loko.service.protected_admitter import ProtectedAdmitter
+from loko.service.source_ports import SourcePort, free_port, stored_ports
 from loko.switch_model.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab
@@ -1425,12 +1426,12 @@ class FlowManager:
 
     def _free_port(self, flow: Flow) -> int:
         """Return a port that no flow between these hosts has, to count a flow's two paths side by side."""
-        taken = set[tuple[str, str, int]]()
+        taken = set[SourcePort]()
         for managed in self._flows.values():
             taken |= {managed.flow[1:4], managed.grant.flow[1:4]}
             if managed.second_copies is not None:
                 taken.add(managed.second_copies.of(managed.flow)[1:4])
-        return _free_port(flow, taken)
+        return free_port(flow, taken)
 
     def _renewed_promise(self, managed: ManagedFlow, grant: AdmittedFlow) -> PromisedGuarantee:
         """Return what a flow is promised with another grant, which is no worse than its requester needs."""
@@ -1548,19 +1549,17 @@ class FlowManager:
                 own.setdefault(known.flow[1:5], known.number)
         ids = {flow.number: flow.flow.id for flow in stored}
         names = {flow.flow[1:5]: flow.flow.id for flow in stored if flow.state is not FlowState.REMOVING}
-        ports = {flow.flow[1:4] for flow in stored}
-        ports |= {flow.second_copies.of(flow.flow)[1:4] for flow in stored if flow.second_copies is not None}
+        beside = _beside(stored, own)
+        if self.protected is not None:
+            self.protected.keep_ports(stored_ports(stored) | {flow[1:4] for flow in beside.values()})
         for stored_flow in stored:
             gap = gaps[stored_flow.number]
             if stored_flow.state is FlowState.LOST or gap is not None:
                 lost.append((stored_flow, gap))
                 continue
-            flow = stored_flow.flow
-            if own.get(flow[1:5], stored_flow.number) != stored_flow.number:  # one of a flow's two paths
-                if self.protected is not None:
-                    self.protected.expect_second_path(flow.id, ids[own[flow[1:5]]])
-                flow = flow._replace(udp_source=_free_port(flow, ports))
-                ports.add(flow[1:4])
+            flow = beside.get(stored_flow.number, stored_flow.flow)
+            if flow != stored_flow.flow and self.protected is not None:
+                self.protected.expect_second_path(flow.id, ids[own[stored_flow.flow[1:5]]])
             found = restore(self.admitter, replace(stored_flow, flow=flow), self._grounds)
             found = replace(found, stored=stored_flow)
             if found.admitted is None or (found.problem is not None and stored_flow.broken is None):
@@ -1787,8 +1786,15 @@ class FlowManager:
         self._effects.events.append(Event(kind="switch", name=switch, text=text, warning=warning))
 
 
-def _free_port(flow: Flow, taken: Container[tuple[str, str, int]]) -> int:
-    return next(port for port in range(65535, 0, -1) if (flow.source, flow.destination, port) not in taken)
+def _beside(stored: Sequence[StoredFlow], own: Mapping[FiveTuple, int]) -> dict[int, Flow]:
+    """Return stored flows by number, under free ports, that are another path of a flow than its `own`."""
+    ports, beside = stored_ports(stored), dict[int, Flow]()
+    for known in stored:
+        flow, number = known.flow, known.number
+        if own.get(flow[1:5], number) != number:
+            beside[number] = flow._replace(udp_source=free_port(flow, ports))
+            ports.add(beside[number][1:4])
+    return beside
 
 
 def _shared(managed: ManagedFlow, successor: ManagedFlow) -> set[tuple[str, int]]:

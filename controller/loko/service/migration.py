@@ -19,6 +19,8 @@ from loko.service.admitter import AdmittedFlow, Admitter
 from loko.service.breaks import StoredViolation, ViolationCause
 from loko.service.outcome import Delete, FlowState, Rewrite, StoredFlow, Write
 from loko.service.promises import Grounds, describe_raised, is_kept, is_sufficient
+from loko.service.protected_admitter import ProtectedAdmitter
+from loko.service.source_ports import stored_ports
 from loko.service.store_document import StoreDocument
 from loko.topology.network import Hop
 from loko.units import in_ms
@@ -175,6 +177,8 @@ class _FlowMigrator:
 
     def fates(self, stored: Sequence[StoredFlow]) -> list[MigratedFlow]:
         """Return what becomes of each flow, in their order."""
+        if isinstance(self._admitter, ProtectedAdmitter):
+            self._admitter.keep_ports(stored_ports(stored))
         fates: dict[int, MigratedFlow] = {}
         waiting: list[StoredFlow] = []
         for flow in stored:
@@ -220,7 +224,7 @@ class _FlowMigrator:
         elif promised is not None:
             fate, text = MigrationResult.RAISED, describe_raised(promised, guarantee_ns, self._grounds)
         after = replace(self._carried(flow, answer), promise=anew, broken=None)
-        return MigratedFlow(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
+        return MigratedFlow(flow, fate, text + _moved(flow, after), after, guarantee_ns)
 
     def _in_any_way(self, flow: StoredFlow) -> MigratedFlow:
         """Return what becomes of a flow whose promise breaks."""
@@ -240,7 +244,7 @@ class _FlowMigrator:
             ViolationCause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
         )
         after = replace(self._carried(flow, answer), broken=broken)
-        text += _moved(flow, answer.path)
+        text += _moved(flow, after)
         return MigratedFlow(flow, MigrationResult.BROKEN, text, after, guarantee_ns)
 
     def _carried(self, flow: StoredFlow, answer: AdmittedFlow) -> StoredFlow:
@@ -250,7 +254,10 @@ class _FlowMigrator:
     def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> AdmittedFlow | str:
         """Grant a flow on its path, or on any; or say in words why not."""
         try:
-            answer = self._admitter.move(flow.flow, within_ns) if moved else self._admitter.restore_flow(flow)
+            if moved:
+                answer = self._admitter.move(flow.flow, within_ns, flow.protection)
+            else:
+                answer = self._admitter.restore_flow(flow)
         except InputError as error:
             return str(error)
         if isinstance(answer, Refusal):
@@ -265,5 +272,10 @@ class _FlowMigrator:
         return answer
 
 
-def _moved(flow: StoredFlow, path: Sequence[Hop]) -> str:
-    return "" if tuple(path) == flow.path else f"; by {'-'.join(hop.switch for hop in path)}"
+def _moved(flow: StoredFlow, after: StoredFlow) -> str:
+    """Return in words which path is another, and what its host is to send from now on."""
+    text = "" if after.path == flow.path else f"; by {'-'.join(hop.switch for hop in after.path)}"
+    copies = after.second_copies
+    if copies is not None and flow.second_copies is None:
+        text += f"; its host must send second copies from UDP port {copies.udp_source}"
+    return text

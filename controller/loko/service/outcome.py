@@ -115,6 +115,17 @@ class StoredFlow:
         """Its second copies, if it is duplicated."""
         return None if self.reserved is None else self.reserved.second_copies
 
+    @property
+    def protection(self) -> Protection:
+        """Its protection; if nothing is reserved for it, its host sends every frame once."""
+        return Protection.BACKUP if self.reserved is None else self.reserved.protection
+
+    @property
+    def sent(self) -> tuple[Flow, ...]:
+        """The flows that it is on the wire: itself, and its second copies, if any."""
+        copies = self.second_copies
+        return (self.flow,) if copies is None else (self.flow, copies.of(self.flow))
+
 
 @dataclass(frozen=True, slots=True)
 class Insert:

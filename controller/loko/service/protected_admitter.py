@@ -9,7 +9,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from loko.admission import Admitted, Refusal
 from loko.admission.protection import (
@@ -24,6 +24,7 @@ from loko.admission.routing import Ends, leaves_by
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
 from loko.service.outcome import ReservedPaths, SecondCopies, StoredFlow
+from loko.service.source_ports import SourcePort, free_port
 from loko.switch_model.flow import DuplicateFlowError, Flow
 from loko.topology.lab import Lab
 from loko.topology.network import Hop
@@ -46,6 +47,7 @@ class ProtectedAdmitter(SchemeAdmitter):
         self._flows: dict[str, ProtectedFlow] = {}
         self._second_paths: dict[str, str] = {}
         """By the id under which a flow is granted on a second path: its own id."""
+        self._kept_ports: frozenset[SourcePort] = frozenset()
 
     @property
     def failures(self) -> tuple[NetworkFailure, ...]:
@@ -82,12 +84,12 @@ class ProtectedAdmitter(SchemeAdmitter):
 
     def _free_port(self, flow: Flow) -> int:
         """Return a source port by which the destination tells the second copies of a flow from all others."""
-        taken = {
-            admitted.flow.udp_source
-            for admitted in self._admission.admitted.values()
-            if admitted.flow[1:3] == flow[1:3]
-        }
-        return next(port for port in range(65535, 0, -1) if port not in taken)
+        taken = {admitted.flow[1:4] for admitted in self._admission.admitted.values()}
+        return free_port(flow, taken | self._kept_ports)
+
+    def keep_ports(self, ports: Iterable[SourcePort]) -> None:
+        """Give none of these ports to new second copies: flows have them that are restored one by one."""
+        self._kept_ports = frozenset(ports)
 
     def restore_flow(self, stored: StoredFlow) -> AdmittedFlow | Refusal:
         """Grant a flow again on its paths.
@@ -101,11 +103,11 @@ class ProtectedAdmitter(SchemeAdmitter):
         copies = reserved.second_copies
         chosen = ChosenPaths(reserved.working, None if copies is None else copies.path, reserved.backups)
         try:
-            answer = self._protected.reserve(flow, reserved.protection, chosen)
+            answer = self._protected.reserve(flow, stored.protection, chosen)
         except InputError:
             if copies is not None:  # its host sends them now, by this path
                 raise
-            return self._request(flow, stored.path, None, reserved.protection)
+            return self._request(flow, stored.path, None, stored.protection)
         if isinstance(answer, Refusal):
             return answer
         granted = self._admission.request(flow, stored.path)
@@ -127,6 +129,12 @@ class ProtectedAdmitter(SchemeAdmitter):
             return granted
         self.cancel(flow.id)
         return refusal
+
+    def move(
+        self, flow: Flow, within_ns: float | None, protection: Protection | None = None
+    ) -> AdmittedFlow | Refusal:
+        """Request the flow with a protection as if it were new."""
+        return self._request(flow, None, within_ns, protection or self._protection)
 
     def expect_second_path(self, second_id: str, flow_id: str) -> None:
         """Note that what is to be restored under `second_id` is the second path of a flow."""

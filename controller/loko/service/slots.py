@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from loko.admission import Refusal, ResourceShare, SchemeConditions, Usage
 from loko.admission.port_queues.device import table_entries
+from loko.admission.protection import Protection
 from loko.admission.routing import Ends
 from loko.document import InputError, read
 from loko.schedule.conditions import CONDITIONS
@@ -255,7 +256,12 @@ class SlotAdmitter:
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.send_slot.period_ns, None)
         return self._note(self.incremental.restore(timed, stored.send_slot.slot, stored.path))
 
-    def move(self, flow: Flow, within_ns: float | None) -> AdmittedFlow | Refusal:  # noqa: ARG002 - as others
+    def move(
+        self,
+        flow: Flow,  # noqa: ARG002 - as others
+        within_ns: float | None,  # noqa: ARG002
+        protection: Protection | None = None,  # noqa: ARG002
+    ) -> AdmittedFlow | Refusal:
         """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""
         raise InputError("a flow with a slot cannot be moved")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.service.views import flow_values, health_values
 from loko.switch_model.scenario import OpenFlow
-from loko.topology.lab import ring_lab
+from loko.topology.lab import Lab, ring_lab
 from loko.topology.ring import Ring
 
 OTHER = ("s1", 3)
 """The end at s1 of the cable that the second copies cross."""
+RING = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
 BOTH = [("f1", ("s1", "s2")), ("f1 again", ("s1", "s3", "s2"))]
 
 
@@ -96,7 +98,7 @@ def test_faults_on_both_paths_break_the_promise(tmp_path: Path) -> None:
 def test_a_rebooted_switch_of_one_path_gets_no_frame_until_it_has_its_entries(tmp_path: Path) -> None:
     served = ServedBoards(
         tmp_path / "s",
-        lab=ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False)),
+        lab=RING,
         survive=["switches=1"],
         protection=Protection.DUPLICATE,
     )
@@ -226,17 +228,18 @@ def test_a_flow_that_no_failure_hits_is_sent_once(tmp_path: Path) -> None:
     assert flow_values(served.manager, "f1")["reserved"] == values
 
 
-def test_second_copies_that_a_start_adds_are_told(tmp_path: Path) -> None:
-    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+def rarely_hit(path: Path, lab: Lab, protection: Protection = Protection.DUPLICATE) -> ServedBoards:
+    """Return boards in a ring of four that survive only a failure far from the path from h1 to h3."""
     (far,) = (link.name for link in lab.links if {link.a.node, link.b.node} == {"s3", "s4"})
-    (tmp_path / "groups.yml").write_text(f"- {{name: far, cables: [{far}]}}\n")
-    served = ServedBoards(
-        tmp_path / "s",
-        lab=lab,
-        protection=Protection.DUPLICATE,
-        survive=[str(tmp_path / "groups.yml")],
-    )
+    groups = path.with_suffix(".yml")
+    groups.write_text(f"- {{name: far, cables: [{far}]}}\n")
+    served = ServedBoards(path, lab=lab, protection=protection, survive=[str(groups)])
     served.settle()
+    return served
+
+
+def test_second_copies_that_a_start_adds_are_told(tmp_path: Path) -> None:
+    served = rarely_hit(tmp_path / "s", RING)
     assert isinstance(served.request(flow(1, "h1", "h3")), Granted)
     assert [hop.switch for hop in served.manager.flows["f1"].path] == ["s1", "s2", "s3"]
     assert len(served.manager.flows["f1"].paths) == 1
@@ -247,6 +250,46 @@ def test_second_copies_that_a_start_adds_are_told(tmp_path: Path) -> None:
     assert any("must send second copies from UDP port 65535" in event.text for event in served.log)
     served.settle()
     assert served.tables() == served.promised()
+
+
+def test_second_copies_that_a_start_adds_leave_stored_flows_their_ports(tmp_path: Path) -> None:
+    for is_migrated in (False, True):
+        served = rarely_hit(tmp_path / str(is_migrated), RING)
+        assert isinstance(served.request(flow(1, "h1", "h3")), Granted)
+        assert isinstance(served.request(flow(2, "h1", "h3")._replace(udp_source=65535)), Granted)
+        served.kill()
+        served.survive = ["cables=1"]
+        if is_migrated:
+            served.migration = migrated(served, RING)
+            assert [found.result for found in served.migration.flows] == [MigrationResult.KEPT] * 2
+            assert "f1: kept, guarantee 15.010 ms; its host must send second copies from UDP port 65534" in (
+                served.migration.lines()
+            )
+        served.start()
+        served.settle()
+        ports = [managed.sent_ports for managed in served.manager.flows.values()]
+        assert ports == [(2, 65534), (65535, 65533)]
+        assert served.tables() == served.promised()
+
+
+def test_a_migration_to_another_path_keeps_the_protection(tmp_path: Path) -> None:
+    """Whatever protection flows get whose requests name none."""
+    lines = {link.name: link for link in RING.links if {link.a.node, link.b.node} == {"s1", "s2"}}
+    (moved,) = lines.values()
+    links = [link for link in RING.links if link is not moved]
+    end = replace(moved.a, port=4) if moved.a.node == "s1" else replace(moved.b, port=4)
+    other = replace(moved, a=end) if moved.a.node == "s1" else replace(moved, b=end)
+    lab = replace(RING, links=(*links, other))
+    for asked, default in ((one, other) for one in Protection for other in Protection):
+        served = rarely_hit(tmp_path / f"{asked}-{default}", RING, asked)
+        assert isinstance(served.request(flow(1, "h1", "h3")), Granted)
+        served.kill()
+        served.protection, served.survive = default, ["cables=1"]
+        (found,) = migrated(served, lab).flows
+        assert found.after is not None
+        assert [hop.switch for hop in found.path] == ["s1", "s4", "s3"]
+        assert found.after.protection is asked
+        assert (found.after.second_copies is not None) is (asked is Protection.DUPLICATE)
 
 
 @pytest.mark.parametrize("openflow", list(OpenFlow))
@@ -324,8 +367,7 @@ def test_without_a_cable_of_the_second_path_the_service_does_not_start(tmp_path:
 
 def test_entries_that_are_there_beforehand_give_way_to_both_paths(tmp_path: Path) -> None:
     """Where the paths begin and end, one entry takes the place of another, and one a free place."""
-    lab = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
-    served = ServedBoards(tmp_path / "s", lab=lab, entries=4, survive=["cables=1"])
+    served = ServedBoards(tmp_path / "s", lab=RING, entries=4, survive=["cables=1"])
     served.settle()
     for number, ends in enumerate((("h1", "h2"), ("h2", "h3"), ("h4", "h3")), 1):
         assert isinstance(served.request(flow(number, *ends)), Granted)
