@@ -174,9 +174,8 @@ class ServedBoards:
         self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
     ) -> Decide:
         """Return the function that decides on a flow."""
-        if isinstance(self.admitter, ProtectedAdmitter):
-            return self.admitter.decision(wanted, path, deadline_ns)
-        return SchemeAdmitter(self.lab, self.admission).decision(wanted, path, deadline_ns)
+        assert isinstance(self.admitter, SchemeAdmitter)
+        return self.admitter.decision(wanted, path, deadline_ns)
 
     def kill(self) -> None:
         """Leave the state that kill -9 would leave: only the disk survives, and the connections end."""

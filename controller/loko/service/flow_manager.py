@@ -24,6 +24,7 @@ from loko.control.notices import Diagnostic, Failed, Installed, LinkChanged, Rej
 from loko.control.versions import CODECS
 from loko.control.wire import WireEntry, WireReply
 from loko.document import InputError
+from loko.lazy_mapping import LazyMapping
 from loko.service.admitter import AdmittedFlow, Admitter, Decide
 from loko.service.breaks import StoredViolation, Violation, ViolationCause, Violations
 from loko.service.cables import Cables
@@ -274,6 +275,7 @@ class FlowManager:
         self.returns = returns
         self._preinstalled: Mapping[str, Sequence[Hop]] = {}
         self._away_since_ns = dict.fromkeys(drivers, now_ns)
+        self._ends_of: Mapping[str, Ends] = LazyMapping(lambda name: failure_of_switch(lab, name).dead_ends)
         self._entry_of = CODECS[openflow].entry_of
         self._flows: dict[str, ManagedFlow] = {}
         self._by_number: dict[int, ManagedFlow] = {}
@@ -557,6 +559,7 @@ class FlowManager:
 
     def _decide(self, flow: Flow, decide: Decide) -> AdmittedFlow | RequestOutcome:
         """Grant a flow, or say why not."""
+        self.admitter.avoid(self._dead_ends(self._now_ns))
         try:
             answer = decide()
         except DuplicateFlowError as error:
@@ -967,7 +970,6 @@ class FlowManager:
             return
         if change is None:
             return
-        self.admitter.avoid(self.cables.dead_ends)
         text = self.cables.text(change.cable) if change.is_dead else f"cable {change.cable} has a link again"
         self._log_switch(switch, text, warning=change.is_dead)
         for managed in list(self._flows.values()):
@@ -1008,13 +1010,19 @@ class FlowManager:
     def may_send(self, managed: ManagedFlow) -> bool:
         """Return whether the host of a flow may send: it is in place, or moves away from a dead cable.
 
-        Its frames meanwhile are lost at that cable, or take a path that has all its entries.
+        Its frames meanwhile are lost at that cable, or take a path that has all its entries: while it moves,
+        the one that it gets or the one that it leaves.
         """
         if self.protected is None or managed.state is not FlowState.INSTALLED:
             return managed.is_in_place
-        causes = {found.cause for found in managed.breaks}
-        is_exchanging = managed.former is not None and ViolationCause.SWITCH_AWAY not in causes
-        return causes <= {ViolationCause.LINK_DOWN} or is_exchanging
+        causes, left = {found.cause for found in managed.breaks}, managed.former
+        if left is None:
+            return causes <= {ViolationCause.LINK_DOWN}
+        paths = (managed.path, left.path) if left.unconfirmed else (managed.path,)
+        reached = {hop.switch for path in paths for hop in path}
+        return causes <= {ViolationCause.LINK_DOWN, ViolationCause.ENTRY_MISSING} and all(
+            self.drivers[switch].holds(entry.cookie) for switch, entry in managed.entries if switch in reached
+        )
 
     def uncovered(self) -> tuple[str, ...]:
         """Say why the reserved paths do not cover the next failure; empty if they do."""
@@ -1051,7 +1059,7 @@ class FlowManager:
     def _dead_ends(self, now_ns: int) -> Ends:
         """Return the ends of all cables that are dead, or whose switch has failed."""
         failed = (
-            failure_of_switch(self.lab, switch).dead_ends
+            self._ends_of[switch]
             for switch, since_ns in self._away_since_ns.items()
             if now_ns - since_ns >= SWITCH_FAILED_NS
         )
@@ -1167,6 +1175,7 @@ class FlowManager:
             left.unconfirmed.discard(confirmed)
             left.ingress_removed_ns = now_ns
             left.drained_ns = now_ns + self.admitter.drain_time_ns(left.flow.id)
+            self._log_flow(managed, "has left its former path")
 
     # Entries off the paths of flows that survive failures.
 

@@ -18,7 +18,7 @@ from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, TableStatsR
 from loko.document import InputError
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
-from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode
+from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode, Unavailable
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Endpoint, Lab, Link, ring_lab
@@ -73,6 +73,19 @@ def test_a_granted_flow_has_a_path_for_each_failure_and_a_promise_for_all_paths(
     assert [len(table) for table in served.tables().values()] == [2, 2, 2], "also at s3, beforehand"
     assert served.tables() == served.promised()
     assert served.manager.uncovered() == ()
+
+
+def test_a_new_flow_avoids_a_switch_that_counts_as_failed(tmp_path: Path) -> None:
+    ring = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    for survive in (["switches=1"], []):
+        served = ServedBoards(tmp_path / f"{survive}", lab=ring, survive=survive)
+        served.settle()
+        served.unplug("s2")
+        assert isinstance(served.request(flow(1, "h1", "h3")), Unavailable), "it may be back in a moment"
+        served.run(SWITCH_FAILED_NS // MS)
+        assert isinstance(served.request(flow(1, "h1", "h3")), Granted)
+        assert state(served, "f1") == kept("s1", "s4", "s3")
+        assert isinstance(served.request(flow(2, "h1", "h2")), Unavailable), "its destination is there"
 
 
 def test_a_flow_is_refused_if_its_backup_path_has_no_room_or_is_too_slow(tmp_path: Path) -> None:
@@ -186,6 +199,29 @@ def output_ports(served: ServedBoards, name: str) -> dict[str, int | None]:
         ports[far.node] = port = None if actions is None else int.from_bytes(actions[4:6], "big")
         far = None if port is None else served.lab.far_end(far.node, port)
     return ports
+
+
+@pytest.mark.parametrize("rebooted", ["s1", "s2", "s3"])
+def test_no_host_sends_to_a_switch_that_loses_its_entry_during_a_move(tmp_path: Path, rebooted: str) -> None:
+    for returns in (False, True):
+        for steps in range(3):
+            served = begun(tmp_path / f"{returns}-{steps}", returns=ReturnMode.BY_CALL)
+            set_link(served, is_up=False)
+            managed = served.manager.flows["f1"]
+            if returns:
+                served.run(1_000)
+                set_link(served, is_up=True)
+                assert served.manager.return_flows(served.now_ns) == ("f1", "f2")
+                served.carry()
+            assert managed.former is not None
+            served.run(steps)
+            served.reboot(rebooted)
+            sends = []
+            for _ in range(3_000):
+                sends.append(served.manager.may_send(managed))
+                assert not sends[-1] or None not in output_ports(served, "f1").values()
+                served.step()
+            assert sends[-1]
 
 
 def test_a_former_path_has_its_entries_until_no_restart_uses_it(tmp_path: Path) -> None:
