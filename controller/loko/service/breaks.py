@@ -83,6 +83,15 @@ class Violations:
         is_one_whole = any(self._leave_whole(path) for path in self._paths)
         return tuple(self._known.values()) if is_one_whole else ()
 
+    @property
+    def lasting(self) -> Violation | None:
+        """The break that lasts whichever path the flow takes, and whatever is restarted, if there is one."""
+        return next((found for found in self._known.values() if found.cause not in _OF_PLACE), None)
+
+    def clear_places(self) -> None:
+        """Forget all breaks but the lasting one, as the flow has another path."""
+        self._known = {key: found for key, found in self._known.items() if found.cause not in _OF_PLACE}
+
     def _leave_whole(self, path: Collection[str]) -> bool:
         return all(cause in _OF_PLACE and place not in path for cause, place in self._known)
 

@@ -1145,7 +1145,8 @@ class FlowManager:
         managed.grant, left.grant = self._exchange_grants(managed.flow, left.grant.flow)
         managed.cables = self.cables.of(managed.flow.source, managed.path)
         managed.next_path = ()
-        was_broken, managed.breaks = bool(managed.breaks), Violations()
+        was_broken = bool(managed.breaks)
+        managed.breaks.clear_places()
         self._await_fork(managed, left)
         names = "-".join(hop.switch for hop in managed.path)
         self._log_flow(managed, f"gets the path {names}")
@@ -1473,7 +1474,11 @@ class FlowManager:
         """Have it written that a lost flow is granted again."""
         managed.pending_grant = grant, promised
         terms = replace(
-            self._stored_form(managed), path=grant.path, state=FlowState.INSTALLED, promise=promised
+            self._stored_form(managed),
+            path=grant.path,
+            state=FlowState.INSTALLED,
+            promise=promised,
+            broken=None,
         )
         self._effects.writes.append(Rewrite(terms))
 
@@ -1503,6 +1508,9 @@ class FlowManager:
         return next((managed.flow.id for managed in lost), None)
 
     def _stored_form(self, managed: ManagedFlow) -> StoredFlow:
+        broken: StoredViolation | None = None
+        if (found := managed.breaks.lasting) is not None:
+            broken = StoredViolation(found.cause, found.place, found.text, self.utc_ms(found.since_ns))
         return StoredFlow(
             number=managed.number,
             flow=managed.flow,
@@ -1510,6 +1518,7 @@ class FlowManager:
             state=managed.state,
             send_slot=self.admitter.send_slot(managed.flow.id),
             promise=managed.promised,
+            broken=broken,
             reserved=self.admitter.reserved_paths(managed.flow.id),
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from failing_triangle import CUT, MS, disturbed_step, kept, set_link, state
 from served_boards import KilledError, ServedBoards, flow
-from test_migration import two_ways, without
+from test_migration import migrated, slower, two_ways, without
 
 from loko.admission.protection import ProtectedAdmission
 from loko.control.port_links import PortsReply
@@ -299,6 +299,27 @@ def test_a_flow_that_is_released_while_it_moves_leaves_nothing(tmp_path: Path, o
             assert served.tables() == served.promised()
             counted = {name.removesuffix(" again") for of_state in reserved(served) for name, _ in of_state}
             assert counted == {"f2"}
+
+
+def test_a_promise_that_a_migration_broke_stays_broken_whatever_path_is_taken(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    served.kill()
+    served.migration = migrated(served, slower(two_ways(), names=("s1", "s2", "s3")))
+    assert len(served.migration.breaking) == 2
+    served.start()
+    served.settle()
+    raised = list(served.manager.flows["f1"].breaks)
+    assert [found.cause for found in raised] == [ViolationCause.GUARANTEE_RAISED]
+    for is_up, path in ((False, ["s1", "s3", "s2"]), (True, ["s1", "s2"])):
+        set_link(served, is_up=is_up)
+        served.run(RETURNED_MS)
+        for _ in range(2):
+            assert list(served.manager.flows["f1"].breaks) == raised
+            assert [hop.switch for hop in served.manager.flows["f1"].path] == path
+            served.kill()
+            served.start()
+            served.settle()
+            set_link(served, is_up=is_up)
 
 
 def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
