@@ -82,11 +82,13 @@ class ProtectedFlow:
         """As many frames must the receiver of a duplicated flow remember, to recognise every second copy.
 
         The host sends the two copies one right after the other, so both arrive within the bound on the delay
-        and the time of a frame on the host's cable. Until then no frame arrives that is sent later. The token
-        bucket lets so many through in that time, the frame itself included: its rate is at most the cable's,
-        so the time of one frame adds at most one.
+        and the time of a frame on the host's cable. Until then no frame arrives that is sent later. Nor one
+        that was sent earlier by more than that time; of those the receiver may take some after the frame, if
+        their copies on the faster path were lost before a repair. The token bucket lets so many through in
+        twice that time, the frame itself included: its rate is at most the cable's, so the time of two frames
+        adds at most two.
         """
-        return 1 + self._most_frames(self.guarantee_ns)
+        return 2 + self._most_frames(2 * self.guarantee_ns)
 
     @property
     def paths(self) -> ChosenPaths:
