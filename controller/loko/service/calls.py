@@ -110,7 +110,9 @@ class Calls:
         if isinstance(wanted, CallResponse):
             return wanted
         flow, decide = wanted
-        outcome = await self._operation.request(flow, decide, values.get("deadline_ns"))
+        chosen = values.get("protection")
+        protection = None if chosen is None else Protection(chosen)
+        outcome = await self._operation.request(flow, decide, values.get("deadline_ns"), protection)
         if isinstance(outcome, Granted) and flow.id in self._manager.flows:
             return _json(201 if outcome.is_new else 200, flow_values(self._manager, flow.id))
         return _refused(outcome)

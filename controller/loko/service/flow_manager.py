@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Refusal, ResourceShare
-from loko.admission.protection import failure_of_switch
+from loko.admission.protection import Protection, failure_of_switch
 from loko.admission.protection.replacement import last_common_hop, may_replace
 from loko.admission.routing import Ends, leaves_by
 from loko.control.driver import OWN_MARK, Driver, Segment, SessionPhase
@@ -344,10 +344,18 @@ class FlowManager:
 
     # Requests of clients.
 
-    def request(self, now_ns: int, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> int:
+    def request(
+        self,
+        now_ns: int,
+        flow: Flow,
+        decide: Decide,
+        deadline_ns: float | None = None,
+        protection: Protection | None = None,
+    ) -> int:
         """Install a flow if it is granted. Return the ticket of the answer, which may follow at once.
 
-        `decide` keeps any deadline; it is stored with the promise.
+        `decide` keeps any deadline; it is stored with the promise. It also sees to the `protection`, which a
+        flow that is there already must have.
         """
         self._ticket += 1
         self._advance(now_ns)
@@ -356,7 +364,7 @@ class FlowManager:
             if known.state is FlowState.LOST and known.flow == flow and not known.is_leaving:
                 self._ask_for_lost(known, decide, deadline_ns)
             else:
-                self._ask_again(known, flow)
+                self._ask_again(known, flow, protection)
             return self._ticket
         answer = self._decide(flow, decide)
         if isinstance(answer, RequestOutcome):
@@ -573,13 +581,17 @@ class FlowManager:
             return obstacle
         return answer
 
-    def _ask_again(self, known: ManagedFlow, flow: Flow) -> None:
+    def _ask_again(self, known: ManagedFlow, flow: Flow, protection: Protection | None) -> None:
+        reserved = self.admitter.reserved_paths(flow.id)
         if known.flow != flow or known.requested_flow is not None:
             self._answer(
                 Conflict(flow.id, "this id belongs to another flow; choose another id, or delete it")
             )
         elif known.state is FlowState.REMOVING or known.is_leaving:
             self._answer(Conflict(flow.id, "it is being removed; try again when that is done"))
+        elif reserved is not None and protection not in {None, reserved.protection}:
+            text = f"its protection is '{reserved.protection}'; release it, and request it again"
+            self._answer(Conflict(flow.id, text))
         elif known.state is FlowState.ACCEPTED:
             known.tickets.append(self._ticket)
         else:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
+from loko.admission.protection import Protection
 from loko.control.access import AccessList
 from loko.control.lab_access import access_list
 from loko.control.relay import Listening
@@ -106,11 +107,17 @@ class ServiceLoop:
         )
         await self.application.begin()
 
-    async def request(self, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> RequestOutcome:
+    async def request(
+        self,
+        flow: Flow,
+        decide: Decide,
+        deadline_ns: float | None = None,
+        protection: Protection | None = None,
+    ) -> RequestOutcome:
         """Install a flow if it is granted. Return once that is decided."""
         if (refusal := self._refusal(flow.id)) is not None:
             return refusal
-        ticket = self.manager.request(time.monotonic_ns(), flow, decide, deadline_ns)
+        ticket = self.manager.request(time.monotonic_ns(), flow, decide, deadline_ns, protection)
         outcome = await self._outcome(ticket, flow.id)
         if isinstance(outcome, Refused):
             text = str(outcome.refusal).removeprefix(f"{flow.id}: ")

@@ -175,6 +175,15 @@ def test_a_request_chooses_its_protection(tmp_path: Path) -> None:
     decide = served.admitter.decision(wanted, protection=Protection.DUPLICATE)
     assert isinstance(served.ask(served.manager.request(served.now_ns, wanted, decide)), Granted)
     assert [len(served.manager.flows[name].paths) for name in ("f1", "f3")] == [1, 2]
+    for known, chosen, is_same in (
+        (wanted, None, True),
+        (wanted, Protection.DUPLICATE, True),
+        (wanted, Protection.BACKUP, False),
+        (flow(1, "a", "b"), Protection.DUPLICATE, False),
+    ):
+        answer = served.ask(served.manager.request(served.now_ns, known, decide, None, chosen))
+        assert (answer == Granted(known.id, is_new=False)) is is_same
+        assert isinstance(answer, Conflict) is not is_same
     set_link(served, CUT, is_up=False)
     served.run(200)
     assert state(served, "f1") == state(served, "f2") == kept("s1", "s3", "s2")
