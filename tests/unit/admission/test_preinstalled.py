@@ -44,6 +44,10 @@ def test_a_table_has_room_for_what_any_failure_adds() -> None:
     assert preinstalled_hops(flows, {"s3": 2}) == {}, "either failure needs the only place"
     assert preinstalled_hops({"a": flow("x"), "here": local}, {"s3": 2}).keys() == {"a"}
     assert preinstalled_hops({"a": flow("x")}, {}) == {}
+    twice = path(("s3", 7), ("s9", 1), ("s3", 8))
+    for again in (ChosenPaths(twice, None, {}), ChosenPaths(DIRECT, twice, {})):
+        assert preinstalled_hops({"a": flow("x"), "again": again}, {"s3": 2}) == {}
+        assert preinstalled_hops({"a": flow("x"), "again": again}, {"s3": 3}).keys() == {"a"}
 
 
 def test_no_failure_overfills_a_table() -> None:

@@ -29,16 +29,16 @@ def preinstalled_hops(
     """Return by flow the hops of its backup paths whose entries are installed beforehand.
 
     `room` is the number of entries that flows may have at a switch, by default none. A flow has one entry at
-    a switch, so where its backup paths leave a switch by different ports, the first of them decides. Where a
-    table is too short for all, flows come in their order. Whichever one of the failures happens, each table
-    has room for the entries that are then added: those of working paths and these stay.
+    a switch, so where its backup paths leave a switch by different ports, the first of them decides; a path
+    that visits a switch again has another one there. Where a table is too short for all, flows come in their
+    order. Whichever one of the failures happens, each table has room for the entries that are then added:
+    those of working paths and these stay.
     """
     always: Counter[str] = Counter()
     standbys: defaultdict[str, list[_Standby]] = defaultdict(list)
     for flow_id, paths in flows.items():
         own = {hop.switch for hop in paths.working}
-        always.update(own)
-        always.update({hop.switch for hop in paths.second or ()})
+        always.update(hop.switch for hop in (*paths.working, *(paths.second or ())))
         crossed: defaultdict[str, list[tuple[str, Hop]]] = defaultdict(list)
         for name, path in paths.backups.items():
             for hop in path:
