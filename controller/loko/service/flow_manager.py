@@ -1463,7 +1463,8 @@ class FlowManager:
         return promised
 
     def _promise(self, grant: AdmittedFlow, deadline_ns: float | None) -> PromisedGuarantee:
-        return self._grounds.promise(grant, deadline_ns, self.admitter.promised_ns(grant))
+        guarantee_ns, reserved = self.admitter.promised_ns(grant), self.admitter.reserved_paths(grant.flow.id)
+        return self._grounds.promise(grant, deadline_ns, guarantee_ns, reserved)
 
     def _regrant_lost(self, managed: ManagedFlow) -> None:
         """Grant a lost flow again, if that is possible now."""
@@ -1667,7 +1668,7 @@ class FlowManager:
         """Have the switches of a flow's former paths lose its entries. Return these, by switch and cookie."""
         leaving, path = set(), stored.path
         if (reserved := stored.reserved) is not None and reserved.backups:
-            paths = (path, reserved.working, *reserved.backups.values())
+            paths = (path, *reserved.paths)
             path = tuple({hop.switch: hop for of_path in paths for hop in of_path}.values())
         routed = [(stored.number, RoutedFlow(stored.flow, path))]
         if (second := stored.second_copies) is not None:

@@ -217,7 +217,8 @@ class _FlowMigrator:
             self.granted.remove(flow.flow.id)
             return None
         deadline_ns = None if promised is None else promised.deadline_ns
-        anew = self._grounds.promise(answer, deadline_ns, guarantee_ns)
+        reserved = self._admitter.reserved_paths(flow.flow.id)
+        anew = self._grounds.promise(answer, deadline_ns, guarantee_ns, reserved)
         fate, text = MigrationResult.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
         if promised is not None and is_kept(promised, guarantee_ns):
             anew = replace(anew, guarantee_ns=promised.guarantee_ns)

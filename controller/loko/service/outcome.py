@@ -61,7 +61,7 @@ class PromisedGuarantee:
     deadline_ns: float | None
     """Deadline of the requester; None if it stated none."""
     profiles: Mapping[str, str]
-    """By switch of its path, the digest of the profile from which the bound was computed."""
+    """By switch of its paths, the digest of the profile from which the bound was computed."""
     conditions: tuple[str, ...]
     """Ids of the conditions on which the guarantee holds (`loko.topology.conditions`)."""
 
@@ -90,6 +90,12 @@ class ReservedPaths:
     """Its protection, as requested."""
     second_copies: SecondCopies | None = None
     """None if it is not duplicated, or no failure hits its path."""
+
+    @property
+    def paths(self) -> tuple[tuple[Hop, ...], ...]:
+        """All these paths."""
+        copies = () if self.second_copies is None else (self.second_copies.path,)
+        return (self.working, *self.backups.values(), *copies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

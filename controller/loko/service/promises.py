@@ -11,7 +11,7 @@ from typing import Final
 from loko.admission import Refusal
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Admitter
-from loko.service.outcome import FlowState, PromisedGuarantee, StoredFlow
+from loko.service.outcome import FlowState, PromisedGuarantee, ReservedPaths, StoredFlow
 from loko.switch_model.device import Device
 from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
@@ -47,13 +47,21 @@ class Grounds:
         return cls(profiles, tuple(conditions))
 
     def promise(
-        self, grant: AdmittedFlow, deadline_ns: float | None, guarantee_ns: float | None = None
+        self,
+        grant: AdmittedFlow,
+        deadline_ns: float | None,
+        guarantee_ns: float | None = None,
+        reserved: ReservedPaths | None = None,
     ) -> PromisedGuarantee:
-        """Return what is promised with a grant: its guarantee, or the one that is given for all its paths."""
+        """Return what is promised with a grant: its guarantee, or the one that is given for all its paths.
+
+        These are the `reserved` ones, if any.
+        """
+        paths = (grant.path, *(() if reserved is None else reserved.paths))
         return PromisedGuarantee(
             guarantee_ns=grant.guarantee_ns if guarantee_ns is None else guarantee_ns,
             deadline_ns=deadline_ns,
-            profiles={hop.switch: self.profiles[hop.switch] for hop in grant.path},
+            profiles={hop.switch: self.profiles[hop.switch] for path in paths for hop in path},
             conditions=self.conditions,
         )
 

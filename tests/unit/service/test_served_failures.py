@@ -309,11 +309,14 @@ def test_a_promise_that_a_migration_broke_stays_broken_whatever_path_is_taken(tm
     served.start()
     served.settle()
     raised = list(served.manager.flows["f1"].breaks)
+    assert raised[0].text.endswith("the profile of s1, s2, s3 has changed"), "also off its present path"
     assert [found.cause for found in raised] == [ViolationCause.GUARANTEE_RAISED]
+    promised = served.manager.flows["f1"].promised
     for is_up, path in ((False, ["s1", "s3", "s2"]), (True, ["s1", "s2"])):
         set_link(served, is_up=is_up)
         served.run(RETURNED_MS)
         for _ in range(2):
+            assert served.manager.flows["f1"].promised == promised
             assert list(served.manager.flows["f1"].breaks) == raised
             assert [hop.switch for hop in served.manager.flows["f1"].path] == path
             served.kill()
