@@ -693,14 +693,18 @@ class FlowManager:
         managed.on_disk = FlowState.ACCEPTED
         managed.since_ns = now_ns
         if not managed.is_leaving:
-            exchanged = self._update_preinstalled(now_ns, managed)
-            for switch, entry in managed.entries:
-                key = switch, entry.cookie
-                if key in managed.unconfirmed and key not in exchanged:
-                    self.drivers[switch].ensure(entry)
+            self._install_entries(now_ns, managed)
             self._poll(now_ns, managed)
             if managed.former is not None and not managed.unconfirmed:
                 self._begin_swap(managed.former, managed)
+
+    def _install_entries(self, now_ns: int, managed: ManagedFlow) -> None:
+        """Have the switches take the entries of a flow that is granted now, for which others may give way."""
+        exchanged = self._update_preinstalled(now_ns, managed)
+        for switch, entry in managed.entries:
+            key = switch, entry.cookie
+            if key in managed.unconfirmed and key not in exchanged:
+                self.drivers[switch].ensure(entry)
 
     def _grant(self, now_ns: int, managed: ManagedFlow) -> None:
         """Say that a flow is installed, as that is on disk."""
@@ -1510,8 +1514,7 @@ class FlowManager:
             text = "its entry is being installed"
             managed.breaks.add(Violation(ViolationCause.ENTRY_MISSING, switch, text, now_ns))
         self._break_by_dead_cables(now_ns, managed)
-        for switch, entry in managed.entries:
-            self.drivers[switch].ensure(entry)
+        self._install_entries(now_ns, managed)
         self._answer_all(managed, Granted(managed.flow.id, is_new=False))
         self._poll(now_ns, managed)
 
@@ -1657,8 +1660,7 @@ class FlowManager:
             if found.admitted is not None and found.problem is None:
                 self._effects.writes.append(Rewrite(former))
                 self._adopt(found, found.admitted)
-                for switch, entry in self._by_number[stored.number].entries:
-                    self.drivers[switch].ensure(entry)
+                self._install_entries(self._now_ns, self._by_number[stored.number])
                 return
             if found.admitted is not None:
                 self.admitter.cancel(stored.flow.id)

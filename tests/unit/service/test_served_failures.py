@@ -325,6 +325,46 @@ def test_a_promise_that_a_migration_broke_stays_broken_whatever_path_is_taken(tm
             set_link(served, is_up=is_up)
 
 
+@pytest.mark.parametrize("why", ["cable-removed", "no-room"])
+def test_a_lost_flow_gets_its_entries_beforehand_again(tmp_path: Path, why: str) -> None:
+    """In full tables: those of others give way."""
+    ring = ring_lab(Ring(switches=4, hosts_per_switch=1, one_way=False))
+    served = ServedBoards(tmp_path / "s", lab=ring, entries=3, survive=["cables=1"])
+    served.settle()
+    for number, ends in enumerate((("h1", "h2"), ("h2", "h3"), ("h4", "h3"), ("h4", "h1")), 1):
+        assert isinstance(served.request(flow(number, *ends)), Granted)
+    before, tables = reserved(served), served.tables()
+    served.kill()
+    if why == "no-room":
+        served.entries = 2
+        served.migration = migrated(served, ring)
+        served.start()
+        served.settle()
+        served.kill()
+        served.entries = 3
+    else:
+        (far,) = (f"{link.a}-{link.b}" for link in ring.links if {link.a.node, link.b.node} == {"s4", "s1"})
+        served.lab, served.survive = without(ring, far), []
+        served.start()
+        served.settle()
+        served.kill()
+        served.lab, served.survive = ring, ["cables=1"]
+    served.start()
+    served.settle()
+    lost = [found.flow for found in served.manager.flows.values() if found.state is FlowState.LOST]
+    assert bool(lost) is (why == "no-room"), "with the cable they are granted at the start"
+    for wanted in lost:
+        ticket = served.begin(wanted)
+        served.carry()
+        for _ in range(200):
+            served.step()
+            assert max(map(len, served.tables().values())) <= 3
+        assert isinstance(served.answers[ticket], Granted)
+    served.settle()
+    assert reserved(served) == before
+    assert served.tables() == served.promised() == tables
+
+
 def test_flows_return_by_call_if_that_is_chosen(tmp_path: Path) -> None:
     served = begun(tmp_path / "s", returns=ReturnMode.BY_CALL)
     set_link(served, is_up=False)
