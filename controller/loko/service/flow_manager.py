@@ -200,6 +200,10 @@ class ManagedFlow:
         """Whether a cable of its path is dead."""
         return any(found.cause is ViolationCause.LINK_DOWN for found in self.breaks)
 
+    def is_lost(self, flow: Flow) -> bool:
+        """Return whether this flow is lost, so that a request for it grants it again."""
+        return self.state is FlowState.LOST and self.flow == flow and not self.is_leaving
+
     def await_all(self, switch: str | None = None) -> None:
         """Mark the entries at a switch, or at all of them, as unconfirmed."""
         self.unconfirmed |= {(name, entry.cookie) for name, entry in self.entries if switch in (None, name)}
@@ -361,7 +365,7 @@ class FlowManager:
         self._advance(now_ns)
         known = self._flows.get(flow.id)
         if known is not None:
-            if known.state is FlowState.LOST and known.flow == flow and not known.is_leaving:
+            if known.is_lost(flow):
                 self._ask_for_lost(known, decide, deadline_ns)
             else:
                 self._ask_again(known, flow, protection)
@@ -377,9 +381,10 @@ class FlowManager:
     def dry_run(self, now_ns: int, flow: Flow, decide: Decide) -> DryRun | RequestOutcome:
         """Say what would become of a request, and do nothing."""
         self._advance(now_ns)
-        if flow.id in self._flows:
+        known = self._flows.get(flow.id)
+        if known is not None and not known.is_lost(flow):
             return Conflict(flow.id, "there is a flow with this id; choose another id")
-        answer = self._decide(flow, decide)
+        answer = self._decide(flow, decide) if known is None else self._decide_again(known, decide)
         if isinstance(answer, RequestOutcome):
             return answer
         usage = self.admitter.usage

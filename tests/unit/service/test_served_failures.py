@@ -18,7 +18,16 @@ from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, TableStatsR
 from loko.document import InputError
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
-from loko.service.outcome import Conflict, FlowState, Granted, Refused, Released, ReturnMode, Unavailable
+from loko.service.outcome import (
+    Conflict,
+    DryRun,
+    FlowState,
+    Granted,
+    Refused,
+    Released,
+    ReturnMode,
+    Unavailable,
+)
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Endpoint, Lab, Link, ring_lab
@@ -354,6 +363,7 @@ def test_a_lost_flow_gets_its_entries_beforehand_again(tmp_path: Path, why: str)
     lost = [found.flow for found in served.manager.flows.values() if found.state is FlowState.LOST]
     assert bool(lost) is (why == "no-room"), "with the cable they are granted at the start"
     for wanted in lost:
+        assert isinstance(served.manager.dry_run(served.now_ns, wanted, served.decision(wanted)), DryRun)
         ticket = served.begin(wanted)
         served.carry()
         for _ in range(200):
