@@ -124,7 +124,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
             state = rule.admit(state, number) or state
             steps = tuple(PathStep(str(server), TICK_NS) for server in flow.path)
             bucket = TokenBucket(rate_bps=0.0, burst_bytes=flow.burst * FRAME_BYTES)
-            counted_flow = admission._CountedFlow(flow.name, (), steps, bucket, 0.0)
+            counted_flow = admission._CountedFlow(flow.name, (), steps, bucket, 0.0, ("", ""))
             with suppress(UnsettledError):
                 with admission._added(real.network, counted_flow):
                     bounds = real.network.settle([step.server for step in steps], limits_ns=limits_ns)

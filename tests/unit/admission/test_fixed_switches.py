@@ -51,6 +51,25 @@ def planned(lab: Lab, protection: Protection, *, duplicated: int = 0, flows: int
 
 
 @pytest.mark.parametrize("protection", list(Protection))
+def test_no_switch_learns_where_a_destination_is_from_its_own_frames(
+    protection: Protection, tmp_path: Path
+) -> None:
+    """A switch without OpenFlow learns where hosts are, and a flow from a host may cross one to it."""
+    sending, receiving = (
+        defaultdict[tuple[str, int], set[str]](set),
+        defaultdict[tuple[str, int], set[str]](set),
+    )
+    for admitted in planned(mixed_ring(tmp_path), protection, duplicated=15).on_all_paths.accepted:
+        for hop in admitted.path:
+            if hop.switch in {"s0", "s3"}:
+                assert admitted.vlan is not None
+                sending[hop.switch, admitted.vlan].add(admitted.flow.source)
+                receiving[hop.switch, admitted.vlan].add(admitted.flow.destination)
+    assert sending
+    assert all(sending[place].isdisjoint(receiving[place]) for place in sending)
+
+
+@pytest.mark.parametrize("protection", list(Protection))
 @pytest.mark.parametrize("duplicated", [0, 15])
 def test_a_vlan_leaves_each_switch_by_one_port_on_all_paths(
     protection: Protection, duplicated: int, tmp_path: Path

@@ -274,18 +274,33 @@ def hops(ports: Mapping[str, int]) -> tuple[Hop, ...]:
 
 def test_flows_share_a_vlan_where_they_leave_by_the_same_ports() -> None:
     vlans = FlowVlans({"s1": 3, "s2": 3})
-    first = hops({"s1": 1, "s2": 2})
+    hosts, first = ("a", "b"), hops({"s1": 1, "s2": 2})
     for path, vlan in ((first, 2), (hops({"s2": 2}), 2), (hops({"s2": 3}), 3)):
-        assert vlans.find(path) == vlan
-        vlans.add(vlan, path)
-    assert vlans.find(hops({"s1": 1, "s2": 4})) is None
-    assert vlans.obstacle(hops({"s1": 1, "s2": 4})) == "s2"
-    assert vlans.find(hops({"s1": 4})) == 3
-    vlans.remove(2, first)
+        assert vlans.find(path, hosts) == vlan
+        vlans.add(vlan, path, hosts)
+    assert vlans.find(hops({"s1": 1, "s2": 4}), hosts) is None
+    assert vlans.obstacle(hops({"s1": 1, "s2": 4}), hosts) == "s2"
+    assert vlans.find(hops({"s1": 4}), hosts) == 3
+    vlans.remove(2, first, hosts)
     assert vlans.used("s1") == 0
     assert vlans.used("s2") == 2
-    assert vlans.find(hops({"other": 7})) is None
-    assert vlans.obstacle(hops({"other": 7})) is None
+    assert vlans.find(hops({"other": 7}), hosts) is None
+    assert vlans.obstacle(hops({"other": 7}), hosts) is None
+
+
+def test_no_host_sends_and_receives_in_a_vlan_of_a_switch() -> None:
+    """Else the switch would learn that the host is where its frames come from, and send others there."""
+    vlans, path = FlowVlans({"s1": 4}), hops({"s1": 1})
+    vlans.add(2, path, ("a", "b"))
+    assert [vlans.find(path, hosts) for hosts in (("a", "c"), ("c", "b"), ("b", "c"), ("c", "a"))] == [
+        2,
+        2,
+        3,
+        3,
+    ]
+    vlans.add(2, path, ("a", "b"))
+    vlans.remove(2, path, ("a", "b"))
+    assert vlans.find(path, ("b", "c")) == 3, "one of both flows is still there"
 
 
 def test_a_path_without_a_vlan_is_refused_until_another_is_given_back(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ class _CountedFlow(NamedTuple):
     """With preamble and gap."""
     cables_ns: float
     """The time on the cables of its path together, beside that at its servers."""
+    hosts: tuple[str, str]
+    """Its source and its destination."""
     vlan: int | None = None
     """Takes it along its path through switches without OpenFlow."""
 
@@ -483,7 +485,7 @@ class PortAdmission:
             self._state.admit(counted, bounds, now_ns=self._clock.now_ns)
             self._entries.update(hop.switch for hop in counted.path)
             if counted.vlan is not None:
-                self._vlans.add(counted.vlan, counted.path)
+                self._vlans.add(counted.vlan, counted.path, counted.hosts)
         return answer
 
     def advance(self, now_ns: int) -> None:
@@ -656,7 +658,7 @@ class PortAdmission:
                 )
         self._settle()
         counted, admitted = self._fitting(flow, route)
-        if (vlan := self._vlans.find(route)) is not None:
+        if (vlan := self._vlans.find(route, counted.hosts)) is not None:
             counted, admitted = counted._replace(vlan=vlan), admitted._replace(vlan=vlan)
         decided = self._found(flow, counted, self._state)
         if isinstance(decided, Refusal):
@@ -715,7 +717,7 @@ class PortAdmission:
                 hint = suggest_more_entries(hop.switch, most + self._padding, table)
                 counts = (float(here), 1.0, float(most), "entries")
                 return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
-        if (full_switch := self._vlans.obstacle(counted.path)) is not None:
+        if (full_switch := self._vlans.obstacle(counted.path, counted.hosts)) is not None:
             used, most = self._vlans.used(full_switch), self._vlans.most(full_switch)
             return Refusal(flow, full_switch, "VLANs", float(used), 1.0, float(most), "VLANs")
         return None
@@ -843,7 +845,8 @@ class PortAdmission:
             server = self._server(hop.switch, hop.output_port, traffic_class)
             steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
-        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
+        hosts = flow.source, flow.destination
+        return _CountedFlow(flow.id, path, tuple(steps), _on_wire(flow), cables_ns, hosts)
 
     def _no_flows(self) -> _PortState:
         return _PortState(self._servers, self._coarse if self._finds_bounds_late else None)
@@ -852,7 +855,7 @@ class PortAdmission:
         """Give back a flow's entries and its VLAN."""
         self._entries.subtract(hop.switch for hop in counted.path)
         if counted.vlan is not None:
-            self._vlans.remove(counted.vlan, counted.path)
+            self._vlans.remove(counted.vlan, counted.path, counted.hosts)
 
     def _settle(self) -> None:
         state = self._state

@@ -1,12 +1,12 @@
 """VLANs that take flows along their paths, for switches without OpenFlow.
 
 Such a switch forwards by VLAN and destination address. In each VLAN of flows, every switch sends out of one
-port (docs/devices.md, "Switches without OpenFlow").
+port, and learns no destination from the frames that it sends (docs/devices.md, "Switches without OpenFlow").
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -17,6 +17,8 @@ from loko.topology.network import Hop
 OTHER_TRAFFIC_VLAN: Final = 1
 """The VLAN of all other traffic: frames without a tag."""
 _MOST_VLANS: Final = 4094
+_Hosts = tuple[str, str]
+"""The source and the destination of a flow."""
 
 
 def vlans_of(lab: Lab) -> dict[str, int]:
@@ -37,22 +39,23 @@ class FlowVlans:
         self._most = vlans
         self._ports: dict[int, dict[str, int]] = {}
         """By VLAN and switch."""
-        self._flows: Counter[tuple[int, str]] = Counter()
+        self._flows: defaultdict[tuple[int, str], Counter[_Hosts]] = defaultdict(Counter)
+        """By VLAN and switch, how many there are between two hosts."""
 
-    def find(self, path: Sequence[Hop]) -> int | None:
-        """Return the first VLAN that takes frames along a path; None if there is none, or none is needed."""
+    def find(self, path: Sequence[Hop], hosts: _Hosts) -> int | None:
+        """Return the first VLAN that takes a flow along a path; None if there is none, or none is needed."""
         hops = self._hops(path) if self._most else []
         if not hops:
             return None
         candidates = [*self._ports, self._new()]
-        return next((vlan for vlan in candidates if not self._obstacle(vlan, hops)), None)
+        return next((vlan for vlan in candidates if not self._obstacle(vlan, hops, hosts)), None)
 
-    def obstacle(self, path: Sequence[Hop]) -> str | None:
-        """Return a switch of a path that has no VLAN left for it; None if none is missing."""
+    def obstacle(self, path: Sequence[Hop], hosts: _Hosts) -> str | None:
+        """Return a switch of a path that has no VLAN left for a flow; None if none is missing."""
         hops = self._hops(path) if self._most else []
-        if not hops or self.find(path) is not None:
+        if not hops or self.find(path, hosts) is not None:
             return None
-        return self._obstacle(self._new(), hops)
+        return self._obstacle(self._new(), hops, hosts)
 
     def used(self, switch: str) -> int:
         """Return how many VLANs of flows a switch has."""
@@ -62,17 +65,18 @@ class FlowVlans:
         """Return how many VLANs of flows a switch may have: all but that of other traffic."""
         return self._most[switch] - 1
 
-    def add(self, vlan: int, path: Sequence[Hop]) -> None:
+    def add(self, vlan: int, path: Sequence[Hop], hosts: _Hosts) -> None:
         """Note a flow in a VLAN that `find` has returned."""
         for hop in self._hops(path):
             self._ports.setdefault(vlan, {})[hop.switch] = hop.output_port
-            self._flows[vlan, hop.switch] += 1
+            self._flows[vlan, hop.switch][hosts] += 1
 
-    def remove(self, vlan: int, path: Iterable[Hop]) -> None:
+    def remove(self, vlan: int, path: Iterable[Hop], hosts: _Hosts) -> None:
         """Forget a flow."""
         for hop in self._hops(path):
-            self._flows[vlan, hop.switch] -= 1
-            if not self._flows[vlan, hop.switch]:
+            flows = self._flows[vlan, hop.switch]
+            flows -= Counter([hosts])
+            if not flows:
                 del self._ports[vlan][hop.switch]
         if not self._ports[vlan]:
             del self._ports[vlan]
@@ -85,12 +89,19 @@ class FlowVlans:
             vlan for vlan in range(OTHER_TRAFFIC_VLAN + 1, _MOST_VLANS + 2) if vlan not in self._ports
         )
 
-    def _obstacle(self, vlan: int, hops: Sequence[Hop]) -> str | None:
-        """Return a switch that sends elsewhere in a VLAN, or has as many as it may."""
+    def _obstacle(self, vlan: int, hops: Sequence[Hop], hosts: _Hosts) -> str | None:
+        """Return a switch that sends elsewhere in a VLAN, would learn to, or has as many as it may."""
         ports = self._ports.get(vlan, {})
         for hop in hops:
             port = ports.get(hop.switch)
             is_full = port is None and self.used(hop.switch) >= self.most(hop.switch)
             if vlan > _MOST_VLANS or is_full or port not in {None, hop.output_port}:
                 return hop.switch
+            if port is not None and self._would_learn(vlan, hop.switch, hosts):
+                return hop.switch
         return None
+
+    def _would_learn(self, vlan: int, switch: str, hosts: _Hosts) -> bool:
+        """Return whether a switch would get frames from the destination of a flow, in the flow's VLAN."""
+        source, destination = hosts
+        return any(source == to or destination == by for by, to in self._flows[vlan, switch])

@@ -55,7 +55,7 @@ class FixedSwitches:
         Return a refusal, and note nothing, if it finds no VLAN or no entry, or if two of the paths leave one
         of these switches by different ports.
         """
-        hops = self._hops(paths)
+        hops, hosts = self._hops(paths), (flow.source, flow.destination)
         count = Counter(hop.switch for hop in hops)
         if (twice := next((switch for switch in count if count[switch] > 1), None)) is not None:
             return Refusal(flow, twice, "ports of a flow", 1.0, 1.0, 1.0, "ports")
@@ -63,19 +63,19 @@ class FixedSwitches:
             used, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if used >= most:
                 return Refusal(flow, hop.switch, "entries", float(used), 1.0, float(most), "entries")
-        if (switch := self._vlans.obstacle(hops)) is not None:
+        if (switch := self._vlans.obstacle(hops, hosts)) is not None:
             used, most = self._vlans.used(switch), self._vlans.most(switch)
             return Refusal(flow, switch, "VLANs", float(used), 1.0, float(most), "VLANs")
-        vlan = self._vlans.find(hops)
+        vlan = self._vlans.find(hops, hosts)
         if vlan is not None:
-            self._vlans.add(vlan, hops)
+            self._vlans.add(vlan, hops, hosts)
             self._entries.update(hop.switch for hop in hops)
         return vlan
 
-    def remove(self, vlan: int | None, paths: Sequence[Path]) -> None:
+    def remove(self, vlan: int | None, flow: Flow, paths: Sequence[Path]) -> None:
         """Undo `add`, which has returned this VLAN."""
         if vlan is not None:
-            self._vlans.remove(vlan, self._hops(paths))
+            self._vlans.remove(vlan, self._hops(paths), (flow.source, flow.destination))
             self._entries.subtract(hop.switch for hop in self._hops(paths))
 
     def _hops(self, paths: Sequence[Path]) -> list[Hop]:

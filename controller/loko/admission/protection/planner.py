@@ -726,7 +726,7 @@ class ProtectedAdmission:
         if duplicate is not None:
             second = self._fixed.add(working.flow, [duplicate.path])
             if isinstance(second, Refusal):
-                self._fixed.remove(vlan, first)
+                self._fixed.remove(vlan, working.flow, first)
                 return second
             duplicate = duplicate._replace(vlan=second)
         return replace(
