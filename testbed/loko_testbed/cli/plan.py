@@ -285,7 +285,7 @@ def plan(
         )
         request = protection_request(asked.lab, survive, protection, duplicate, timing)
         protected = asked.protected(choices, request)
-        write_configuration([protected.chosen.on_all_paths], configuration, by_dscp=by_dscp)
+        write_configuration([protected.chosen.on_all_paths], configuration, by_dscp=by_dscp, quiet=quiet)
         quiet = quiet or is_printed(configuration)
         _tell_protected(protected, asked, choices[0], as_json=as_json, csv=csv, quiet=quiet)
         return
@@ -299,7 +299,7 @@ def plan(
             inputs.append(("mix", mix))
         write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
     plans = [answer.plan for answer in answers]
-    write_configuration(plans, configuration, by_dscp=by_dscp)
+    write_configuration(plans, configuration, by_dscp=by_dscp, quiet=quiet)
     if as_json:
         values = [answer.as_values() for answer in answers]
         print_json(values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values})

@@ -28,9 +28,10 @@ def refuse_configuration(out: Path | None, others: Mapping[str, bool], *, by_dsc
         refuse_together({"--configuration -": True, **others})
 
 
-def write_configuration(plans: Sequence[Plan], out: Path | None, *, by_dscp: bool) -> None:
+def write_configuration(plans: Sequence[Plan], out: Path | None, *, by_dscp: bool, quiet: bool) -> None:
     """Write settings in words, and commands of each switch, to a folder; or print the words. None: neither.
 
+    Unless `quiet`, tell on standard error what was written: a plan for programs may be on standard output.
     Raises `InputError` for several plans, if all switches have OpenFlow, or if nothing can be written there.
     """
     if out is None:
@@ -53,4 +54,5 @@ def write_configuration(plans: Sequence[Plan], out: Path | None, *, by_dscp: boo
             (out / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--configuration {out}: cannot be written: {error.strerror}") from None
-    tell(f"written to {out}: {len(files)} files, of which settings.txt has all in words")
+    if not quiet:
+        tell(f"written to {out}: {len(files)} files, of which settings.txt has all in words", err=True)

@@ -42,6 +42,16 @@ def test_a_folder_gets_words_and_commands(ring: Path) -> None:
     assert "ip_tos 0xe0/0xfc" in (out / "s0.linux.sh").read_text()
 
 
+@pytest.mark.parametrize("survive", [[], ["--survive", "cables=1", "--protection", "duplicate"]])
+def test_what_programs_read_stays_alone_on_the_standard_output(ring: Path, survive: list[str]) -> None:
+    options = [*survive, "--configuration", str(ring / "settings")]
+    as_json = run(ring, *options, "--json")
+    assert json.loads(as_json.stdout)["accepted"]
+    assert as_json.stderr.startswith("written to ")
+    assert run(ring, *options, "--csv").stdout.startswith("flow,")
+    assert run(ring, *options, "--quiet").output == ""
+
+
 def test_words_alone_replace_the_plan(ring: Path) -> None:
     result = run(ring, "--configuration", "-")
     assert result.exit_code == 0
