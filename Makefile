@@ -69,9 +69,14 @@ lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/*.sh setup/container/start-board .ci/run \
 	    playbooks/roles/*/files/*.sh tests/harness/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
-# The reference pages are also generated from the code.
+SITE := sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . dist/site
+
+# All pages, and what they show and lead to: the reference pages are also generated from the code.
+PAGES := README.md ARTIFACT.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs CITATION.cff LICENSE
+DOCUMENTED := controller/loko testbed/loko_testbed switch-emulator/python
+
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
-	@setup/unchanged.sh $@ README.md ARTIFACT.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs controller/loko testbed/loko_testbed -- $(MAKE) --no-print-directory site
+	@setup/unchanged.sh $@ $(PAGES) $(DOCUMENTED) -- $(SITE)
 
 lint-commits: ## The form of commit messages: "area: subject", at most 72 characters
 	@setup/commit-messages.sh
@@ -198,7 +203,7 @@ deb: setup ## dist/loko-testbed_….deb for this release of Debian or Ubuntu: th
 	@setup/service/deb.sh
 
 site: setup ## Build the documentation as a site, dist/site/index.html; a link that leads nowhere is an error
-	@$(WITH) sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . dist/site
+	@$(WITH) $(SITE)
 
 notebooks: setup ## Run the notebooks of docs/notebooks and keep what they print
 	@$(WITH) python tests/harness/notebooks.py

@@ -132,6 +132,26 @@ def test_all_that_the_crates_read_decides_whether_their_tests_are_repeated(targe
     assert missing == []
 
 
+def test_all_that_the_pages_show_or_lead_to_decides_whether_they_are_checked_again() -> None:
+    known = {ROOT / word for word in inputs("lint-docs")}
+    pages = [path for place in known for path in ([place] if place.is_file() else place.glob("**/*.md"))]
+    texts = {page: page.read_text(encoding="utf-8") for page in pages if page.suffix == ".md"}
+    linked = {
+        (page.parent / path).resolve()
+        for page, text in texts.items()
+        for path in re.findall(r"\]\(([^)#\s:]+)(?:#[^)\s]*)?\)", text)
+    }
+    assert ROOT / "LICENSE" in linked
+    shown = {
+        path
+        for text in texts.values()
+        for name in re.findall(r"^\.\. automodule:: (\S+)", text, re.M)
+        for path in ROOT.glob(f"*/*/{name}/__init__.py")
+    }
+    assert shown
+    assert [path for path in (linked | shown) if not any(path.is_relative_to(each) for each in known)] == []
+
+
 def test_files_of_the_fuzz_targets_count_and_build_results_do_not(checkout: Checkout) -> None:
     """Set-up's own fingerprint of the emulator leaves the fuzz targets out."""
     files = [checkout.folder / path for path in ("docs/quirks.md", "switch-emulator/Cargo.toml")]
