@@ -16,11 +16,16 @@ shift
 
 readonly name="check-$target_name" # some steps of the set-up have the names of targets
 
+# settings: print the variables that change what Rust's tests do, or how they are built.
+settings() {
+    env | grep -E '^(CARGO_|RUST|PROPTEST_|DIAGNOSIS_)' | LC_ALL=C sort
+}
+
 # key COMMAND …: a word for all that decides the outcome; fails if a path does not exist.
 key() {
     local files
     files=$(fingerprint "${paths[@]}" requirements.lock) || return 1
-    printf '%s-%s' "$files" "$(printf '%s ' "$(rustc --version 2>&1)" "$@" | sha256sum | cut -c 1-16)"
+    printf '%s-%s' "$files" "$(printf '%s ' "$(rustc --version 2>&1)" "$(settings)" "$@" | sha256sum | cut -c 1-16)"
 }
 
 before=$(key "$@")

@@ -34,9 +34,11 @@ class Checkout:
         self.input = folder / "inputs/one"
         self.input.write_text("1")
 
-    def check(self, command: str, *, step: bool = True, paths: tuple[str, ...] = ("inputs",)) -> str:
-        """Return what the check prints; `step`: as one of the steps of `make test`."""
-        place = {name: value for name, value in os.environ.items() if name != "LOKO_BUILD"}
+    def check(
+        self, command: str, *, step: bool = True, paths: tuple[str, ...] = ("inputs",), **settings: str
+    ) -> str:
+        """Return what the check prints, with these variables; `step`: as one of the steps of `make test`."""
+        place = {name: value for name, value in os.environ.items() if name != "LOKO_BUILD"} | settings
         place["SKIP_UNCHANGED"] = "1" if step else ""
         words = [str(self.folder / "setup/unchanged.sh"), "rust", *paths, "--", "sh", "-ec", command]
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=place)
@@ -61,6 +63,13 @@ def test_a_step_is_repeated_only_if_its_inputs_or_its_command_changed(checkout: 
     (checkout.folder / "inputs/two").touch()
     assert checkout.check("echo runs") == "runs\n"
     assert checkout.check("echo runs again") == "runs again\n"
+
+
+def test_a_pass_with_other_settings_is_none(checkout: Checkout) -> None:
+    assert checkout.check("echo runs", step=False, PROPTEST_CASES="1") == "runs\n"
+    assert checkout.check("echo runs") == "runs\n"
+    assert checkout.check("echo runs") == UNCHANGED
+    assert checkout.check("echo runs", RUSTFLAGS="--cfg other") == "runs\n"
 
 
 def test_what_is_called_by_its_name_always_runs(checkout: Checkout) -> None:
