@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
 from loko.admission.largest import LargestSet, largest
 from loko.admission.planning import plan
+from loko.admission.port_queues import PortAdmission
 from loko.admission.routing import paths
 from loko.admission.schemes import VARIANTS, admission_of
 from loko.document import InputError
@@ -65,10 +67,17 @@ def drawn(rng: Random, lab: Lab, count: int, kinds: int) -> list[Flow]:
 
 
 def found(
-    lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns: dict[str, float], solve=HIGHS
+    lab: Lab,
+    flows: Sequence[Flow],
+    admission: Admission,
+    deadlines_ns: dict[str, float],
+    solve=HIGHS,
+    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestSet:
     clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 240 * 10**9)
-    return largest(lab, flows, admission, solve=solve, clock=clock, deadlines_ns=deadlines_ns)
+    return largest(
+        lab, flows, admission, solve=solve, clock=clock, deadlines_ns=deadlines_ns, classes=classes
+    )
 
 
 def most_by_trying(lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns) -> int:
@@ -119,6 +128,28 @@ def test_it_is_what_trying_everything_finds(seed: int, scheme: str, where: str, 
     assert not result.is_by_few_paths
     assert set(admission.admitted) == {accepted.flow.id for accepted in result.plan.accepted}
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, deadlines_ns)
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10**6))
+@example(seed=10)
+def test_with_classes_it_is_what_trying_everything_finds(seed: int) -> None:
+    """A flow of another class is not less of the same, however little it asks for."""
+    rng = Random(seed)
+    lab = random_lab(rng, "line", most_switches=3, profiles=["ideal-1g"])
+    source, destination = rng.sample(list(lab.hosts), 2)
+    flows, classes = [], {}
+    for number in range(8):
+        rate_bps, frames = rng.choice((1e6, 5e7, 1e8, 2e8, 3e8)), rng.choice((1, 5, 20, 40))
+        flow = Flow(f"f{number}", source, destination, 1000 + number, 2000, rate_bps, 1518.0 * frames, 1518)
+        flows.append(flow)
+        classes[flow.id] = rng.randint(1, 3)
+    targets_ns = {1: rng.choice((1e5, 3e5, 6e5)), 2: rng.choice((3e5, 6e5, 2e6)), 3: 3e6}
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(1518,))
+    admission = PortAdmission(lab, scenario, classes=classes, class_targets_ns=targets_ns)
+    result = found(lab, flows, admission, {}, classes=classes)
+    assert result.is_proven
+    assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, {})
 
 
 @settings(deadline=None, max_examples=60)

@@ -136,12 +136,13 @@ class _Column(NamedTuple):
     path: Path
     demands: tuple[ResourceDemand, ...]
     """Demand of each flow."""
+    traffic_class: int
 
     @property
-    def path_and_kind(self) -> tuple[str, Path, int]:
+    def path_and_kind(self) -> tuple[str, Path, int, int]:
         """Key of flows that only rate and burst tell apart."""
         first = self.flows[0]
-        return first.source, self.path, first.frame_bytes
+        return first.source, self.path, first.frame_bytes, self.traffic_class
 
     def asks_for_all_of(self, other: _Column) -> bool:
         """Return whether a flow of this column asks for no less of anything than a flow of `other`."""
@@ -274,22 +275,23 @@ class _SetSearch:
             for path in ways:
                 answer = on_path(admission, path, self._deadlines_ns.get(first.id), first)
                 if isinstance(answer, Admitted):
-                    columns.append(_Column(flows, path, tuple(admission.demands(answer))))
+                    demands = tuple(admission.demands(answer))
+                    columns.append(_Column(flows, path, demands, answer.traffic_class))
             if columns:
                 yield columns
 
     def _needed(self, kinds: Sequence[list[_Column]]) -> Iterator[list[_Column]]:
         """Yield the kinds that a largest set may need.
 
-        A flow can be replaced by one between the same hosts that asks for less. So a kind is not needed if
-        there are as many smaller flows as fit together at most.
+        A flow can be replaced by one of its class between the same hosts that asks for less. So a kind is not
+        needed if there are as many smaller flows as fit together at most.
         """
         alike: dict[tuple[object, ...], list[list[_Column]]] = {}
         for columns in kinds:
             first = columns[0].flows[0]
             deadline_ns = self._deadlines_ns.get(first.id)
-            ends = (first.source, first.destination, first.frame_bytes, deadline_ns)
-            alike.setdefault(ends, []).append(columns)
+            asked = first.frame_bytes, deadline_ns, columns[0].traffic_class
+            alike.setdefault((first.source, first.destination, *asked), []).append(columns)
         for group in alike.values():
             most = self._most_together(group)
             smaller: list[float] = []
