@@ -5,17 +5,21 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
 import pytest
-from hypothesis import assume, example, given, settings
+from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
 from loko.admission.largest import LargestSet, largest
 from loko.admission.planning import plan
 from loko.admission.port_queues import PortAdmission
+from loko.admission.protection import Protection, Survival, failures_of
+from loko.admission.protection.largest_protected import largest_protected
 from loko.admission.routing import paths
 from loko.admission.schemes import VARIANTS, admission_of
 from loko.document import InputError
@@ -276,3 +280,29 @@ def test_a_solver_that_finds_nothing_leaves_what_was_found(scheme: str) -> None:
     result = found(lab, flows, empty(lab, scheme, 17), {}, useless)
     assert len(result.plan.accepted) == result.in_order
     assert result.bound <= len(flows)
+
+
+@pytest.mark.parametrize("protection", [None, Protection.DUPLICATE])
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6))
+def test_few_vlans_prove_nothing(seed: int, protection: Protection | None, tmp_path: Path) -> None:
+    """Flows get VLANs in their order: those that find none in one order may find some in another."""
+    rng = Random(seed)
+    lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, vlans=rng.choice((3, 4))), hosts_each=2)
+    ends = [rng.sample(list(lab.hosts), 2) for _ in range(12)]
+    flows = [Flow(f"f{n}", *pair, 1000 + n, 2000, 1e6, 306.0, 306) for n, pair in enumerate(ends)]
+    scenario = loko_scenario(entries=4096, packet_sizes_bytes=(306,))
+
+    def make() -> PortAdmission:
+        return PortAdmission(lab, scenario)
+
+    if protection is None:
+        result = found(lab, flows, make(), {})
+    else:
+        survival = Survival(failures=failures_of(lab, ["cables=1"]), protection=protection)
+        clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 240 * 10**9)
+        result = largest_protected(lab, flows, make, survival, solve=HIGHS, clock=clock).proof
+    assert len(result.plan.accepted) >= result.in_order
+    assert {refusal.quantity for refusal in result.plan.refused} <= {"VLANs"}
+    assert result.bound == len(flows)
+    assert result.is_proven or str(result).endswith("and in another order they may be enough for more")

@@ -15,6 +15,7 @@ import sys
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import MappingProxyType
@@ -22,6 +23,8 @@ from typing import Final, NamedTuple
 
 from loko.admission import Admission, Admitted, Refusal, ResourceDemand
 from loko.admission.planning import Plan, plan
+from loko.admission.port_queues import PortAdmission
+from loko.admission.port_queues.vlans import vlans_of
 from loko.admission.routing import admit, on_path, paths
 from loko.lazy_mapping import LazyMapping
 from loko.solvers.program import IntegerProgram, Solve, TimeBudget
@@ -55,6 +58,8 @@ class LargestSet:
     """Whether some flow has more than `most_paths` paths; the bound says nothing about the others."""
     most_paths: int
     """The most paths of a flow that are considered."""
+    lacks_vlans: bool = False
+    """Whether the search ended as VLANs were missing: the bound knows nothing of them."""
 
     @property
     def is_proven(self) -> bool:
@@ -68,6 +73,7 @@ class LargestSet:
             "bound": self.bound,
             "in_order": self.in_order,
             "is_by_few_paths": self.is_by_few_paths,
+            "lacks_vlans": self.lacks_vlans,
         }
 
     def __str__(self) -> str:
@@ -78,6 +84,8 @@ class LargestSet:
         if self.is_by_few_paths:
             proven += f" on the {self.most_paths} shortest paths of each flow"
         more = "" if self.is_proven else "; with a longer --time-limit more may be found or excluded"
+        if self.lacks_vlans and more:
+            more = "; VLANs are missing, and in another order they may be enough for more"
         return f"{self.plan.fit} fit, and {proven}; {self.in_order:,} in the order asked for{more}"
 
 
@@ -106,6 +114,7 @@ def largest(
         bound=search.bound,
         is_by_few_paths=search.is_by_few_paths,
         most_paths=MOST_PATHS,
+        lacks_vlans=search.lacks_vlans,
     )
 
 
@@ -126,6 +135,17 @@ def conflicting(
         if other.id not in admission.admitted:
             admission.request(other, other_path)
     return needed
+
+
+@contextmanager
+def without_vlans(admission: Admission) -> Iterator[None]:
+    """Empty an admission control, and let it take VLANs for unlimited meanwhile.
+
+    What it refuses then, it refuses beside any other flows, too; see `PortAdmission.without_vlans`.
+    """
+    admission.release_all()
+    with admission.without_vlans() if isinstance(admission, PortAdmission) else nullcontext():
+        yield
 
 
 class _Column(NamedTuple):
@@ -176,7 +196,7 @@ class _SetSearch:
         self._best = {accepted.flow.id: accepted.path for accepted in self._in_order.accepted}
         self.in_order = len(self._best)
         self.bound = len(flows)
-        self.is_by_few_paths = False
+        self.is_by_few_paths = self.lacks_vlans = False
         self._ways: LazyMapping[tuple[str, str], list[Path]] = LazyMapping(self._find_ways)
         """Paths by source and destination."""
         self._program = IntegerProgram()
@@ -197,13 +217,18 @@ class _SetSearch:
             if answer.values is None:
                 return
             proposed = self._proposed(answer.values)
-            granted = self._learn(proposed, clock)
-            if len(granted) < len(proposed):
+            with without_vlans(self._admission):
+                granted = self._learn(proposed, clock)
+            is_refused = len(granted) < len(proposed)
+            if is_refused or vlans_of(self._lab):
                 granted = self._filled_up(granted)
                 if is_first:
                     self._take(self._filled_up({}))
                     is_first = False
             self._take(granted)
+            if not is_refused and len(self._best) < len(proposed):
+                self.lacks_vlans = True  # No row says so: the same set would be proposed again.
+                return
 
     def plan(self) -> Plan:
         """Return the plan that requests the best set first, then the other flows.
@@ -216,7 +241,9 @@ class _SetSearch:
         flows = sorted(self._flows, key=lambda flow: flow.id not in best)
         self._admission.release_all()
         is_free = all(isinstance(self._admit(flow), Admitted) for flow in flows[: len(best)])
-        return self._plan(flows, {} if is_free else best)
+        found = self._plan(flows, {} if is_free else best)
+        # In this order VLANs may be missing.
+        return found if len(found.accepted) > self.in_order else self._plan(self._flows)
 
     def _plan(self, flows: Sequence[Flow], paths_of: Mapping[str, Path] = MappingProxyType({})) -> Plan:
         self._admission.release_all()
@@ -336,12 +363,11 @@ class _SetSearch:
         return proposed
 
     def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: TimeBudget) -> dict[str, Path]:
-        """Request a proposal, and return the granted paths by flow id.
+        """Request a proposal from an empty admission control, and return the granted paths by flow id.
 
         Refusals become rows: the refused flow does not fit together with those that stand in its way.
         """
         admission, columns = self._admission, self._columns
-        admission.release_all()
         granted: list[tuple[Flow, int]] = []
         refused: list[tuple[Flow, int]] = []
         for flow, number in proposed:

@@ -388,6 +388,7 @@ class PortAdmission:
         self._servers = servers
         self._padding = padding or 0
         self._has_hints = True
+        self._limits_vlans = True
         self._coarse = CoarseBounds(
             servers, limits_ns=self._targets, rooms_bytes=LazyMapping(self._room_bytes), most_used=_MOST_USED
         )
@@ -405,7 +406,7 @@ class PortAdmission:
         self._clock = AdmissionClock()
         self._state = self._no_flows()
         self._entries: Counter[str] = Counter()
-        self._vlans = FlowVlans(vlans_of(self._lab))
+        self._vlans = FlowVlans(vlans_of(self._lab) if self._limits_vlans else {})
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
@@ -518,8 +519,23 @@ class PortAdmission:
         self._state.close()
         self._state = self._no_flows()
         self._entries.clear()
-        self._vlans = FlowVlans(vlans_of(self._lab))
+        self._vlans = FlowVlans(vlans_of(self._lab) if self._limits_vlans else {})
         self._held_ns = 0
+
+    @contextmanager
+    def without_vlans(self) -> Iterator[None]:
+        """Take VLANs for unlimited meanwhile, to begin with and end without flows.
+
+        Flows get them in their order, so those that find none may find some in another order: a refusal says
+        nothing of other sets, not even of parts of larger ones.
+        """
+        self._limits_vlans = False
+        self.release_all()
+        try:
+            yield
+        finally:
+            self._limits_vlans = True
+            self.release_all()
 
     def drain_time_ns(self, flow_id: str) -> int:
         """Return the time from a flow's last frame until none is on its way, whatever is admitted meanwhile.

@@ -18,9 +18,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted
-from loko.admission.largest import LargestSet, conflicting
+from loko.admission.largest import LargestSet, conflicting, without_vlans
 from loko.admission.protection.planner import (
     MOST_WORKING_PATHS,
+    FailedState,
     ProtectedAdmission,
     ProtectedPlan,
     Protection,
@@ -77,6 +78,7 @@ def largest_protected(
             bound=search.bound,
             is_by_few_paths=search.is_by_few_paths,
             most_paths=MOST_WORKING_PATHS,
+            lacks_vlans=search.lacks_vlans,
         ),
     )
 
@@ -118,7 +120,7 @@ class _ProtectedSearch:
         self.best = planner.plan(flows, self._protection, self._kinds, deadlines_ns=deadlines_ns)
         self.in_order = len(self.best.flows)
         self.bound = len(flows) - len(self.best.cut_off)
-        self.is_by_few_paths = False
+        self.is_by_few_paths = self.lacks_vlans = False
         self._program = IntegerProgram()
         self._choices: list[_Choice] = []
         self._demands: dict[_Request, tuple[ResourceDemand, ...]] = {}
@@ -138,8 +140,11 @@ class _ProtectedSearch:
             if answer.values is None:
                 return
             proposed = self._proposed(answer.values)
-            self._learn(proposed, clock)
+            rows = self._learn(proposed, clock)
             self._take(proposed)
+            if not rows and len(self.best.flows) < len(proposed):
+                self.lacks_vlans = True  # No row says so: the same set would be proposed again.
+                return
 
     def _take(self, proposed: Mapping[str, ChosenPaths]) -> None:
         """Plan with what of a proposal is granted, then with all other flows on any paths."""
@@ -253,24 +258,35 @@ class _ProtectedSearch:
             if values[choice.variable]
         }
 
-    def _learn(self, proposed: Mapping[str, ChosenPaths], clock: TimeBudget) -> None:
-        """Request a proposal in every state. Refusals become rows: some requests do not fit together."""
+    def _learn(self, proposed: Mapping[str, ChosenPaths], clock: TimeBudget) -> int:
+        """Request a proposal in every state. Refusals become rows: some requests do not fit together.
+
+        Returns how many rows there are.
+        """
         rows = 0
         for state in self._planner.states:
-            admission, name = state.admission, state.failure.name
-            admission.release_all()
-            granted: list[_Request] = []
-            refused: list[_Request] = []
-            for request in self._requests(proposed, name):
-                answer = admission.request(request.flow, request.path)
-                (granted if isinstance(answer, Admitted) else refused).append(request)
-            granted.sort(key=self._greatest_part)
-            for request in refused:
-                if rows >= _CONFLICTS_AT_ONCE or not clock.remaining_s:
-                    return
-                in_the_way = conflicting(admission, request.flow, request.path, granted)
-                self._exclude([request, *(granted[place] for place in in_the_way)], name)
-                rows += 1
+            with without_vlans(state.admission):
+                rows += self._learn_in(state, proposed, clock, most=_CONFLICTS_AT_ONCE - rows)
+        return rows
+
+    def _learn_in(
+        self, state: FailedState, proposed: Mapping[str, ChosenPaths], clock: TimeBudget, *, most: int
+    ) -> int:
+        admission, name = state.admission, state.failure.name
+        granted: list[_Request] = []
+        refused: list[_Request] = []
+        for request in self._requests(proposed, name):
+            answer = admission.request(request.flow, request.path)
+            (granted if isinstance(answer, Admitted) else refused).append(request)
+        granted.sort(key=self._greatest_part)
+        rows = 0
+        for request in refused:
+            if rows >= most or not clock.remaining_s:
+                break
+            in_the_way = conflicting(admission, request.flow, request.path, granted)
+            self._exclude([request, *(granted[place] for place in in_the_way)], name)
+            rows += 1
+        return rows
 
     def _requests(self, proposed: Mapping[str, ChosenPaths], name: str) -> Iterator[_Request]:
         """Yield what is requested after a failure."""
