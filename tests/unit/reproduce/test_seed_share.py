@@ -184,6 +184,14 @@ def test_the_smallest_box_needs_the_smallest_multiplier_only() -> None:
     part = replayed_again("loko/fig17a", "smallest_box_packets")
     assert isinstance(part, Sweep)
     assert part.x.values == [1]
+    rates = experiments_named(["loko/fig17a"])["loko/fig17a"]
+    assert isinstance(rates, Sweep)
+    bursts = rates.model_copy(
+        update={"claims": part.claims, "x": rates.x.model_copy(update={"multiplier": "burst"})}
+    )
+    again = bursts.for_replication()
+    assert again is not None
+    assert again.x.values == rates.x.values, "with larger bursts no more packets need be sent"
 
 
 def test_a_claim_that_compares_with_another_figure_has_one_seed() -> None:

@@ -101,8 +101,8 @@ class Sweep(FlowFigure):
         return part.model_copy(update={"x": self.x.model_copy(update={"values": values})})
 
     def _needed(self, claim: SweepClaim) -> Sequence[float]:
-        """Return the values of x that decide a claim. The smallest box is at the smallest multiplier."""
-        if claim.check.reads == [SMALLEST_BOX]:
+        """Return the values of x that decide a claim. With the lowest rates the box is the smallest."""
+        if claim.check.reads == [SMALLEST_BOX] and self.x.multiplier == "rate":
             return self.x.values[:1]
         return claim.check.needed(fact(self.paper, claim.fact), self.x.values)
 
