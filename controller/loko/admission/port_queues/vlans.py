@@ -17,7 +17,7 @@ from loko.topology.network import Hop
 OTHER_TRAFFIC_VLAN: Final = 1
 """The VLAN of all other traffic: frames without a tag."""
 _MOST_VLANS: Final = 4094
-_Hosts = tuple[str, str]
+_HostPair = tuple[str, str]
 """The source and the destination of a flow."""
 
 
@@ -39,10 +39,10 @@ class FlowVlans:
         self._most = vlans
         self._ports: dict[int, dict[str, int]] = {}
         """By VLAN and switch."""
-        self._flows: defaultdict[tuple[int, str], Counter[_Hosts]] = defaultdict(Counter)
+        self._flows: defaultdict[tuple[int, str], Counter[_HostPair]] = defaultdict(Counter)
         """By VLAN and switch, how many there are between two hosts."""
 
-    def find(self, path: Sequence[Hop], hosts: _Hosts) -> int | None:
+    def find(self, path: Sequence[Hop], hosts: _HostPair) -> int | None:
         """Return the first VLAN that takes a flow along a path; None if there is none, or none is needed."""
         hops = self._hops(path) if self._most else []
         if not hops:
@@ -50,7 +50,7 @@ class FlowVlans:
         candidates = [*self._ports, self._new()]
         return next((vlan for vlan in candidates if not self._obstacle(vlan, hops, hosts)), None)
 
-    def obstacle(self, path: Sequence[Hop], hosts: _Hosts) -> str | None:
+    def obstacle(self, path: Sequence[Hop], hosts: _HostPair) -> str | None:
         """Return a switch of a path that has no VLAN left for a flow; None if none is missing."""
         hops = self._hops(path) if self._most else []
         if not hops or self.find(path, hosts) is not None:
@@ -65,13 +65,13 @@ class FlowVlans:
         """Return how many VLANs of flows a switch may have: all but that of other traffic."""
         return self._most[switch] - 1
 
-    def add(self, vlan: int, path: Sequence[Hop], hosts: _Hosts) -> None:
+    def add(self, vlan: int, path: Sequence[Hop], hosts: _HostPair) -> None:
         """Note a flow in a VLAN that `find` has returned."""
         for hop in self._hops(path):
             self._ports.setdefault(vlan, {})[hop.switch] = hop.output_port
             self._flows[vlan, hop.switch][hosts] += 1
 
-    def remove(self, vlan: int, path: Iterable[Hop], hosts: _Hosts) -> None:
+    def remove(self, vlan: int, path: Iterable[Hop], hosts: _HostPair) -> None:
         """Forget a flow."""
         for hop in self._hops(path):
             flows = self._flows[vlan, hop.switch]
@@ -89,7 +89,7 @@ class FlowVlans:
             vlan for vlan in range(OTHER_TRAFFIC_VLAN + 1, _MOST_VLANS + 2) if vlan not in self._ports
         )
 
-    def _obstacle(self, vlan: int, hops: Sequence[Hop], hosts: _Hosts) -> str | None:
+    def _obstacle(self, vlan: int, hops: Sequence[Hop], hosts: _HostPair) -> str | None:
         """Return a switch that sends elsewhere in a VLAN, would learn to, or has as many as it may."""
         ports = self._ports.get(vlan, {})
         for hop in hops:
@@ -101,7 +101,7 @@ class FlowVlans:
                 return hop.switch
         return None
 
-    def _would_learn(self, vlan: int, switch: str, hosts: _Hosts) -> bool:
+    def _would_learn(self, vlan: int, switch: str, hosts: _HostPair) -> bool:
         """Return whether a switch would get frames from the destination of a flow, in the flow's VLAN."""
         source, destination = hosts
         return any(source == to or destination == by for by, to in self._flows[vlan, switch])
