@@ -12,6 +12,7 @@ import pytest
 from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
 
 from loko.admission import Admitted, Refusal
+from loko.admission.mixed import MixedAdmission
 from loko.admission.planning import Plan, plan
 from loko.admission.port_queues import PortAdmission
 from loko.admission.port_queues.vlans import FlowVlans
@@ -23,10 +24,11 @@ from loko.control.managed_switches import (
     linux_commands,
     network_settings,
 )
-from loko.document import InputError
+from loko.document import PROFILES, InputError
+from loko.switch_model.control_traffic import NO_MESSAGES
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import UNKNOWN, loko_scenario
-from loko.topology.lab import Lab
+from loko.topology.lab import Lab, load_lab
 from loko.topology.network import Hop
 
 SCENARIO = loko_scenario(entries=UNKNOWN, packet_sizes_bytes=(306,))
@@ -263,6 +265,28 @@ def test_a_switch_with_openflow_is_not_configured(tmp_path: Path) -> None:
     assert made.accepted[0].vlan is None
     with pytest.raises(InputError, match=r"s0: acme-8g: has OpenFlow, .*\[table\] vlans"):
         network_settings(made)
+
+
+@pytest.mark.parametrize("tags", ["kept", "removed"])
+def test_a_board_that_takes_tags_off_before_a_switch_is_refused(tmp_path: Path, tags: str) -> None:
+    ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, vlans=8), switches=3)
+    board = (PROFILES / "zodiac-fx.toml").read_text().replace('"kept"', f'"{tags}"')
+    (tmp_path / "board.toml").write_text(board)
+    lines = (tmp_path / "lab.yml").read_text().replace("00:00:02:00:00:00:01:02", "00:00:70:b3:d5:6c:00:02")
+    (tmp_path / "lab.yml").write_text(
+        re.sub(r"(s1: .*)\./switch\.toml", r"\1./board.toml", lines) + "control_port: 4\n"
+    )
+    lab = load_lab(str(tmp_path))
+    scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,))
+    flow = Flow("a", "h0", "h2", 5000, 6000, 1e4, 306.0, 306)
+    over_the_board = {"a": round_the_ring(lab, "h0", "h2", 1)}
+    made = plan(lab, [flow], MixedAdmission(lab, scenario, traffic=NO_MESSAGES), over_the_board)
+    assert made.accepted
+    if tags == "kept":
+        assert network_settings(made).flows
+    else:
+        with pytest.raises(InputError, match=r"flow 'a': s1 takes VLAN tags off .* so s2 cannot forward"):
+            network_settings(made)
 
 
 # The choice of VLANs.

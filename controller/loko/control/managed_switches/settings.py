@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,6 +11,7 @@ from loko.admission import Admitted
 from loko.admission.planning import Plan
 from loko.admission.port_queues.device import queue_of
 from loko.document import InputError
+from loko.switch_model.device import Profile
 from loko.switch_model.generic_switch import GenericSwitch
 from loko.topology.lab import Host, Lab
 from loko.topology.network import visits
@@ -98,7 +99,8 @@ def dscp_of(pcp: int) -> int:
 def network_settings(plan: Plan) -> NetworkSettings:
     """Return what the accepted flows of a plan ask of switches without OpenFlow, and of hosts.
 
-    Raises `InputError` if there is no such switch: no profile says how many VLANs it has.
+    Raises `InputError` if there is no such switch, as no profile says how many VLANs it has, and if a flow
+    would come to one without its tag.
     """
     lab = plan.lab
     profiles = {
@@ -114,6 +116,8 @@ def network_settings(plan: Plan) -> NetworkSettings:
         )
     closing = set(_closing_loops(lab))
     tagged = [admitted for admitted in plan.accepted if admitted.vlan is not None]
+    for admitted in tagged:
+        _refuse_lost_tags(lab, admitted, profiles)
     classes = sorted({admitted.traffic_class for admitted in tagged})
     by_switch: dict[str, dict[int, list[tuple[int, int, Host]]]] = {name: {} for name in profiles}
     for admitted in tagged:
@@ -143,6 +147,20 @@ def network_settings(plan: Plan) -> NetworkSettings:
             )
         ),
     )
+
+
+def _refuse_lost_tags(lab: Lab, admitted: Admitted, by_vlan: Collection[str]) -> None:
+    """Raise `InputError` if a board takes a flow's tag off before a switch that forwards by it."""
+    removing = ""
+    for hop in admitted.path:
+        if hop.switch in by_vlan and removing:
+            raise InputError(
+                f"flow '{admitted.flow.id}': {removing} takes VLAN tags off (cpu_port_tags of its profile),"
+                f" so {hop.switch} cannot forward by them; let no path lead from the one to the other"
+            )
+        profile = lab.switches[hop.switch].profile
+        if isinstance(profile, Profile) and profile.integrated_switch.cpu_port_tags == "removed":
+            removing = hop.switch
 
 
 def _vlan(lab: Lab, switch: str, vlan: int, ways: Sequence[tuple[int, int, Host]]) -> VlanSettings:
