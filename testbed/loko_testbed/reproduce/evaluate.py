@@ -34,7 +34,7 @@ from loko_testbed.tasks.files import write_atomically
 from loko_testbed.tasks.progress import Progress
 from loko_testbed.tasks.provenance import commit, machine, this_moment
 
-_PUBLISHING_SHARE: Final = 10
+_PUBLISHING_SHARE: Final = 20
 """Pictures and report are not made again before this many times as long as making them took has passed."""
 _COARSE: Final = (
     "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error"
