@@ -26,6 +26,7 @@ from loko.switch_model.scenario import OpenFlow, loko_scenario
 from loko.topology.lab import Lab
 from loko.units import BITS_NS_PER_BYTE_S
 from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
+from loko_testbed.live.sidecars.senders import FlowsInPlace
 from loko_testbed.simulation.worst_case.random_cases import random_lab
 
 MS, S = 1_000_000, 1_000_000_000
@@ -102,7 +103,7 @@ class CabledService:
                     managed = self.manager.flows[outcome.flow_id]
                     self.granted.append(managed.flow)
                     self.copies[managed.flow.id] = managed.sent_ports
-                    self.cabled.set_flows(self.granted, copies=self.copies)
+                    self.cabled.set_flows(FlowsInPlace(self.granted, copies=self.copies))
             self.manager.stored(self.now_ns, effects.writes)
 
     def _connect(self, name: str) -> None:

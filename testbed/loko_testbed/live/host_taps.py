@@ -33,7 +33,7 @@ from loko_testbed.live.generator import open_sink
 from loko_testbed.live.interfaces import device_of
 from loko_testbed.live.shaping import FCS_BYTES
 from loko_testbed.live.sidecars.program import report, run_sidecar
-from loko_testbed.live.sidecars.senders import ConformingSender, SendSlots, with_source_port
+from loko_testbed.live.sidecars.senders import ConformingSender, FlowsInPlace, SendSlots, with_source_port
 from loko_testbed.live.sidecars.taps import Taps
 from loko_testbed.live.slot_source import Outlet, SlotProgram, slot_configuration
 from loko_testbed.simulation.runner import RunError
@@ -118,14 +118,14 @@ class HostTaps:
         self._flows: dict[FiveTuple, tuple[Flow, bool]] = {}
         """By what their frames carry: the flows, and whether these are second copies."""
 
-    def set_flows(self, flows: Sequence[Flow], copies: Mapping[str, Sequence[int]]) -> None:
-        """Watch these flows from now on; those in `copies` have these source ports."""
+    def set_flows(self, in_place: FlowsInPlace) -> None:
+        """Watch these flows from now on, with all their copies."""
         self._flows = {
             self._key(flow._replace(udp_source=udp_source)): (flow, udp_source != flow.udp_source)
-            for flow in flows
-            for udp_source in copies.get(flow.id, (flow.udp_source,))
+            for flow in in_place.flows
+            for udp_source in in_place.source_ports(flow)
         }
-        self._joined.watch({flow.id for flow in flows})
+        self._joined.watch({flow.id for flow in in_place.flows})
 
     async def run(self) -> None:
         """Report what the taps see until cancelled."""
@@ -214,22 +214,15 @@ class HostSenders:
         self._lab = lab
         self._namespaces = namespaces
         self._slots = SlotSenders(lab, namespaces, folder)
-        self._copies: Mapping[str, Sequence[int]] = {}
+        self._in_place = FlowsInPlace([])
         self._running: dict[str, tuple[Flow, asyncio.Task[None]]] = {}
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def set_flows(
-        self,
-        flows: Sequence[Flow],
-        send_slots: Mapping[str, SendSlots],
-        copies: Mapping[str, Sequence[int]],
-    ) -> None:
-        """Let these flows send from now on, and no others.
-
-        Those in `copies` send each frame from every one of these source ports.
-        """
-        self._copies = copies
+    def set_flows(self, in_place: FlowsInPlace) -> None:
+        """Let these flows send from now on, and no others."""
+        self._in_place = in_place
+        flows, send_slots, _ = in_place
         slotted = [(flow, send_slots[flow.id]) for flow in flows if flow.id in send_slots]
         for flow, _ in slotted:
             self._sink(flow.destination, flow.udp_destination)
@@ -263,7 +256,7 @@ class HostSenders:
                     await asyncio.sleep((sender.next_ns - now_ns) / 1e9)
                     continue
                 frame = sender.begin(now_ns)[1]
-                for udp_source in self._copies.get(flow.id, (flow.udp_source,)):
+                for udp_source in self._in_place.source_ports(flow):
                     with contextlib.suppress(OSError):  # its cable may be pulled, and come back
                         here.send(with_source_port(frame, udp_source))
 
@@ -283,14 +276,10 @@ async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> No
     with tempfile.TemporaryDirectory() as folder:
         watch, senders = HostTaps(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
-        def hear(
-            flows: Sequence[Flow],
-            send_slots: Mapping[str, SendSlots],
-            copies: Mapping[str, Sequence[int]],
-        ) -> None:
-            watch.set_flows(flows, copies)
+        def hear(in_place: FlowsInPlace) -> None:
+            watch.set_flows(in_place)
             if traffic:
-                senders.set_flows(flows, send_slots, copies)
+                senders.set_flows(in_place)
 
         try:
             await run_sidecar(watch.run(), hear)

@@ -20,7 +20,7 @@ from loko.topology.lab import load_lab
 from loko.topology.network import shortest_path
 from loko_testbed.live.emulation.boards import check_switches, power_up
 from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
-from loko_testbed.live.sidecars.senders import ConformingSender
+from loko_testbed.live.sidecars.senders import ConformingSender, FlowsInPlace
 from loko_testbed.live.sidecars.taps import LOST_AFTER_NS, Taps
 
 MS = 1_000_000
@@ -161,7 +161,7 @@ def test_boards_answer_their_controller() -> None:
 def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> None:
     flow = a_flow()
     emulation = Emulation(flow)
-    emulation.cabled.set_flows([flow])
+    emulation.cabled.set_flows(FlowsInPlace([flow]))
     seen = emulation.run(5)["f1"]
     assert seen.lost == 0
     assert seen.sent > 100
@@ -173,7 +173,7 @@ def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> No
 def test_a_pulled_cable_loses_frames_until_it_is_plugged_in_again() -> None:
     flow = a_flow()
     emulation = Emulation(flow)
-    emulation.cabled.set_flows([flow])
+    emulation.cabled.set_flows(FlowsInPlace([flow]))
     assert len(emulation.run(1)["f1"].delays_ns) > 10
     emulation.cabled.cause(Fault(FaultKind.PULL, "s2:3-s1:3"))
     emulation.run(1)
@@ -200,7 +200,7 @@ def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_whe
     near = a_flow(1, source="server:eth1", destination="H1")
     far = a_flow(2, source="server:eth2", destination="server:eth1")
     emulation = Emulation(near, far, lab="two-switch/server.yml")
-    emulation.cabled.set_flows([near, far])
+    emulation.cabled.set_flows(FlowsInPlace([near, far]))
     seen = emulation.run(5)
     assert all(seen[name].lost == 0 and seen[name].sent > 100 for name in ("f1", "f2"))
     assert min(seen["f1"].delays_ns) < FLOOR_ONE_ENTRY_NS <= min(seen["f2"].delays_ns), "one switch, and two"
@@ -213,7 +213,7 @@ def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
 
     flow = a_flow(burst_bytes=306.0)
     emulation = Emulation(flow)
-    emulation.cabled.set_flows([flow])
+    emulation.cabled.set_flows(FlowsInPlace([flow]))
     here = emulation.run(20)["f1"].delays_ns
     tables = {
         hop.switch: (flow_entry(emulation.lab, flow, hop.output_port),)
@@ -239,7 +239,7 @@ def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
 
 def test_flow_without_an_entry_is_lost() -> None:
     emulation = Emulation()
-    emulation.cabled.set_flows([a_flow()])
+    emulation.cabled.set_flows(FlowsInPlace([a_flow()]))
     seen = emulation.run(2)["f1"]
     assert seen.delays_ns == ()
     assert seen.lost > 0
@@ -248,15 +248,15 @@ def test_flow_without_an_entry_is_lost() -> None:
 def test_flows_come_and_go() -> None:
     first, second = a_flow(1), a_flow(2, source="H2")
     emulation = Emulation(first, second)
-    emulation.cabled.set_flows([first])
+    emulation.cabled.set_flows(FlowsInPlace([first]))
     assert set(emulation.run(1)) == {"f1"}
-    emulation.cabled.set_flows([first, second])
+    emulation.cabled.set_flows(FlowsInPlace([first, second]))
     assert set(emulation.run(1)) == {"f1", "f2"}
-    emulation.cabled.set_flows([second])
+    emulation.cabled.set_flows(FlowsInPlace([second]))
     seen = emulation.run(1)
     assert set(seen) == {"f2"}
     assert seen["f2"].lost == 0
-    emulation.cabled.set_flows([])
+    emulation.cabled.set_flows(FlowsInPlace([]))
     assert emulation.run(1) == {}
 
 
@@ -280,7 +280,7 @@ def test_chips_forward_as_their_profile_says() -> None:
     """Frames of 306 bytes wait for the wire twice, and take 3.6 to 4.2 us in each of two chips."""
     flow = a_flow(destination="H2", rate_bps=5e6, burst_bytes=306.0)
     emulation = Emulation(flow, lab="chip-ring")
-    emulation.cabled.set_flows([flow])
+    emulation.cabled.set_flows(FlowsInPlace([flow]))
     seen = emulation.run(5)["f1"]
     assert seen.lost == 0
     assert len(seen.delays_ns) > 200

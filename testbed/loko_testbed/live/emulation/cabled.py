@@ -7,8 +7,7 @@ connections may come and go while time passes. It does no I/O and knows no clock
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import switch_emulator
@@ -25,6 +24,7 @@ from loko_testbed.live.sidecars.senders import (
     UDP_SOURCE_OFFSET,
     ConformingSender,
     FlowSender,
+    FlowsInPlace,
     SendSlots,
     SlottedSender,
     with_source_port,
@@ -45,7 +45,7 @@ class CabledLab:
         self._network = network
         self._said: dict[str, list[switch_emulator.Output]] = {name: [] for name in lab.switches}
         self._senders: dict[str, FlowSender] = {}
-        self._copies: Mapping[str, Sequence[int]] = {}
+        self._in_place = FlowsInPlace([])
         self._hosts: dict[str, list[FlowSender]] = {name: [] for name in lab.hosts}
         self._line_free_ns = dict.fromkeys(lab.hosts, 0)
         self._turns: dict[str, int] = {}
@@ -116,19 +116,13 @@ class CabledLab:
 
     # Hosts.
 
-    def set_flows(
-        self,
-        flows: Iterable[Flow],
-        send_slots: Mapping[str, SendSlots] = MappingProxyType({}),
-        copies: Mapping[str, Sequence[int]] = MappingProxyType({}),
-    ) -> None:
+    def set_flows(self, in_place: FlowsInPlace) -> None:
         """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
-        Flows with a slot send in it, on this lab's own clock; all others as their buckets allow. A flow in
-        `copies` sends each frame once from every one of these source ports.
+        Flows with a slot send in it, on this lab's own clock; all others as their buckets allow.
         """
-        self._copies = copies
-        wanted = {flow.id: flow for flow in flows}
+        self._in_place = in_place
+        wanted = {flow.id: flow for flow in in_place.flows}
         for name, sender in list(self._senders.items()):
             if wanted.get(name) != sender.flow:
                 del self._senders[name], self._numbers[sender.number]
@@ -139,7 +133,7 @@ class CabledLab:
         for name, flow in wanted.items():
             if name not in self._senders:
                 self._last_number += 1
-                self._add(self._sender(flow, send_slots.get(name)))
+                self._add(self._sender(flow, in_place.send_slots.get(name)))
 
     def _sender(self, flow: Flow, send_slot: SendSlots | None) -> FlowSender:
         frame, number = frame_of(self._lab, flow), self._last_number
@@ -192,7 +186,7 @@ class CabledLab:
         """Let a host's first flow send its next frame."""
         sender = min(self._hosts[host], key=lambda sender: sender.next_ns)
         flow, (sequence, frame) = sender.flow, sender.begin(at_ns)
-        for udp_source in self._copies.get(flow.id, (flow.udp_source,)):
+        for udp_source in self._in_place.source_ports(flow):
             is_second = udp_source != flow.udp_source
             self._taps.sent(flow.id, (sender.number, sequence), at_ns, is_second=is_second)
             self._occupy(host, with_source_port(frame, udp_source), at_ns)

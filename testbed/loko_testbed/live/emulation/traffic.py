@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import switch_emulator
@@ -16,12 +16,11 @@ import switch_emulator
 from loko.service.delays import DelayObservation
 from loko.service.faults import Fault
 from loko.switch_model.device import Profile
-from loko.switch_model.flow import Flow
 from loko.topology.lab import Lab
 from loko_testbed.live.emulation.boards import EmulatedBoard
 from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
 from loko_testbed.live.sidecars.program import report
-from loko_testbed.live.sidecars.senders import SendSlots
+from loko_testbed.live.sidecars.senders import FlowsInPlace
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
@@ -115,15 +114,7 @@ class TrafficLab:
         self._lab.advance()
         self.cabled.cause(fault)
 
-    def set_flows(
-        self,
-        flows: Sequence[Flow],
-        send_slots: Mapping[str, SendSlots],
-        copies: Mapping[str, Sequence[int]],
-    ) -> None:
-        """Let these flows, which the service says are in place, send from now on; those with a slot in it.
-
-        Those in `copies` send each frame from every one of these source ports.
-        """
+    def set_flows(self, in_place: FlowsInPlace) -> None:
+        """Let these flows send from now on, and no others."""
         self._lab.advance()
-        self.cabled.set_flows(flows, send_slots, copies)
+        self.cabled.set_flows(in_place)

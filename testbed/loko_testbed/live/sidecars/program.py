@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from loko.service.delays import DelayObservation, encode_observations
 from loko.service.faults import Fault
 from loko.switch_model.flow import Flow
-from loko_testbed.live.sidecars.senders import SendSlots
+from loko_testbed.live.sidecars.senders import FlowsInPlace, SendSlots
 
 _LINE_BYTES: Final = 2**24
-
-FlowHandler = Callable[[Sequence[Flow], Mapping[str, SendSlots], Mapping[str, Sequence[int]]], None]
-"""Called with the flows that are in place, with the slots of each flow that has a slot, and with the source
-ports of the copies that each duplicated flow sends, both by flow id."""
 
 
 async def run_sidecar(
     work: Coroutine[Any, Any, None],
-    on_flows: FlowHandler | None = None,
+    on_flows: Callable[[FlowsInPlace], None] | None = None,
     on_fault: Callable[[Fault], None] | None = None,
 ) -> None:
     """Work until the parent process ends, which closes the standard input.
@@ -38,7 +34,9 @@ async def run_sidecar(
         task.result()
 
 
-async def _listen(on_flows: FlowHandler | None, on_fault: Callable[[Fault], None] | None) -> None:
+async def _listen(
+    on_flows: Callable[[FlowsInPlace], None] | None, on_fault: Callable[[Fault], None] | None
+) -> None:
     reader = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
@@ -54,7 +52,8 @@ async def _listen(on_flows: FlowHandler | None, on_fault: Callable[[Fault], None
                 for name, send_slot in values["send_slots"].items()
                 if send_slot is not None
             }
-            on_flows([Flow(**flow) for flow in values["flows"]], send_slots, values["copies"])
+            flows = [Flow(**flow) for flow in values["flows"]]
+            on_flows(FlowsInPlace(flows, send_slots, values["copies"]))
 
 
 def report(observations: Sequence[DelayObservation]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from loko.switch_model.flow import Flow
@@ -65,6 +67,20 @@ class SendSlots(NamedTuple):
     period_ns: int
     guard_ns: int
     """How early or late the flow's host may be."""
+
+
+class FlowsInPlace(NamedTuple):
+    """The flows whose hosts send, as the service tells a sidecar."""
+
+    flows: Sequence[Flow]
+    send_slots: Mapping[str, SendSlots] = MappingProxyType({})
+    """By id of a flow that has a slot."""
+    copies: Mapping[str, Sequence[int]] = MappingProxyType({})
+    """By id of a duplicated flow, the source ports of the copies that are sent of each frame."""
+
+    def source_ports(self, flow: Flow) -> Sequence[int]:
+        """Return the source ports of the copies of each of a flow's frames."""
+        return self.copies.get(flow.id, (flow.udp_source,))
 
 
 def with_source_port(frame: bytes, udp_source: int) -> bytes:
