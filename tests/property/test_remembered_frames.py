@@ -22,7 +22,7 @@ CABLE_BPS = 1e8
 
 
 class Outage(NamedTuple):
-    """What is sent on one of the paths in this time is lost."""
+    """All frames that are sent on one of the paths in this time are lost."""
 
     path: int
     since_ns: float

@@ -141,7 +141,7 @@ def conflicting(
 def without_vlans(admission: Admission) -> Iterator[None]:
     """Empty an admission control, and let it take VLANs for unlimited meanwhile.
 
-    What it refuses then, it refuses beside any other flows, too; see `PortAdmission.without_vlans`.
+    A flow that it refuses then is refused beside any other flows, too; see `PortAdmission.without_vlans`.
     """
     admission.release_all()
     with admission.without_vlans() if isinstance(admission, PortAdmission) else nullcontext():

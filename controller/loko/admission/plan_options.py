@@ -28,7 +28,7 @@ class PlanOptions:
     entries: int | Unknown
     """Entries that each flow table is planned for."""
     match: MatchType
-    """What the entries compare (`loko.control.entries.match_of`)."""
+    """The fields that the entries compare (`loko.control.entries.match_of`)."""
     traffic: ControlTraffic
     openflow: OpenFlow = OpenFlow.V1_0
     mix: Mix | None = None

@@ -49,7 +49,7 @@ pub struct RealTime<T> {
     /// work. The instant is the beginning of the last pass that left no frame unread, or the end of a rest after it, less
     /// the time by which the rest was meant to be longer than `LEAST_REST`.
     emptied: Instant,
-    /// What leaves, and when.
+    /// Pending departures.
     pub outgoing: TimerQueue<T>,
     departure_lead: DepartureLead,
     longest_rest: Duration,

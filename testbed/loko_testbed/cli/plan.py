@@ -646,7 +646,7 @@ class _PlanRequest:
         if self.target_ms is None or not takes_target(self.lab, choice):
             return None
         target_ns = self.target_ms * NS_PER_MS
-        # What a plan by Loko advises is in whole nanoseconds.
+        # Plans by Loko advise whole nanoseconds.
         return round(target_ns) if choice.scheme == SchemeName.LOKO else target_ns
 
     def _admission(
