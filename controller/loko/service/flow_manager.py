@@ -687,7 +687,7 @@ class FlowManager:
             unconfirmed=set(),
             requested_flow=requested_flow,
         )
-        self._lay_paths(managed)
+        self._note_paths(managed)
         managed.await_all()
         self._register(managed)
         self._effects.writes.append(Insert(self._stored_form(managed)))
@@ -1511,7 +1511,7 @@ class FlowManager:
         managed.grant, managed.promised, managed.pending_grant = grant, promised, None
         managed.state, managed.needs_path, managed.may_have_sent = FlowState.INSTALLED, False, True
         del self._lost_flows[managed.number]
-        self._lay_paths(managed)
+        self._note_paths(managed)
         managed.await_all()
         names = "-".join(hop.switch for hop in grant.path)
         self._log_flow(managed, f"is granted again, by {names}")
@@ -1733,7 +1733,7 @@ class FlowManager:
             may_have_sent=stored.state is not FlowState.ACCEPTED,
             on_disk=stored.state,
         )
-        self._lay_paths(managed)
+        self._note_paths(managed)
         if is_left:
             managed.entries = ()
         managed.await_all()
@@ -1778,20 +1778,17 @@ class FlowManager:
         second = None if reserved is None else reserved.second_copies
         return (grant.path,) if second is None else (grant.path, second.path)
 
-    def _lay_paths(self, managed: ManagedFlow) -> None:
+    def _note_paths(self, managed: ManagedFlow) -> None:
         """Note which switches and cables a flow needs on the paths for which it is granted."""
         reserved, source = self.admitter.reserved_paths(managed.flow.id), managed.flow.source
         managed.second_copies = None if reserved is None else reserved.second_copies
         cables = [self.cables.of(source, path) for path in managed.paths]
         managed.cables = frozenset[str]().union(*cables)
-        managed.breaks = Violations()
-        if managed.second_copies is not None:
-            managed.breaks = Violations(
-                *(
-                    crossed | {hop.switch for hop in path}
-                    for crossed, path in zip(cables, managed.paths, strict=True)
-                )
-            )
+        places = [
+            crossed | {hop.switch for hop in path}
+            for crossed, path in zip(cables, managed.paths, strict=True)
+        ]
+        managed.breaks = Violations() if managed.second_copies is None else Violations(*places)
         managed.entries = self._path_entries(managed)
 
     def _path_entries(self, managed: ManagedFlow) -> list[tuple[str, WireEntry]]:

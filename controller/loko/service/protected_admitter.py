@@ -17,10 +17,10 @@ from loko.admission.protection import (
     ProtectedAdmission,
     ProtectedFlow,
     Protection,
-    on_second_path,
 )
 from loko.admission.protection.replacement import ChosenPaths, may_exchange, rounds_of_move
 from loko.admission.routing import Ends, leaves_by
+from loko.admission.second_path import on_second_path
 from loko.document import InputError
 from loko.service.admitter import AdmittedFlow, Decide, SchemeAdmitter
 from loko.service.outcome import ReservedPaths, SecondCopies, StoredFlow

@@ -406,7 +406,7 @@ class PortAdmission:
         self._clock = AdmissionClock()
         self._state = self._no_flows()
         self._entries: Counter[str] = Counter()
-        self._vlans = FlowVlans(vlans_of(self._lab) if self._limits_vlans else {})
+        self._vlans = self._no_vlans()
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
@@ -519,7 +519,7 @@ class PortAdmission:
         self._state.close()
         self._state = self._no_flows()
         self._entries.clear()
-        self._vlans = FlowVlans(vlans_of(self._lab) if self._limits_vlans else {})
+        self._vlans = self._no_vlans()
         self._held_ns = 0
 
     @contextmanager
@@ -866,6 +866,9 @@ class PortAdmission:
 
     def _no_flows(self) -> _PortState:
         return _PortState(self._servers, self._coarse if self._finds_bounds_late else None)
+
+    def _no_vlans(self) -> FlowVlans:
+        return FlowVlans(vlans_of(self._lab) if self._limits_vlans else {})
 
     def _forget(self, counted: _CountedFlow) -> None:
         """Give back a flow's entries and its VLAN."""

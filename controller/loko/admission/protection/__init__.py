@@ -14,7 +14,6 @@ from loko.admission.protection.planner import (
     protect,
 )
 from loko.admission.protection.survival import Survival
-from loko.admission.second_path import on_second_path
 
 __all__ = [
     "FailoverGroup",
@@ -31,6 +30,5 @@ __all__ = [
     "failure_of_switch",
     "failures_of",
     "most_helpful_cable",
-    "on_second_path",
     "protect",
 ]

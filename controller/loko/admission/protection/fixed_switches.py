@@ -63,13 +63,13 @@ class FixedSwitches:
             used, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if used >= most:
                 return Refusal(flow, hop.switch, "entries", float(used), 1.0, float(most), "entries")
-        if (switch := self._vlans.obstacle(hops, hosts)) is not None:
-            used, most = self._vlans.used(switch), self._vlans.most(switch)
-            return Refusal(flow, switch, "VLANs", float(used), 1.0, float(most), "VLANs")
         vlan = self._vlans.find(hops, hosts)
         if vlan is not None:
             self._vlans.add(vlan, hops, hosts)
             self._entries.update(hop.switch for hop in hops)
+        elif (switch := self._vlans.obstacle(hops, hosts)) is not None:
+            used, most = self._vlans.used(switch), self._vlans.most(switch)
+            return Refusal(flow, switch, "VLANs", float(used), 1.0, float(most), "VLANs")
         return vlan
 
     def remove(self, vlan: int | None, flow: Flow, paths: Sequence[Path]) -> None:
