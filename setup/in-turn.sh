@@ -36,8 +36,9 @@ begun() {
     step_of[$!]=$1
 }
 
-# Checks that depend on few files are not repeated while these are the same (unchanged.sh). All are repeated with
-# `make test SKIP_UNCHANGED=`; whatever is called by its own name is, too.
+# What has passed is not repeated while files are the same: a test in Python while all are (passed_before.py), a check
+# that depends on few while these are (unchanged.sh). All is repeated with `make test SKIP_UNCHANGED=`; whatever is
+# called by its own name is, too.
 export SKIP_UNCHANGED=${SKIP_UNCHANGED-1}
 
 began=$(now)
