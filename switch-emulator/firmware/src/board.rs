@@ -369,6 +369,12 @@ impl Board {
         self.out.poll()
     }
 
+    /// Returns whether a port carries the connection to the controller, or would if that were on the network.
+    #[must_use]
+    pub const fn carries_control(&self, port: PortNumber) -> bool {
+        self.native_ports.contains(port)
+    }
+
     /// Returns the flow table in its real order.
     #[must_use]
     pub fn flows(&self) -> Vec<Flow> {

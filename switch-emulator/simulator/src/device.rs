@@ -165,6 +165,14 @@ impl Device {
         }
     }
 
+    /// A port has no cable in the network. That of a connection to the controller counts as one.
+    pub(crate) fn lacks_cable(&mut self, now: Instant, port: u8) {
+        match self {
+            Self::Board(board) if board.carries_control(board_port(port)) => {}
+            _ => self.link_state(now, port, false),
+        }
+    }
+
     #[inline]
     pub(crate) fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>) {
         match self {

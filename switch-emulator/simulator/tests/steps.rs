@@ -105,6 +105,32 @@ fn the_caller_keeps_the_session_of_a_board() {
 }
 
 #[test]
+fn ports_without_a_cable_have_no_link() {
+    let mut network = board_between_hosts();
+    network.advance(3_000 * MS).expect("later");
+    network.connected("s").expect("a board");
+    for (kind, xid) in [(0, 1), (5, 2)] {
+        network
+            .segment("s", &[1, kind, 0, 8, 0, 0, 0, xid])
+            .expect("a board");
+    }
+    network.advance(3_010 * MS).expect("later");
+    let outputs = network.step_outputs().into_iter();
+    let features: Vec<_> = outputs
+        .filter_map(|output| match output.kind {
+            StepOutputKind::Controller(bytes) if bytes[1] == 6 => Some(bytes),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(features.len(), 1);
+    let states: Vec<_> = features[0][32..]
+        .chunks_exact(48)
+        .map(|port| (port[1], port[31] == 0))
+        .collect();
+    assert_eq!(states, [(1, true), (2, true), (3, false)]);
+}
+
+#[test]
 fn a_cable_loses_frames_while_it_is_out() {
     let mut network = board_between_hosts();
     network.advance(3_000 * MS).expect("later");

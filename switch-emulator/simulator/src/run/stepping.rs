@@ -201,8 +201,12 @@ impl Network {
             ));
         }
         self.has_run = true;
-        let mut steps = Steps::new(self.now_ns());
+        let now_ns = self.now_ns();
+        let mut steps = Steps::new(now_ns);
         for node in &mut self.boards {
+            for (port, _) in (1..).zip(&node.links).filter(|(_, link)| link.is_none()) {
+                node.device.lacks_cable(Instant::from_nanos(now_ns), port);
+            }
             for (at_ns, report) in std::mem::take(&mut node.session.events) {
                 steps.board_output(at_ns, &node.name, DeviceOutputKind::Event(report));
             }
