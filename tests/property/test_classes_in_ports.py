@@ -29,14 +29,15 @@ def test_no_frame_of_any_class_is_late(seed: int, classes: int) -> None:
 def test_no_change_makes_a_frame_of_any_class_late(seed: int, classes: int) -> None:
     """Flows of all classes come and go on long lines, as theorem 2 allows with longer busy periods."""
     rng = Random(seed)
-    line = replace(LongLine.drawn(rng, ("ideal-1g",), (306, 1518)), target_ns=rng.uniform(1.5e5, 1e6))
+    drawn = LongLine.drawn(rng, ("ideal-1g",), (306, 1518))
+    line = replace(drawn, target_ns=rng.uniform(1.5e5, 1e6), classes=classes)
     lab = line.lab()
     assert line.target_ns is not None
     admission = PortAdmission(
         lab,
         loko_scenario(entries=ENTRIES, packet_sizes_bytes=(line.frame_bytes,)),
         target_ns=line.target_ns,
-        classes={f"f{number}": rng.randint(1, classes) for number in range(2, 5000)},
+        classes=classes,
         class_targets_ns={each: each * line.target_ns for each in range(2, classes + 1)},
     )
     changed = plan_changes(line, admission, lab, rng)

@@ -53,11 +53,10 @@ def random_admissions(rng: Random) -> tuple[Lab, Callable[[], PortAdmission], Ca
         )
     scenario = loko_scenario(entries=60, packet_sizes_bytes=SIZES)
     most = rng.randint(1, 3) if profiles == ["ideal-1g"] else 1
-    classes = {f"f{number}": rng.randint(1, most) for number in range(1000)}
     return (
         lab,
-        lambda: PortAdmission(lab, scenario, target_ns=target_ns, classes=classes),
-        lambda: PlainAdmission(lab, scenario, target_ns=target_ns, classes=classes),
+        lambda: PortAdmission(lab, scenario, target_ns=target_ns, classes=most),
+        lambda: PlainAdmission(lab, scenario, target_ns=target_ns, classes=most),
     )
 
 
@@ -65,9 +64,10 @@ def any_flow(rng: Random, lab: Lab, admission: PortAdmission, number: int) -> Fl
     size = 306 if isinstance(admission, MixedAdmission) else rng.choice(SIZES)
     most_mbps = 3 if isinstance(admission, MixedAdmission) else rng.choice((5, 50, 300))
     hosts = rng.sample(list(lab.hosts), 2)
-    return random_flow(
+    flow = random_flow(
         rng, number, (hosts[0], hosts[1]), size, most_frames=rng.choice((1, 12, 60)), most_mbps=most_mbps
     )
+    return flow._replace(traffic_class=rng.choice(admission._every_class))
 
 
 def changed(seed: int) -> Counter[str]:

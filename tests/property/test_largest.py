@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 
 import pytest
 from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
@@ -76,12 +75,9 @@ def found(
     admission: Admission,
     deadlines_ns: dict[str, float],
     solve=HIGHS,
-    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestSet:
     clock = TimeBudget(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 240 * 10**9)
-    return largest(
-        lab, flows, admission, solve=solve, clock=clock, deadlines_ns=deadlines_ns, classes=classes
-    )
+    return largest(lab, flows, admission, solve=solve, clock=clock, deadlines_ns=deadlines_ns)
 
 
 def most_by_trying(lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns) -> int:
@@ -142,16 +138,15 @@ def test_with_classes_it_is_what_trying_everything_finds(seed: int) -> None:
     rng = Random(seed)
     lab = random_lab(rng, "line", most_switches=3, profiles=["ideal-1g"])
     source, destination = rng.sample(list(lab.hosts), 2)
-    flows, classes = [], {}
+    flows = []
     for number in range(8):
         rate_bps, frames = rng.choice((1e6, 5e7, 1e8, 2e8, 3e8)), rng.choice((1, 5, 20, 40))
         flow = Flow(f"f{number}", source, destination, 1000 + number, 2000, rate_bps, 1518.0 * frames, 1518)
-        flows.append(flow)
-        classes[flow.id] = rng.randint(1, 3)
+        flows.append(flow._replace(traffic_class=rng.randint(1, 3)))
     targets_ns = {1: rng.choice((1e5, 3e5, 6e5)), 2: rng.choice((3e5, 6e5, 2e6)), 3: 3e6}
     scenario = loko_scenario(entries=17, packet_sizes_bytes=(1518,))
-    admission = PortAdmission(lab, scenario, classes=classes, class_targets_ns=targets_ns)
-    result = found(lab, flows, admission, {}, classes=classes)
+    admission = PortAdmission(lab, scenario, classes=3, class_targets_ns=targets_ns)
+    result = found(lab, flows, admission, {})
     assert result.is_proven
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, {})
 

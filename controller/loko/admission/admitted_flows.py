@@ -50,16 +50,18 @@ class AdmittedFlows(Generic[Route]):
         prepare: Callable[[str, tuple[Hop, ...]], Route],
         *,
         single_visits: str = "",
+        classes: int = 1,
         between: Callable[[str, str], tuple[Hop, ...]] | None = None,
     ) -> None:
         """Start empty. `prepare` makes what the scheme needs from a source and a path.
 
         Its results for the most recently requested shortest paths are kept, up to a bound. `single_visits`
-        says why no path may visit a switch twice; if it is empty, one may. `between` gives the shortest
-        paths, if the caller knows them already.
+        says why no path may visit a switch twice; if it is empty, one may. Flows have one of so many traffic
+        `classes`. `between` gives the shortest paths, if the caller knows them already.
         """
         self.lab = lab
         self._single_visits = single_visits
+        self._classes = classes
         self._prepare = prepare
         self._between = between or ShortestPaths(lab).between
         self._admitted: dict[str, Admitted] = {}
@@ -75,8 +77,12 @@ class AdmittedFlows(Generic[Route]):
         """Return the given path, or the shortest, as the scheme has prepared it.
 
         Raises `InputError` if it does not lead from the flow's source to its destination, or visits a switch
-        as it may not; `DuplicateFlowError` if the flow's id or its hosts and ports are in use.
+        as it may not, or if its traffic class is unknown; `DuplicateFlowError` if the flow's id or its hosts
+        and ports are in use.
         """
+        if flow.traffic_class > self._classes:
+            classes = "1 alone" if self._classes == 1 else f"1 to {self._classes}"
+            raise InputError(f"traffic_class {flow.traffic_class}: flows here have class {classes}; take one")
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._duplicate(flow)
         ends = flow[1:3]

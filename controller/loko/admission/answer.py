@@ -40,8 +40,6 @@ class Admitted(NamedTuple):
     """Bound on the delay at the switch."""
     whole_path_ns: float | None = None
     """Bound on the delay of the whole path, if it was bounded as a whole, below the sum of the switches'."""
-    traffic_class: int = 1
-    """Whose queue its frames wait in, where ports have one for each class; 1 is the highest."""
     vlan: int | None = None
     """The VLAN that takes it along its path, through switches without OpenFlow."""
 

@@ -14,9 +14,8 @@ from loko.admission import Admission
 from loko.admission.planning import plan
 from loko.admission.port_queues import PortAdmission
 from loko.admission.protection import Survival
-from loko.document import InputError
 from loko.topology.lab import Lab
-from loko.topology.requests import Request, deadlines_of
+from loko.topology.requests import Request, deadlines_of, has_lower_class, in_class
 
 _MOST_CUTS: Final = 24
 """So many places are tried at which a class ends: each takes a plan of all flows."""
@@ -41,7 +40,7 @@ def with_class_targets(
     target of the highest class as it is.
     """
     admission = ready(requests, {})
-    if not isinstance(admission, PortAdmission) or all(request.traffic_class == 1 for request in requests):
+    if not isinstance(admission, PortAdmission) or not has_lower_class(requests):
         return admission
     even_ns = _even_targets_ns(lab, requests, admission, survival)
     return ready(requests, _targets_ns(requests, even_ns, admission.least_target_ns, is_given=is_given))
@@ -59,17 +58,17 @@ def in_classes(
     """Return the flows in at most so many classes, the earlier deadlines in the higher ones.
 
     One class is divided after the other, at the deadline with which most flows fit, or with `survival`
-    survive, as long as more do. Flows without a deadline come last. The order of the flows stays. Raises
-    `InputError` as `plan` does.
+    survive, as long as more do. Flows without a deadline come last. The order of the flows stays. `ready`
+    knows classes. Raises `InputError` as `plan` does.
     """
-    best = [request._replace(traffic_class=1) for request in requests]
+    best = [in_class(request, 1) for request in requests]
     admission = ready(best, {})
-    if not isinstance(admission, PortAdmission):
-        raise InputError("--classes: only --scheme ports has classes; leave it out")
-    even_ns = _even_targets_ns(lab, requests, admission, survival)
-    flows, deadlines_ns = [request.flow for request in requests], deadlines_of(requests)
+    assert isinstance(admission, PortAdmission), "others have one class"
+    even_ns = _even_targets_ns(lab, best, admission, survival)
+    deadlines_ns = deadlines_of(requests)
 
     def fit(classed: Sequence[Request]) -> int:
+        flows = [request.flow for request in classed]
         targets_ns = _targets_ns(classed, even_ns, admission.least_target_ns, is_given=is_given)
         make = partial(ready, classed, targets_ns)
         if survival is not None:
@@ -86,7 +85,7 @@ def in_classes(
             if cut not in cuts:
                 now = (*cuts, cut)
                 classed = [
-                    request._replace(traffic_class=1 + sum(even_ns[request.flow.id] >= each for each in now))
+                    in_class(request, 1 + sum(even_ns[request.flow.id] >= each for each in now))
                     for request in requests
                 ]
                 tried.append((fit(classed), now, classed))
@@ -102,10 +101,10 @@ def _targets_ns(
 ) -> dict[int, float]:
     """Return the targets of classes for what `_even_targets_ns` says; none if all flows are of one class."""
     targets_ns: dict[int, float] = {}
-    if all(request.traffic_class == 1 for request in requests):
+    if not has_lower_class(requests):
         return targets_ns
     for request in requests:
-        of_flow_ns, traffic_class = even_ns[request.flow.id], request.traffic_class
+        of_flow_ns, traffic_class = even_ns[request.flow.id], request.flow.traffic_class
         if least_ns <= of_flow_ns < math.inf and not (is_given and traffic_class == 1):
             targets_ns[traffic_class] = min(of_flow_ns, targets_ns.get(traffic_class, math.inf))
     return targets_ns
@@ -128,5 +127,5 @@ def _even_targets_ns(
             ),
             default=math.inf,
         )
-        for flow, deadline_ns, _, _ in requests
+        for flow, deadline_ns, _ in requests
     }

@@ -97,16 +97,15 @@ def largest(
     solve: Solve,
     clock: TimeBudget,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
-    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestSet:
     """Look for the largest set until it is proven, or until the clock has run out.
 
     The result is never smaller than what fits in the given order; if no set is larger, it is just that. The
     admission control must be monotonic: if a set fits, so does every part of it, and so does the set with one
-    flow replaced by one that asks for less. It is left holding the flows of the answer. `classes` has the
-    traffic classes by flow id that it was made with. Raises `InputError` as `plan` does.
+    flow replaced by one of its class that asks for less. It is left holding the flows of the answer. Raises
+    `InputError` as `plan` does.
     """
-    search = _SetSearch(lab, flows, admission, deadlines_ns, classes)
+    search = _SetSearch(lab, flows, admission, deadlines_ns)
     search.improve(solve, clock)
     return LargestSet(
         plan=search.plan(),
@@ -156,13 +155,12 @@ class _Column(NamedTuple):
     path: Path
     demands: tuple[ResourceDemand, ...]
     """Demand of each flow."""
-    traffic_class: int
 
     @property
     def path_and_kind(self) -> tuple[str, Path, int, int]:
         """Key of flows that only rate and burst tell apart."""
         first = self.flows[0]
-        return first.source, self.path, first.frame_bytes, self.traffic_class
+        return first.source, self.path, first.frame_bytes, first.traffic_class
 
     def asks_for_all_of(self, other: _Column) -> bool:
         """Return whether a flow of this column asks for no less of anything than a flow of `other`."""
@@ -188,10 +186,9 @@ class _SetSearch:
         flows: Sequence[Flow],
         admission: Admission,
         deadlines_ns: Mapping[str, float],
-        classes: Mapping[str, int],
     ) -> None:
         self._lab, self._flows, self._admission = lab, flows, admission
-        self._deadlines_ns, self._classes = deadlines_ns, classes
+        self._deadlines_ns = deadlines_ns
         self._in_order = self._plan(flows)
         self._best = {accepted.flow.id: accepted.path for accepted in self._in_order.accepted}
         self.in_order = len(self._best)
@@ -289,8 +286,7 @@ class _SetSearch:
         """Yield the columns of each kind: the paths on which one of its flows, alone, is granted."""
         kinds: dict[tuple[object, ...], list[Flow]] = {}
         for flow in self._flows:
-            asked = self._deadlines_ns.get(flow.id), self._classes.get(flow.id)
-            key = (flow.source, flow.destination, *flow[5:], *asked)
+            key = (flow.source, flow.destination, *flow[5:], self._deadlines_ns.get(flow.id))
             kinds.setdefault(key, []).append(flow)
         admission = self._admission
         admission.release_all()
@@ -303,7 +299,7 @@ class _SetSearch:
                 answer = on_path(admission, path, self._deadlines_ns.get(first.id), first)
                 if isinstance(answer, Admitted):
                     demands = tuple(admission.demands(answer))
-                    columns.append(_Column(flows, path, demands, answer.traffic_class))
+                    columns.append(_Column(flows, path, demands))
             if columns:
                 yield columns
 
@@ -317,7 +313,7 @@ class _SetSearch:
         for columns in kinds:
             first = columns[0].flows[0]
             deadline_ns = self._deadlines_ns.get(first.id)
-            asked = first.frame_bytes, deadline_ns, columns[0].traffic_class
+            asked = first.frame_bytes, deadline_ns, first.traffic_class
             alike.setdefault((first.source, first.destination, *asked), []).append(columns)
         for group in alike.values():
             most = self._most_together(group)

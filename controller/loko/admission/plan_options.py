@@ -10,13 +10,14 @@ from loko.admission.deadline_targets import followed_target_ns, follows_deadline
 from loko.admission.planning import scenario_of
 from loko.admission.protection import Survival
 from loko.admission.scheme import Admission
-from loko.admission.schemes import SchemeVariant, admission_of
+from loko.admission.schemes import SchemeName, SchemeVariant, admission_of, refuse_one_class
 from loko.switch_model.calculus import NOTHING, TokenBucket
 from loko.switch_model.control_traffic import ControlTraffic
+from loko.switch_model.flow import Flow
 from loko.switch_model.mix import Mix
 from loko.switch_model.scenario import MatchType, OpenFlow, Unknown
 from loko.topology.lab import Lab
-from loko.topology.requests import Request, classes_of, deadlines_of
+from loko.topology.requests import Request, deadlines_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +42,8 @@ class PlanOptions:
     is_served: bool = False
     """Whether other flows come later, as to a service: so no target follows the deadlines, and every switch
     is planned for frames of all sizes."""
-    anywhere_bytes: tuple[int, ...] = ()
-    """Sizes of frames that every switch is planned for in any case."""
+    template: Flow | None = None
+    """A flow of which more may come between any hosts: every switch is planned for its frames and class."""
 
     def delay_target_ns(self, requests: Sequence[Request]) -> float | None:
         """Return the delay target of a plan of these flows; None if its scheme takes none, or has its own."""
@@ -66,7 +67,7 @@ class PlanOptions:
             self.lab,
             requests,
             lambda requests, class_targets_ns: self._admission(requests, class_targets_ns, target_ns),
-            is_given=self.target_ns is not None,
+            is_given=self._is_class_given,
             survival=survival,
         )
 
@@ -77,27 +78,39 @@ class PlanOptions:
 
         Raises `InputError` for schemes without classes.
         """
+        refuse_one_class(self.lab, self.choice, f"--classes {most}")
         return in_classes(
             self.lab,
             requests,
             most,
             lambda requests, class_targets_ns: self._admission(requests, class_targets_ns, self.target_ns),
-            is_given=self.target_ns is not None,
+            is_given=self._is_class_given,
             survival=survival,
         )
+
+    @property
+    def _is_class_given(self) -> bool:
+        """Whether the delay target is that of the highest class. Beside boards, it is that of the boards."""
+        return self.target_ns is not None and self.choice.scheme != SchemeName.MIXED
 
     def _admission(
         self, requests: Sequence[Request], class_targets_ns: Mapping[int, float], target_ns: float | None
     ) -> Admission:
+        flows = [request.flow for request in requests]
+        further = [] if self.template is None else [self.template]
+        lowest = max([*flows, *further], key=lambda flow: flow.traffic_class, default=None)
         scenario = scenario_of(
-            [request.flow for request in requests],
+            flows,
             entries=self.entries,
             mix=self.mix,
             openflow=self.openflow,
             match=self.match,
-            anywhere_bytes=self.anywhere_bytes,
+            anywhere_bytes=[flow.frame_bytes for flow in further],
             lab=None if self.is_served else self.lab,
         )
+        if lowest is not None and lowest.traffic_class > 1:
+            asked = f"flow '{lowest.id}': traffic_class {lowest.traffic_class}"
+            refuse_one_class(self.lab, self.choice, asked)
         return admission_of(
             self.lab,
             self.choice,
@@ -108,6 +121,6 @@ class PlanOptions:
             padding=self.padding,
             target_ns=target_ns,
             deadlines_ns=deadlines_of(requests),
-            classes=classes_of(requests),
+            classes=1 if lowest is None else lowest.traffic_class,
             class_targets_ns=class_targets_ns,
         )

@@ -78,7 +78,7 @@ class Plan:
     @property
     def has_classes(self) -> bool:
         """Whether a flow is accepted in a lower traffic class than the highest."""
-        return any(admitted.traffic_class > 1 for admitted in self.accepted)
+        return any(admitted.flow.traffic_class > 1 for admitted in self.accepted)
 
     def slack_ns(self, admitted: Admitted) -> float | None:
         """Return by how much a flow's guarantee is below its deadline; None without a deadline."""
@@ -97,7 +97,7 @@ class Plan:
             "flow": admitted.flow.id,
             "accepted": True,
             "path": " ".join(hop.switch for hop in admitted.path),
-            "traffic_class": admitted.traffic_class,
+            "traffic_class": admitted.flow.traffic_class,
             "guarantee_ns": admitted.guarantee_ns,
             "deadline_ns": self.deadlines_ns.get(admitted.flow.id),
             "slack_ns": self.slack_ns(admitted),
@@ -167,7 +167,7 @@ class Plan:
     def _admitted_values(self, admitted: Admitted) -> dict[str, object]:
         return {
             "flow": admitted.flow.id,
-            **({} if admitted.traffic_class == 1 else {"traffic_class": admitted.traffic_class}),
+            **({} if admitted.flow.traffic_class == 1 else {"traffic_class": admitted.flow.traffic_class}),
             **({} if admitted.vlan is None else {"vlan": admitted.vlan}),
             "guarantee_ns": admitted.guarantee_ns,
             "deadline_ns": self.deadlines_ns.get(admitted.flow.id),

@@ -278,7 +278,7 @@ def admission_of(
     padding: int | None = None,
     target_ns: float | None = None,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
-    classes: Mapping[str, int] = MappingProxyType({}),
+    classes: int = 1,
     class_targets_ns: Mapping[int, float] = MappingProxyType({}),
 ) -> Admission:
     """Return an empty admission control for a lab.
@@ -288,8 +288,8 @@ def admission_of(
     is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
     alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
     packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
-    promises them. `classes` are their traffic classes, where these are not the highest, for ports alone;
-    `class_targets_ns` the delay targets of classes (`loko.admission.class_targets`).
+    promises them. They are in one of so many traffic `classes`, whose delay targets are `class_targets_ns`
+    (`loko.admission.class_targets`).
 
     By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
     Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must
@@ -298,8 +298,8 @@ def admission_of(
     Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
-    if classes and choice != SchemeVariant(scheme=SchemeName.PORTS):
-        raise _of_one_class(lab, choice, classes)
+    if classes > 1:
+        refuse_one_class(lab, choice, f"{classes} traffic classes")
     if padding is not None and not isinstance(entries, Unknown) and padding >= entries:
         raise InputError(f"padding: {padding} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme == SchemeName.LOKO:
@@ -353,19 +353,28 @@ def admission_of(
     return baseline_admission(Baseline(choice.scheme), lab, scenario, epsilon=choice.epsilon)
 
 
-def _of_one_class(lab: Lab, choice: SchemeVariant, classes: Mapping[str, int]) -> InputError:
+def has_classes(choice: SchemeVariant) -> bool:
+    """Return whether a scheme knows traffic classes."""
+    return choice == SchemeVariant(scheme=SchemeName.PORTS)
+
+
+def refuse_one_class(lab: Lab, choice: SchemeVariant, asked: str) -> None:
+    """Raise `InputError` if all flows of a lab share one class by a scheme; `asked` says what is asked for.
+
+    Classes need switches that have a queue for each, and a scheme that knows them.
+    """
     from loko.admission.port_queues import unfit  # noqa: PLC0415 - as above
 
-    flow_id, traffic_class = next(iter(classes.items()))
-    error = (
-        f"flow '{flow_id}': traffic_class {traffic_class}: {choice.option} knows one class only; leave it out"
-    )
-    for name, switch in lab.switches.items():
-        if (why := unfit(switch.profile)) is not None:
-            return InputError(
-                f"{error}, or replace {name} ({switch.profile.name}), which has no classes: {why}"
-            )
-    return InputError(f"{error}, or plan with --scheme {SchemeName.PORTS}")
+    hindrances = {name: unfit(switch.profile) for name, switch in lab.switches.items()}
+    name, why = next(((name, why) for name, why in hindrances.items() if why is not None), ("", None))
+    if has_classes(choice) and (choice.scheme == SchemeName.PORTS or None in hindrances.values()):
+        return
+    error = f"{asked}: {choice.option} knows one class only; leave it out"
+    better = default_scheme(lab)
+    if has_classes(SchemeVariant(scheme=better)):
+        raise InputError(f"{error}, or take --scheme {better}")
+    profile = lab.switches[name].profile.name
+    raise InputError(f"{error}, or replace {name} ({profile}), which has no classes: {why}")
 
 
 def _not_printed(choice: SchemeVariant) -> InputError:
@@ -381,7 +390,7 @@ def _port_admission(
     padding: int | None,
     target_ns: float | None,
     deadlines_ns: Mapping[str, float],
-    classes: Mapping[str, int],
+    classes: int,
     class_targets_ns: Mapping[int, float],
 ) -> Admission:
     if choice.scheme == SchemeName.MIXED:
@@ -389,7 +398,15 @@ def _port_admission(
 
         if traffic is AS_PRINTED:
             raise _not_printed(choice)
-        return MixedAdmission(lab, scenario, traffic=traffic, target_ns=target_ns, padding=padding)
+        return MixedAdmission(
+            lab,
+            scenario,
+            traffic=traffic,
+            target_ns=target_ns,
+            padding=padding,
+            classes=classes,
+            class_targets_ns=class_targets_ns,
+        )
     from loko.admission.port_queues import PortAdmission  # noqa: PLC0415 - as above
 
     if choice.allocation == WHOLE_PATHS:

@@ -283,7 +283,7 @@ class _Route(NamedTuple):
     def decide(self, flow: Flow, suggest: _Suggest) -> Admitted | Refusal:
         """Decide whether the sums of rates and bursts fit the allocation at every switch (section 5)."""
         switches, delays_ns = self.switches, self.delays_ns
-        rate_bps, burst_bytes, frame_bytes = flow[5:]
+        rate_bps, burst_bytes, frame_bytes = flow[5:8]
         if frame_bytes not in self.sizes:
             self._refuse_uncovered(frame_bytes)
         here_bytes = burst_bytes

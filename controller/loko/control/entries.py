@@ -8,8 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from loko.admission import Admitted
-from loko.admission.port_queues.device import HIGHEST_CLASS, planned_entries, queue_of
+from loko.admission.port_queues.device import planned_entries, queue_of
 from loko.admission.protection import ProtectedPlan
 from loko.document import InputError
 from loko.switch_model.device import Profile
@@ -205,7 +204,7 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
             _queued(
                 lab,
                 visit.switch,
-                _class_of(routed),
+                routed.flow.traffic_class,
                 flow_entry(
                     lab, routed.flow, visit.output_port, in_port=visit.input_port if visit.of > 1 else None
                 ),
@@ -226,7 +225,7 @@ def failover_entries(lab: Lab, plan: ProtectedPlan) -> tuple[tuple[str, FlowEntr
         of_flow = {visit.switch: entry for visit, entry in path_entries(lab, flow.working)}
         for group in plan.groups.get(flow_id, ()):
             backup = flow_entry(lab, flow.working.flow, group.backup_port)
-            backup = _queued(lab, group.switch, _class_of(flow.working), backup)
+            backup = _queued(lab, group.switch, flow.working.flow.traffic_class, backup)
             sends = (of_flow[group.switch].actions[-1], backup.actions[-1])
             buckets = tuple(action for action in sends if isinstance(action, Output | Enqueue))
             of_flow[group.switch] = replace(of_flow[group.switch], actions=(Failover(buckets),))
@@ -242,7 +241,7 @@ def hop_entries(lab: Lab, routed: Routed, hops: Iterable[Hop]) -> Iterator[tuple
     """
     for hop in hops:
         entry = flow_entry(lab, routed.flow, hop.output_port)
-        yield hop.switch, _queued(lab, hop.switch, _class_of(routed), entry)
+        yield hop.switch, _queued(lab, hop.switch, routed.flow.traffic_class, entry)
 
 
 def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
@@ -256,11 +255,6 @@ def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
     ):
         return ()
     return tuple(hop_entries(lab, routed, path))
-
-
-def _class_of(routed: Routed) -> int:
-    """Return the traffic class of a flow: only an admission puts flows in lower classes."""
-    return routed.traffic_class if isinstance(routed, Admitted) else HIGHEST_CLASS
 
 
 def _queued(lab: Lab, switch: str, traffic_class: int, entry: FlowEntry) -> FlowEntry:

@@ -16,7 +16,7 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.service.breaks import ViolationCause
 from loko.service.outcome import AdmissionMode, Disposition, FlowState, ReturnMode
-from loko.switch_model.flow import FLOW_ID, AddressedDocument, FlowDocument, UdpPort
+from loko.switch_model.flow import FLOW_ID, AddressedDocument, FlowDocument, TrafficClass, UdpPort
 from loko.switch_model.margin import GuaranteeKind
 from loko.units import Quantity
 
@@ -66,6 +66,11 @@ class FlowRequest(FlowDocument):
     udp_destination: _Port
     burst_bytes: Annotated[Quantity, Field(ge=_LEAST_FRAME_BYTES, description="At least `frame_bytes`.")]
     frame_bytes: _FrameBytes
+    traffic_class: Annotated[TrafficClass, _Whole] = Field(
+        1,
+        description="Whose queue its frames wait in, where ports have one for each class; 1 is the highest."
+        " Only where the service has several classes.",
+    )
     path: list[_NodeName] | None = Field(
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
@@ -165,6 +170,7 @@ class _FlowModel(_ResponseModel):
     rate_bps: float
     burst_bytes: float
     frame_bytes: int
+    traffic_class: int = Field(description="Whose queue its frames wait in; 1 is the highest.")
 
 
 class ViolationView(_ResponseModel):

@@ -17,6 +17,8 @@ from loko.switch_model.calculus import TokenBucket
 from loko.units import Quantity
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
+TrafficClass = Annotated[int, Field(ge=1, le=7)]
+"""Of the eight queues that IEEE 802.1Q gives a port, other traffic has one."""
 FLOW_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 """Pattern of a flow's id: a part of URLs and of names of files."""
 
@@ -50,6 +52,8 @@ class Flow(NamedTuple):
     burst_bytes: float
     """At least one frame."""
     frame_bytes: int
+    traffic_class: int = 1
+    """Whose queue its frames wait in, where ports have one for each class; 1 is the highest."""
 
     @property
     def arrival(self) -> TokenBucket:
@@ -73,6 +77,7 @@ class FlowDocument(AddressedDocument):
     rate_bps: Quantity
     burst_bytes: Quantity
     frame_bytes: int = Field(ge=64, le=1518)
+    traffic_class: TrafficClass = 1
 
     @model_validator(mode="after")
     def _holds_a_frame(self) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
@@ -25,7 +25,7 @@ from loko.document import (
     parse,
     read_bytes,
 )
-from loko.switch_model.flow import AddressedDocument, FiveTuple, Flow, duplicates
+from loko.switch_model.flow import AddressedDocument, FiveTuple, Flow, TrafficClass, duplicates
 from loko.topology.flow_table import FlowTable, is_table, is_workbook, text_table, workbook_table
 from loko.units import Burst, FrameSize, Quantity, Rate, Time, number
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 _DESCRIBED: Final = "described"
 """The id of a flow that is described without one, and the name of its hosts."""
-_MOST_CLASSES: Final = 7
-"""Of the eight queues that IEEE 802.1Q gives a port, other traffic has one."""
 _FEW: Final = 8
 """So many hosts of a lab are told where another one is not known."""
 _Taken = TypeVar("_Taken")
@@ -51,8 +49,6 @@ class Request(NamedTuple):
     """Upper limit of the guarantee. None: any guarantee will do."""
     period_ns: int | None = None
     """The flow sends one frame per period, and no more. None: no period is stated."""
-    traffic_class: int = 1
-    """Whose queue its frames wait in, where ports have one for each class; 1 is the highest."""
 
 
 class RequestDocument(AddressedDocument):
@@ -69,7 +65,7 @@ class RequestDocument(AddressedDocument):
     deadline_ns: Quantity | None = None
     period: Time | None = None
     period_us: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
-    traffic_class: int = Field(default=1, ge=1, le=_MOST_CLASSES)
+    traffic_class: TrafficClass = 1
 
     @model_validator(mode="after")
     def _says_each_once(self) -> Self:
@@ -130,10 +126,11 @@ class RequestDocument(AddressedDocument):
             rate_bps=rate_bps,
             burst_bytes=burst_bytes,
             frame_bytes=size,
+            traffic_class=self.traffic_class,
         )
         in_ms = None if self.deadline_ms is None else 1e6 * self.deadline_ms
         deadline_ns = self.deadline or self.deadline_ns or in_ms
-        return Request(flow, deadline_ns, self.period_ns, self.traffic_class)
+        return Request(flow, deadline_ns, self.period_ns)
 
 
 _FORMS: Final = (
@@ -153,9 +150,14 @@ def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
 
 
-def classes_of(requests: Sequence[Request]) -> dict[str, int]:
-    """Return the traffic classes by flow id, for the flows that are not in the highest."""
-    return {request.flow.id: request.traffic_class for request in requests if request.traffic_class > 1}
+def has_lower_class(requests: Iterable[Request]) -> bool:
+    """Return whether a flow is in a lower traffic class than the highest."""
+    return any(request.flow.traffic_class > 1 for request in requests)
+
+
+def in_class(request: Request, traffic_class: int) -> Request:
+    """Return a request with its flow in a traffic class."""
+    return request._replace(flow=request.flow._replace(traffic_class=traffic_class))
 
 
 def no_such_flow(option: str, flow_id: str, known: Sequence[str]) -> InputError:
@@ -210,7 +212,7 @@ def load_flows(path: str | Path, *, columns: str | None = None) -> tuple[Flow, .
     """Read a list as `load_requests` does. Raises `InputError` if it has a deadline or a lower class."""
     requests = load_requests(path, columns=columns)
     for request in requests:
-        stated = {"deadline": request.deadline_ns is not None, "traffic class": request.traffic_class > 1}
+        stated = {"deadline": request.deadline_ns is not None, "traffic class": has_lower_class([request])}
         for what in (name for name, is_so in stated.items() if is_so):
             raise InputError(
                 f"{path}: flow '{request.flow.id}' has a {what}, which is only asked for by 'loko plan';"

@@ -122,7 +122,7 @@ def tool_of(context: typer.Context) -> str:
 def _line(result: Plan, admitted: Admitted) -> _FlowRow:
     flow = admitted.flow
     nodes = [flow.source, *(hop.switch for hop in admitted.path), flow.destination]
-    marks = [f"class {admitted.traffic_class}"] if admitted.traffic_class > 1 else []
+    marks = [f"class {admitted.flow.traffic_class}"] if admitted.flow.traffic_class > 1 else []
     if admitted.vlan is not None:
         marks.append(f"VLAN {admitted.vlan}")
     return _FlowRow(

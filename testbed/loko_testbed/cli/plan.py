@@ -61,9 +61,10 @@ from loko.topology.lab import Lab, load_lab, stays_loaded
 from loko.topology.requests import (
     STDIN,
     Request,
-    classes_of,
     deadlines_of,
     described_request,
+    has_lower_class,
+    in_class,
     load_requests,
     no_such_flow,
 )
@@ -325,8 +326,6 @@ def _template(text: str, requests: Sequence[Request], others: Mapping[str, bool]
         if text not in known:
             raise no_such_flow("--headroom", text, list(known))
         template = known[text]
-    if template.traffic_class > 1:
-        raise InputError("--headroom: is for flows of the highest class; leave traffic_class out")
     return template
 
 
@@ -441,7 +440,7 @@ class _PlanRequest:
     @property
     def has_one_class(self) -> bool:
         """Whether all flows are in the highest class because nobody asked for others."""
-        return self.classes is None and not classes_of(self.requests)
+        return self.classes is None and not has_lower_class(self.requests)
 
     @property
     def traffic(self) -> ControlTraffic:
@@ -576,12 +575,18 @@ class _PlanRequest:
     def _in_classes(self, choice: SchemeVariant, most: int, survival: Survival | None = None) -> _PlanRequest:
         """Return the request with the flows in at most so many classes. Raises `InputError`."""
         classed = self._options(choice).in_classes(self.requests, most, survival)
-        of_flow = {request.flow.id: request.traffic_class for request in classed}
-        before = [
-            request._replace(traffic_class=of_flow.get(request.flow.id, request.traffic_class))
-            for request in self.before
-        ]
-        return replace(self, requests=tuple(classed), before=tuple(before), classes=None)
+        of_flow = {request.flow.id: request.flow.traffic_class for request in classed}
+
+        def as_classed(request: Request) -> Request:
+            return in_class(request, of_flow.get(request.flow.id, request.flow.traffic_class))
+
+        return replace(
+            self,
+            requests=tuple(classed),
+            before=tuple(map(as_classed, self.before)),
+            template=None if self.template is None else as_classed(self.template),
+            classes=None,
+        )
 
     def _plan(self, choice: SchemeVariant, requests: Sequence[Request]) -> Plan:
         target_ns = self._target_ns(choice, requests)
@@ -607,7 +612,6 @@ class _PlanRequest:
             solve=solver_named(Solver.HIGHS),
             clock=self._clock(),
             deadlines_ns=deadlines_of(requests),
-            classes=classes_of(requests),
         )
         return found.plan, found
 
@@ -678,7 +682,7 @@ class _PlanRequest:
             padding=self._padding,
             target_ns=self._given_target_ns(choice),
             is_served=self.changes_per_s is not None,
-            anywhere_bytes=() if self.template is None else (self.template.flow.frame_bytes,),
+            template=None if self.template is None else self.template.flow,
         )
 
     @property

@@ -61,7 +61,7 @@ def _accepted(result: Plan) -> Table:
     for admitted in result.accepted:
         row = [
             admitted.flow.id,
-            *([str(admitted.traffic_class)] if result.has_classes else []),
+            *([str(admitted.flow.traffic_class)] if result.has_classes else []),
             " ".join(
                 [admitted.flow.source, *(hop.switch for hop in admitted.hops), admitted.flow.destination]
             ),

@@ -29,7 +29,7 @@ from loko.document import InputError
 from loko.solvers import Solver, solver_named
 from loko.terminal import tell
 from loko.topology.lab import Lab
-from loko.topology.requests import Request, classes_of, deadlines_of
+from loko.topology.requests import Request, deadlines_of
 from loko.units import in_ms
 from loko_testbed.cli.plan_tables import counted, csv_of, print_changes, print_refusals
 
@@ -134,7 +134,6 @@ class ProtectedAnswer:
                 solve=solver_named(Solver.HIGHS),
                 clock=clock(),
                 deadlines_ns=deadlines_ns,
-                classes=classes_of(requests),
             )
             proofs[survival.protection] = found.proof
             return found.protected
@@ -272,7 +271,7 @@ class ProtectedAnswer:
             working, *further = _paths(flow)
             row = [
                 flow_id,
-                *([str(flow.working.traffic_class)] if plan.has_classes else []),
+                *([str(flow.working.flow.traffic_class)] if plan.has_classes else []),
                 working,
                 "; ".join(further),
                 in_ms(flow.working.guarantee_ns, math.ceil),

@@ -14,14 +14,14 @@ from loko.admission import Admission, Admitted, Refusal
 from loko.admission.class_targets import in_classes, with_class_targets
 from loko.admission.planning import plan
 from loko.admission.port_queues import PortAdmission
-from loko.admission.schemes import SchemeVariant, admission_of, variant_named
+from loko.admission.schemes import SchemeVariant, admission_of, refuse_one_class, variant_named
 from loko.control.entries import Enqueue, path_entries
 from loko.document import InputError
 from loko.switch_model.calculus import PathStep, PortServer, RateLatency, TokenBucket, TotalFlow
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import UNKNOWN, Scenario, loko_scenario
 from loko.topology.lab import Lab, lab_of, load_lab
-from loko.topology.requests import Request, classes_of, deadlines_of
+from loko.topology.requests import Request, deadlines_of, in_class
 from loko_testbed.simulation.worst_case.admitted_set import AdmittedSet
 from loko_testbed.simulation.worst_case.delivery import judge_delivery, timed_senders, transmit
 
@@ -44,32 +44,41 @@ def star(hosts: int = 4, profile: str = "ideal-1g") -> Lab:
     )
 
 
-def flow(name: str, source: str, *, mbps: float = 5.0, frames: int = 1, frame_bytes: int = 306) -> Flow:
-    number = sum(map(ord, name))
-    return Flow(name, source, "h0", 5000 + number, 6000, mbps * 1e6, float(frames * frame_bytes), frame_bytes)
+def flow(
+    name: str,
+    source: str,
+    *,
+    mbps: float = 5.0,
+    frames: int = 1,
+    frame_bytes: int = 306,
+    traffic_class: int = 1,
+) -> Flow:
+    ports = 5000 + sum(map(ord, name)), 6000
+    burst_bytes = float(frames * frame_bytes)
+    return Flow(name, source, "h0", *ports, mbps * 1e6, burst_bytes, frame_bytes, traffic_class)
 
 
-def bound_ns(lab: Lab, flows: Sequence[Flow], classes: Mapping[str, int], flow_id: str) -> float:
-    admission = PortAdmission(lab, SCENARIO, classes=classes)
+def bound_ns(lab: Lab, *flows: Flow) -> float:
+    """Return the bound of the first flow beside the others."""
+    admission = PortAdmission(lab, SCENARIO, classes=max(flow.traffic_class for flow in flows))
     for asked in flows:
         assert isinstance(admission.request(asked), Admitted), asked.id
-    return admission.as_bound_now(flow_id).guarantee_ns
+    return admission.as_bound_now(flows[0].id).guarantee_ns
 
 
-LOW = flow("low", "h1")
+ALONE = flow("low", "h1")
+LOW = ALONE._replace(traffic_class=2)
 BURST = flow("burst", "h2", frames=12, frame_bytes=1518)
 
 
 def test_a_lower_class_waits_for_the_burst_of_a_higher_one() -> None:
     """Beside what it takes alone: (12 x 1538 + r T) x 8 ns, where the higher class goes on at 5 Mbit/s."""
     lab = star()
-    alone_ns = bound_ns(lab, [LOW], {"low": 2}, "low")
-    beside_ns = bound_ns(lab, [LOW, BURST], {"low": 2}, "low")
+    alone_ns, beside_ns = bound_ns(lab, LOW), bound_ns(lab, LOW, BURST)
     burst_ns = 12 * 1538 * 8
     assert alone_ns + burst_ns < beside_ns < alone_ns + 1.02 * burst_ns
     # A higher class does not wait for a lower one, but for the largest frame of other traffic.
-    above = {"burst": 2}
-    assert bound_ns(lab, [LOW, BURST], above, "low") == bound_ns(lab, [LOW], {}, "low")
+    assert bound_ns(lab, ALONE, BURST._replace(traffic_class=2)) == bound_ns(lab, ALONE)
 
 
 def test_frames_come_close_to_the_bound_of_a_lower_class() -> None:
@@ -77,8 +86,8 @@ def test_frames_come_close_to_the_bound_of_a_lower_class() -> None:
 
     So it exceeds the bound that forgets the higher class, and nearly reaches its own.
     """
-    lab, flows, classes = star(), [LOW, BURST, flow("again", "h3", frames=12, frame_bytes=1518)], {"low": 2}
-    admission = PortAdmission(lab, SCENARIO, classes=classes)
+    lab, flows = star(), [LOW, BURST, flow("again", "h3", frames=12, frame_bytes=1518)]
+    admission = PortAdmission(lab, SCENARIO, classes=2)
     for asked in flows:
         admission.request(asked)
     admitted = tuple(admission.as_bound_now(asked.id) for asked in flows)
@@ -89,7 +98,7 @@ def test_frames_come_close_to_the_bound_of_a_lower_class() -> None:
     )
     assert not verdict.broken
     longest_ns = verdict.flows[0].worst * admitted[0].guarantee_ns
-    assert longest_ns > 10 * bound_ns(lab, [LOW], classes, "low")
+    assert longest_ns > 10 * bound_ns(lab, LOW)
     assert longest_ns > 0.85 * admitted[0].guarantee_ns
 
 
@@ -106,9 +115,9 @@ def test_a_busy_period_of_a_higher_class_counts_until_the_lower_ones_are_served(
 
 def test_all_classes_of_a_port_share_its_rate() -> None:
     lab = star()
-    admission = PortAdmission(lab, SCENARIO, classes={"low": 2})
+    admission = PortAdmission(lab, SCENARIO, classes=2)
     assert isinstance(admission.request(flow("high", "h2", mbps=600)), Admitted)
-    refusal = admission.request(flow("low", "h1", mbps=400))
+    refusal = admission.request(flow("low", "h1", mbps=400, traffic_class=2))
     assert isinstance(refusal, Refusal)
     assert refusal.quantity == "rate of port 1 class 2"
     assert refusal.used == pytest.approx(600e6 * 326 / 306)
@@ -119,7 +128,7 @@ def test_all_classes_of_a_port_share_its_rate() -> None:
 def test_a_lower_class_keeps_its_bound_when_a_higher_flow_comes() -> None:
     """A promise to the lower class refuses the higher flow that would break it."""
     lab = star()
-    admission = PortAdmission(lab, SCENARIO, classes={"low": 2}, class_targets_ns={2: 40_000})
+    admission = PortAdmission(lab, SCENARIO, classes=2, class_targets_ns={2: 40_000})
     assert isinstance(admission.request(LOW), Admitted)
     refusal = admission.request(BURST)
     assert isinstance(refusal, Refusal)
@@ -128,8 +137,8 @@ def test_a_lower_class_keeps_its_bound_when_a_higher_flow_comes() -> None:
 
 def test_entries_have_the_queue_of_their_class() -> None:
     lab = star()
-    admission = PortAdmission(lab, SCENARIO, classes={"low": 3})
-    for asked, queue in ((LOW, 5), (BURST, 7)):
+    admission = PortAdmission(lab, SCENARIO, classes=3)
+    for asked, queue in ((LOW._replace(traffic_class=3), 5), (BURST, 7)):
         answer = admission.request(asked)
         assert isinstance(answer, Admitted)
         ((_, entry),) = path_entries(lab, answer)
@@ -145,13 +154,13 @@ def test_entries_have_the_queue_of_their_class() -> None:
 )
 def test_what_has_no_queue_or_bound_for_a_class_is_refused(profile: str, classes: int, why: str) -> None:
     with pytest.raises(InputError, match=f"s0: {profile}: {why}"):
-        PortAdmission(star(profile=profile), SCENARIO, classes={"low": classes})
+        PortAdmission(star(profile=profile), SCENARIO, classes=classes)
 
 
 @pytest.mark.parametrize("scheme", ["ports-whole-paths", "silo"])
 def test_other_schemes_know_one_class(scheme: str) -> None:
-    with pytest.raises(InputError, match=r"flow 'low': traffic_class 2: .* knows one class only"):
-        admission_of(star(), variant_named(scheme), SCENARIO, classes={"low": 2})
+    with pytest.raises(InputError, match=r"2 traffic classes: .* knows one class only"):
+        admission_of(star(), variant_named(scheme), SCENARIO, classes=2)
 
 
 # Targets and the choice of classes.
@@ -181,7 +190,7 @@ def ready(
         lab,
         SchemeVariant(scheme="ports"),
         scenario,
-        classes=classes_of(requests),
+        classes=max(request.flow.traffic_class for request in requests),
         class_targets_ns=class_targets_ns,
     )
 
@@ -193,30 +202,31 @@ def test_more_fit_in_two_classes_than_in_one(tmp_path: Path) -> None:
     requests = requests_for(lab)
     make = partial(ready, lab, SCENARIO)
 
-    def fit(admission: Admission) -> int:
+    def fit(requests: Sequence[Request], admission: Admission) -> int:
         flows = [request.flow for request in requests]
         return len(plan(lab, flows, admission, deadlines_ns=deadlines_of(requests)).accepted)
 
     one = [
-        fit(PortAdmission(lab, SCENARIO, target_ns=target_ms * 1e6)) for target_ms in (0.15, 0.198, 1, 9.9)
+        fit(requests, PortAdmission(lab, SCENARIO, target_ns=target_ms * 1e6))
+        for target_ms in (0.15, 0.198, 1, 9.9)
     ]
     classed = in_classes(lab, requests, 2, make)
-    assert fit(with_class_targets(lab, classed, make)) > max(one)
-    assert [request.flow for request in classed] == [request.flow for request in requests]
-    assert {request.traffic_class for request in classed if request.flow.id.startswith("c")} == {1}
-    assert {request.traffic_class for request in classed if request.flow.id.startswith("v")} == {2}
+    assert fit(classed, with_class_targets(lab, classed, make)) > max(one)
+    assert [request.flow.id for request in classed] == [request.flow.id for request in requests]
+    assert {request.flow.traffic_class for request in classed if request.flow.id.startswith("c")} == {1}
+    assert {request.flow.traffic_class for request in classed if request.flow.id.startswith("v")} == {2}
 
 
 def test_flows_that_fit_in_one_class_stay_in_it(tmp_path: Path) -> None:
     lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
     classed = in_classes(lab, requests_for(lab)[:2], 3, partial(ready, lab, SCENARIO))
-    assert [request.traffic_class for request in classed] == [1, 1]
+    assert [request.flow.traffic_class for request in classed] == [1, 1]
 
 
 def test_targets_of_classes_follow_their_deadlines(tmp_path: Path) -> None:
     lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
     control, video = requests_for(lab)[:2]
-    classed = [control, video._replace(traffic_class=2)]
+    classed = [control, in_class(video, 2)]
     admission = with_class_targets(lab, classed, partial(ready, lab, SCENARIO))
     for request in classed:
         answer = admission.request(request.flow)
@@ -230,19 +240,22 @@ def test_targets_of_classes_follow_their_deadlines(tmp_path: Path) -> None:
 def test_a_deadline_that_no_port_keeps_refuses_its_flow_alone(tmp_path: Path) -> None:
     lab = ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
     control, video, hopeless, *_ = requests_for(lab)
-    classed = [control, hopeless._replace(deadline_ns=1e3), video._replace(traffic_class=2)]
+    classed = [control, hopeless._replace(deadline_ns=1e3), in_class(video, 2)]
     admission = with_class_targets(lab, classed, partial(ready, lab, SCENARIO))
     made = plan(lab, [request.flow for request in classed], admission, deadlines_ns=deadlines_of(classed))
     assert [refusal.flow.id for refusal in made.refused] == [hopeless.flow.id]
 
 
-def test_only_ports_have_classes() -> None:
+def test_labs_of_boards_have_one_class() -> None:
     lab = load_lab("two-switch")
-    asked = [Request(Flow("a", "H1", "H3", 5000, 6000, 1e5, 306.0, 306), 1e9)]
-
-    def make(requests: Sequence[Request], class_targets_ns: Mapping[int, float]) -> Admission:
-        scenario = loko_scenario(entries=17, packet_sizes_bytes=(306,))
-        return admission_of(lab, variant_named("full-rate"), scenario, classes=classes_of(requests))
-
-    with pytest.raises(InputError, match="--classes: only --scheme ports"):
-        in_classes(lab, asked, 2, make)
+    loko = r"classes: --allocation full-rate knows one class only; leave it out, or replace s1 \(zodiac-fx\)"
+    with pytest.raises(InputError, match=loko):
+        refuse_one_class(lab, variant_named("full-rate"), "classes")
+    with pytest.raises(InputError, match="--scheme mixed knows one class only"):
+        refuse_one_class(lab, variant_named("mixed"), "classes")
+    admission = admission_of(
+        lab, variant_named("full-rate"), loko_scenario(entries=17, packet_sizes_bytes=(306,))
+    )
+    lower = Flow("a", "H1", "H3", 5000, 6000, 1e5, 306.0, 306, 2)
+    with pytest.raises(InputError, match="traffic_class 2: flows here have class 1 alone"):
+        admission.request(lower)

@@ -109,6 +109,15 @@ def test_flows_that_fit_in_one_class_are_shown_in_one(ring: Path) -> None:
     assert not any("traffic_class" in flow for flow in planned(ring, "--classes", "2")["accepted"])
 
 
+def test_headroom_is_of_the_class_of_its_flow(ring: Path) -> None:
+    """Class 2 has the longer deadline, so more of the same burst fits there."""
+    more = []
+    for traffic_class in (1, 2):
+        template = f"{{rate: 1 Mbit/s, burst: 8 frames, frame: 1400, traffic_class: {traffic_class}}}"
+        more.append(min(pair["more"] for pair in planned(ring, "--headroom", template)["headroom"]["rows"]))
+    assert 0 < more[0] < more[1]
+
+
 def test_the_switch_that_has_no_classes_is_named(ring: Path) -> None:
     lab = (ring / "lab.yml").read_text().replace("profile: ./switch.toml", "profile: hp-2920", 1)
     (ring / "lab.yml").write_text(lab)
@@ -122,8 +131,8 @@ def test_the_switch_that_has_no_classes_is_named(ring: Path) -> None:
     [
         (["--scheme", "silo"], "flow 'video': traffic_class 2: --scheme silo knows one class only"),
         (["--survive", "cables=1", "--scheme", "silo"], "--survive: silo is a baseline"),
-        (["--headroom", "video"], "--headroom: is for flows of the highest class"),
-        (["--scheme", "silo", "--classes", "2"], "--classes: only --scheme ports has classes"),
+        (["--scheme", "silo", "--classes", "2"], "--classes 2: --scheme silo knows one class only"),
+        (["--allocation", "whole-paths"], "--allocation whole-paths knows one class only"),
     ],
 )
 def test_what_knows_one_class_says_so(ring: Path, options: list[str], error: str) -> None:

@@ -46,10 +46,10 @@ def planned(folder: Path, *, seed: int = 1, vlans: int = 64, flows: int = 24) ->
     requested, paths = [], {}
     for number in range(flows):
         source, destination = rng.sample(hosts, 2)
-        requested.append(Flow(f"f{number}", source, destination, 5000 + number, 6000, 1e6, 306.0, 306))
+        ports, traffic_class = (5000 + number, 6000), 1 + number % 3
+        requested.append(Flow(f"f{number}", source, destination, *ports, 1e6, 306.0, 306, traffic_class))
         paths[f"f{number}"] = round_the_ring(lab, source, destination, rng.choice((1, 2)))
-    classes = {f"f{number}": 1 + number % 3 for number in range(flows)}
-    return plan(lab, requested, PortAdmission(lab, SCENARIO, classes=classes), paths)
+    return plan(lab, requested, PortAdmission(lab, SCENARIO, classes=3), paths)
 
 
 def round_the_ring(lab: Lab, source: str, destination: str, port: int) -> tuple[Hop, ...]:
@@ -172,18 +172,18 @@ def test_priorities_lead_to_the_queue_of_the_class(tmp_path: Path) -> None:
     made = planned(tmp_path)
     settings = network_settings(made)
     for admitted, marking in zip(made.accepted, settings.flows, strict=True):
-        assert marking.pcp == 8 - admitted.traffic_class
+        assert marking.pcp == 8 - admitted.flow.traffic_class
         assert marking.dscp == 8 * marking.pcp
         for switch in settings.switches:
-            assert switch.queues[marking.pcp] == 4 - admitted.traffic_class
-            assert f"classofservice dot1p-mapping {marking.pcp} {4 - admitted.traffic_class}\n" in (
+            assert switch.queues[marking.pcp] == 4 - admitted.flow.traffic_class
+            assert f"classofservice dot1p-mapping {marking.pcp} {4 - admitted.flow.traffic_class}\n" in (
                 fastpath_commands(switch)
             )
-            assert f"ip-dscp-mapping {marking.dscp} {4 - admitted.traffic_class}\n" in (
+            assert f"ip-dscp-mapping {marking.dscp} {4 - admitted.flow.traffic_class}\n" in (
                 fastpath_commands(switch, by_dscp=True)
             )
             bands = linux_bands(switch)
-            assert bands[marking.pcp] == admitted.traffic_class - 1
+            assert bands[marking.pcp] == admitted.flow.traffic_class - 1
             assert bands[0] == 3, "other traffic is below all classes"
 
 
@@ -255,7 +255,8 @@ def test_words_name_every_flow_and_vlan(tmp_path: Path) -> None:
     made = planned(tmp_path)
     words = in_words(network_settings(made))
     for admitted in made.accepted:
-        assert f"flow {admitted.flow.id}: VLAN {admitted.vlan}, PCP {8 - admitted.traffic_class} " in words
+        pcp = 8 - admitted.flow.traffic_class
+        assert f"flow {admitted.flow.id}: VLAN {admitted.vlan}, PCP {pcp} " in words
     assert words.count("VLAN 1: not at port") == 2, "both ends of the cable that closes the ring"
 
 

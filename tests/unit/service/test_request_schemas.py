@@ -17,6 +17,7 @@ FLOW: dict[str, object] = {
     **ENDS,
     **{"rate_bps": 1e5, "burst_bytes": 1e4, "frame_bytes": 64, "path": ["s1"], "deadline_ns": 1e9},
     "protection": "duplicate",
+    "traffic_class": 1,
 }
 SLOT: dict[str, object] = {**ENDS, "frame_bytes": 64, "period_ns": 10**6}
 MODELS: list[tuple[type[BaseModel], dict[str, object]]] = [(FlowRequest, FLOW), (SlotRequest, SLOT)]

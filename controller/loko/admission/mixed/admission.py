@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from loko.admission import SchemeConditions
 from loko.admission.mixed.conditions import CONDITIONS
 from loko.admission.mixed.shared_server import SharedServerQueue, shared_queue
 from loko.admission.port_queues import PortAdmission
+from loko.admission.port_queues.device import HIGHEST_CLASS
 from loko.switch_model.control_traffic import ControlTraffic
 from loko.switch_model.device import has_shared_server
 from loko.switch_model.scenario import Scenario
@@ -29,6 +31,8 @@ class MixedAdmission(PortAdmission):
         traffic: ControlTraffic,
         target_ns: float | Mapping[str, float] | None = None,
         padding: int | None = None,
+        classes: int = HIGHEST_CLASS,
+        class_targets_ns: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
         """Start empty; see `PortAdmission`. `traffic` is what the controller sends to boards.
 
@@ -36,7 +40,15 @@ class MixedAdmission(PortAdmission):
         """
         self._traffic = traffic
         shared = _shared_queues(lab, scenario, traffic)
-        super().__init__(lab, scenario, target_ns=target_ns, padding=padding, shared=shared)
+        super().__init__(
+            lab,
+            scenario,
+            target_ns=target_ns,
+            padding=padding,
+            classes=classes,
+            class_targets_ns=class_targets_ns,
+            shared=shared,
+        )
 
     @property
     def scheme(self) -> str:
@@ -45,7 +57,12 @@ class MixedAdmission(PortAdmission):
 
     def _with_targets(self, lab: Lab) -> MixedAdmission:
         return MixedAdmission(
-            lab, self._scenario, traffic=self._traffic, target_ns=self._targets, padding=self._padding
+            lab,
+            self._scenario,
+            traffic=self._traffic,
+            target_ns=self._targets,
+            padding=self._padding,
+            classes=len(self._every_class),
         )
 
 

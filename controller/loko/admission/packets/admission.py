@@ -84,7 +84,7 @@ class _PathClass:
 
     def loads_of(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _FlowLoads:
         """Return what a flow brings to the switches of a path. Raises `InputError` for an unplanned size."""
-        key = flow[5:]
+        key = flow[5:8]
         known = self._brought.get(key)
         if known is None:
             if len(self._brought) >= _KEPT_FLOWS:
@@ -93,7 +93,7 @@ class _PathClass:
         return known
 
     def _computed(self, flow: Flow, switches: Sequence[SwitchUse]) -> _FlowLoads:
-        rate_bps, burst_bytes, frame_bytes = flow[5:]
+        rate_bps, burst_bytes, frame_bytes = flow[5:8]
         passages = self.passages(frame_bytes, switches)
         loads = []
         for passage in passages:

@@ -45,7 +45,6 @@ from loko.admission.port_queues.device import (
 )
 from loko.admission.port_queues.vlans import FlowVlans, vlans_of
 from loko.admission.residual_backlog import AdmissionClock, wait_advice
-from loko.admission.second_path import original_id
 from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.calculus import (
@@ -338,22 +337,20 @@ class PortAdmission:
         *,
         target_ns: float | Mapping[str, float] | None = None,
         padding: int | None = None,
-        classes: Mapping[str, int] = MappingProxyType({}),
+        classes: int = HIGHEST_CLASS,
         class_targets_ns: Mapping[int, float] = MappingProxyType({}),
         shared: Mapping[str, FlowQueue] = MappingProxyType({}),
     ) -> None:
         """Start empty. `target_ns` is the target of each queue, or has each one's, by the name of its server.
 
-        `classes` has the traffic classes of the flows to come, by id, where it is not the highest one; a flow
-        has its class on its second path, too (`loko.admission.second_path`). `class_targets_ns` has the
-        targets of classes, and is the stronger. Without a target, it is what the room in the buffer allows.
+        Flows to come are in one of so many traffic `classes`. `class_targets_ns` has the targets of classes
+        at ports, and is the stronger there. Without a target, it is what the room in the buffer allows.
         `shared` has the queues of switches with one for all ports and classes, by switch; its server is
         called like the switch. All others have one for each port and class, with a server `switch:port`, or
         `switch:port class 2`. Raises `InputError` for a switch that can promise nothing, or not to so many
         classes, or a target that no frame can keep.
         """
-        self._classes = classes
-        self._every_class = range(HIGHEST_CLASS, max(classes.values(), default=HIGHEST_CLASS) + 1)
+        self._every_class = range(HIGHEST_CLASS, classes + 1)
         self._sizes = LazyMapping(self._sizes_at)
         self._between = ShortestPaths(lab).between
         self._lab = lab
@@ -373,15 +370,16 @@ class PortAdmission:
         self._same_port: dict[str, tuple[str, ...]] = {host: (host,) for host in servers}
         """By server: those of the same port, the highest class first."""
         for name, queue in self._queues.items():
-            of_port = tuple(_of_class(name, each) for each in self._every_class)
+            every_class = (HIGHEST_CLASS,) if name in shared else self._every_class
+            of_port = tuple(_of_class(name, each) for each in every_class)
             self._same_port |= dict.fromkeys(of_port, of_port)
             for traffic_class, server in enumerate(of_port, HIGHEST_CLASS):
                 if isinstance(target_ns, Mapping):
                     asked_ns = target_ns.get(server)
                 else:
-                    asked_ns = class_targets_ns.get(
-                        traffic_class, target_ns if traffic_class == HIGHEST_CLASS else None
-                    )
+                    asked_ns = target_ns if traffic_class == HIGHEST_CLASS else None
+                    if name not in shared:
+                        asked_ns = class_targets_ns.get(traffic_class, asked_ns)
                 above = of_port[: traffic_class - HIGHEST_CLASS]
                 servers[server] = replace(queue.server, above=above) if above else queue.server
                 self._targets[server] = _target_ns(queue, server, asked_ns, traffic_class)
@@ -401,6 +399,7 @@ class PortAdmission:
             self._lab,
             BarePath.prepare,
             single_visits="of ports, each counts a flow once; take another path",
+            classes=len(self._every_class),
             between=self._between,
         )
         self._clock = AdmissionClock()
@@ -442,26 +441,32 @@ class PortAdmission:
         """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
         admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
         delays_ns = tuple(
-            bounds[self._server(hop.switch, hop.output_port, admitted.traffic_class)]
+            bounds[self._server(hop.switch, hop.output_port, admitted.flow.traffic_class)]
             + self._cable_ns(hop.switch)
             + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
             for place, hop in enumerate(admitted.path)
         )
         return admitted._replace(delays_ns=delays_ns)
 
-    def even_target_ns(self, flow: Flow, deadline_ns: float, path: Sequence[Hop] | None = None) -> int:
+    def even_target_ns(self, flow: Flow, deadline_ns: float, path: Sequence[Hop] | None = None) -> float:
         """Return the target of all ports with which a flow just keeps a deadline on a path.
 
-        By default it is the shortest.
+        By default it is the shortest. Switches with one server for all ports keep their own targets; a path
+        across them alone leaves the ports' infinite.
         """
         path = self._register.route(flow, path).path
+        shared = [hop.switch for hop in path if hop.switch in self._shared]
+        if len(shared) == len(path):
+            return math.inf
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
-        return math.floor((deadline_ns - self._first_wire_ns(flow) - cables_ns) / len(path))
+        left_ns = deadline_ns - self._first_wire_ns(flow) - cables_ns
+        left_ns -= sum(self._targets[switch] for switch in shared)
+        return math.floor(left_ns / (len(path) - len(shared)))
 
     @property
     def least_target_ns(self) -> float:
         """The least target that every port can keep."""
-        return max(queue.lone_frame_ns for queue in self._queues.values())
+        return max(queue.lone_frame_ns for name, queue in self._queues.items() if name not in self._shared)
 
     def backlog_bytes(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
@@ -551,8 +556,9 @@ class PortAdmission:
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
-        ports = (self._server(hop.switch, hop.output_port, admitted.traffic_class) for hop in admitted.path)
-        return (_host(admitted.flow.source), *ports)
+        flow = admitted.flow
+        ports = (self._server(hop.switch, hop.output_port, flow.traffic_class) for hop in admitted.path)
+        return (_host(flow.source), *ports)
 
     def residual_backlog(self, server: str) -> float | None:
         """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
@@ -650,7 +656,11 @@ class PortAdmission:
     def _with_targets(self, lab: Lab) -> PortAdmission:
         """Return an empty admission of another lab with the same cables that must keep these targets."""
         return PortAdmission(
-            lab, self._scenario, target_ns=self._targets, padding=self._padding, classes=self._classes
+            lab,
+            self._scenario,
+            target_ns=self._targets,
+            padding=self._padding,
+            classes=len(self._every_class),
         )
 
     # How requests are decided.
@@ -684,16 +694,14 @@ class PortAdmission:
 
     def _as_if_fitting(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[_CountedFlow, Admitted]:
         """Return a flow as its servers see it, and the answer if it fits, both without a VLAN."""
-        traffic_class = self._classes.get(original_id(flow.id), HIGHEST_CLASS)
         delays_ns = tuple(
-            self._delay_ns(hop.switch, hop.output_port, traffic_class)
+            self._delay_ns(hop.switch, hop.output_port, flow.traffic_class)
             + (self._first_wire_ns(flow) if place == 0 else 0.0)
             for place, hop in enumerate(path)
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
-        admitted = Admitted(flow, path, bursts_bytes, delays_ns, traffic_class=traffic_class)
-        return self._counted(flow, path, traffic_class), admitted
+        return self._counted(flow, path), Admitted(flow, path, bursts_bytes, delays_ns)
 
     def _found(self, flow: Flow, counted: _CountedFlow, state: _PortState) -> dict[str, int] | Refusal | None:
         """Return the bounds with the flow, or the first limit that it exceeds. The state stays as it is.
@@ -826,7 +834,7 @@ class PortAdmission:
 
     def _server(self, switch: str, port: int, traffic_class: int = HIGHEST_CLASS) -> str:
         """Return the name of the server at which flows of a class wait that leave a switch by a port."""
-        return _of_class(switch if switch in self._shared else f"{switch}:{port}", traffic_class)
+        return switch if switch in self._shared else _of_class(f"{switch}:{port}", traffic_class)
 
     def _class(self, name: str) -> int:
         """Return the class of the flows that wait at a switch's server."""
@@ -854,11 +862,11 @@ class PortAdmission:
             self._held_ns = held_ns
         return None
 
-    def _counted(self, flow: Flow, path: tuple[Hop, ...], traffic_class: int) -> _CountedFlow:
+    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _CountedFlow:
         rate_bps = self._lab.port_rate_bps(flow.source, 1)
         steps = [PathStep(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
         for hop in path:
-            server = self._server(hop.switch, hop.output_port, traffic_class)
+            server = self._server(hop.switch, hop.output_port, flow.traffic_class)
             steps.append(PathStep(server, self._queue(server).least_ns(flow.frame_bytes)))
         cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
         hosts = flow.source, flow.destination

@@ -59,16 +59,14 @@ def largest_protected(
     solve: Solve,
     clock: TimeBudget,
     deadlines_ns: Mapping[str, float] = MappingProxyType({}),
-    classes: Mapping[str, int] = MappingProxyType({}),
 ) -> LargestProtectedSet:
     """Look for the largest set that survives until it is proven, or until the clock has run out.
 
     The result is never smaller than what survives in the given order. The admission control must be
-    monotonic, and `classes` are as for `loko.admission.largest.largest`. Raises `InputError` as `protect`
-    does.
+    monotonic, as for `loko.admission.largest.largest`. Raises `InputError` as `protect` does.
     """
     planner = ProtectedAdmission(lab, make_admission, survival.failures)
-    search = _ProtectedSearch(flows, planner, survival, deadlines_ns, classes)
+    search = _ProtectedSearch(flows, planner, survival, deadlines_ns)
     search.improve(solve, clock)
     return LargestProtectedSet(
         protected=search.best,
@@ -112,11 +110,10 @@ class _ProtectedSearch:
         planner: ProtectedAdmission,
         survival: Survival,
         deadlines_ns: Mapping[str, float],
-        classes: Mapping[str, int],
     ) -> None:
         self._flows, self._planner = flows, planner
         self._protection, self._kinds = survival.protection, survival.kinds(flows)
-        self._deadlines_ns, self._classes = deadlines_ns, classes
+        self._deadlines_ns = deadlines_ns
         self.best = planner.plan(flows, self._protection, self._kinds, deadlines_ns=deadlines_ns)
         self.in_order = len(self.best.flows)
         self.bound = len(flows) - len(self.best.cut_off)
@@ -173,7 +170,7 @@ class _ProtectedSearch:
             working_paths = self._planner.working_paths(flow)
             choices = [choice for path in working_paths for choice in self._choices_on(flow, path)]
             self._choices += choices
-            asked = self._kinds[flow.id], self._deadlines_ns.get(flow.id), self._classes.get(flow.id)
+            asked = self._kinds[flow.id], self._deadlines_ns.get(flow.id)
             alike = (flow.source, flow.destination, *flow[5:], *asked)
             if choices:
                 choices_of[alike].append([choice.variable for choice in choices])

@@ -118,7 +118,7 @@ def network_settings(plan: Plan) -> NetworkSettings:
     tagged = [admitted for admitted in plan.accepted if admitted.vlan is not None]
     for admitted in tagged:
         _refuse_lost_tags(lab, admitted, profiles)
-    classes = sorted({admitted.traffic_class for admitted in tagged})
+    classes = sorted({admitted.flow.traffic_class for admitted in tagged})
     by_switch: dict[str, dict[int, list[tuple[int, int, Host]]]] = {name: {} for name in profiles}
     for admitted in tagged:
         for visit in visits(lab, admitted.flow.source, admitted.path):
@@ -179,7 +179,7 @@ def _marking(lab: Lab, admitted: Admitted) -> FlowMarking:
     flow = admitted.flow
     assert admitted.vlan is not None
     source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
-    return FlowMarking(flow.id, source, destination, admitted.vlan, pcp_of(admitted.traffic_class))
+    return FlowMarking(flow.id, source, destination, admitted.vlan, pcp_of(admitted.flow.traffic_class))
 
 
 def _closing_loops(lab: Lab) -> Iterator[tuple[str, int]]:

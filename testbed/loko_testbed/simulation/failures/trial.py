@@ -187,16 +187,16 @@ def _draw(rng: Random, classes: int) -> _DrawnPlan:
     )
     traffic = served_traffic(timing.changes_per_s, {}, compare_s=0)
     flows = _flows(rng, list(lab.hosts), sizes, is_board=is_board)
-    of_flow, targets_ns = dict[str, int](), dict[int, float]()
+    targets_ns = dict[int, float]()
     if classes > 1:
-        of_flow = {flow.id: rng.randint(1, classes) for flow in flows}
+        flows = [flow._replace(traffic_class=rng.randint(1, classes)) for flow in flows]
         target_ns = rng.choice(_CLASS_TARGETS_NS)
         targets_ns = {each: each * target_ns for each in range(1, classes + 1)}
     plan = protect(
         lab,
         flows,
         lambda: admission_of(
-            lab, variant, scenario, traffic=traffic, classes=of_flow, class_targets_ns=targets_ns
+            lab, variant, scenario, traffic=traffic, classes=classes, class_targets_ns=targets_ns
         ),
         failures_of(lab, [rng.choice(_SURVIVE)]),
         protection=rng.choice(list(Protection)),

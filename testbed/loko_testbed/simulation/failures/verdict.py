@@ -126,7 +126,7 @@ def judge(protected: ProtectedLab, cut: Cut, records: RunRecords) -> FailureVerd
         flows.append(
             FlowVerdict(
                 flow=flow_id,
-                traffic_class=flow.working.traffic_class,
+                traffic_class=flow.working.flow.traffic_class,
                 fate=fate,
                 sent=common,
                 lost=len(lost_ns),

@@ -159,17 +159,18 @@ def succession(
 
 
 def random_history(
-    admission: Admission, lab: Lab, sizes: tuple[int, ...], rng: Random, *, entries: int
+    admission: Admission, lab: Lab, sizes: tuple[int, ...], rng: Random, *, entries: int, classes: int = 1
 ) -> tuple[ChangePlan, int]:
     """Plan round after round: as many flows as fit send bursts that meet, some are released, others come.
 
-    A few flows that stay use up to 99.9 % of the rate that fits beside them. Returns the history and how long
+    A few flows that stay use up to 99.9 % of the rate that fits beside them. All are in random traffic
+    `classes`. Returns the history and how long
     it takes. It ends when the tables cannot hold more flows.
     """
     history = ChangePlan(admission)
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 2, 3, 4))))
-    maker = _Maker(rng, busy, sizes)
+    maker = _Maker(rng, busy, sizes, classes)
     staying = _stay(history, admission, maker, rng.choice(_LOADS), rng.choice((0, 1, 2, 3)))
     brief: list[FlowLifetime] = []
     for _ in range(_ROUNDS):
@@ -203,8 +204,8 @@ def _passage(lives: list[FlowLifetime]) -> int:
 class _Maker:
     """Makes flows between a few hosts, with ids and ports that no other flow has."""
 
-    def __init__(self, rng: Random, hosts: list[str], sizes: tuple[int, ...]) -> None:
-        self._rng, self._hosts, self._sizes = rng, hosts, sizes
+    def __init__(self, rng: Random, hosts: list[str], sizes: tuple[int, ...], classes: int) -> None:
+        self._rng, self._hosts, self._sizes, self._classes = rng, hosts, sizes, classes
         self._count = 0
 
     def flow(self, *, rate_bps: int = _LEAST_RATE_BPS, frames: int = 1) -> Flow:
@@ -221,6 +222,7 @@ class _Maker:
             float(rate_bps),
             float(frames * size),
             size,
+            1 if self._classes == 1 else self._rng.randint(1, self._classes),
         )
 
 

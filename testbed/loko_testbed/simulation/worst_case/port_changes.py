@@ -60,6 +60,8 @@ class LongLine:
     """From the leaver's burst to its release."""
     off_ns: int = 0
     """By how much bursts may miss what they are aimed at."""
+    classes: int = 1
+    """Traffic classes that its flows are in, at random."""
     idle_ns: int = 4_000
     """By which frames are expected to be delayed at a chip, beside the frames that they wait for."""
 
@@ -252,7 +254,9 @@ class _Plan:
     def _flow(self, source: str, destination: str, frames: int) -> Flow:
         self._flows += 1
         size = self._line.frame_bytes
-        ports = 5000 + self._flows, 6000
-        return Flow(
-            f"f{self._flows}", source, destination, *ports, self._line.rate_bps, float(frames * size), size
-        )
+        ports, burst_bytes = (5000 + self._flows, 6000), float(frames * size)
+        # The first is the lone frame by which the others are sized.
+        is_drawn = self._flows > 1 and self._line.classes > 1
+        traffic_class = self._rng.randint(1, self._line.classes) if is_drawn else 1
+        name, rate_bps = f"f{self._flows}", self._line.rate_bps
+        return Flow(name, source, destination, *ports, rate_bps, burst_bytes, size, traffic_class)

@@ -82,38 +82,40 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: in
             lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns
         )
     else:
-        drawn = Random(f"classes {seed}")
-        of_flow = {f"f{number}": drawn.randint(1, classes) for number in range(_REQUESTS)}
-        admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=of_flow)
-    _request_at_random(rng, lab, admission, sizes, most_mbps=(5, 50, 200))
+        admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=classes)
+    _request_at_random(rng, lab, admission, sizes, most_mbps=(5, 50, 200), classes=_drawn(seed, classes))
     # Judged by the bounds of this set, which are below the targets that are promised.
     admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
     verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets)
     return PortTrial(seed=seed, shape=shape, profile=profile, flows=len(admitted), verdict=verdict)
 
 
-def mixed_trial(seed: int, *, packets: int = 0, is_changing: bool = False) -> PortTrial:
+def mixed_trial(seed: int, *, packets: int = 0, is_changing: bool = False, classes: int = 1) -> PortTrial:
     """Send as `port_trial` does, where switches with one server for all ports stand between chips.
 
-    A set that changes sends what its history says, and is judged by its guarantees.
+    A set that changes sends what its history says, and is judged by its guarantees. With several `classes`,
+    each flow is in a random one.
     """
     rng = Random(f"mixed {seed}")
     shape = rng.choice(SHAPES)
     profiles = [*rng.sample((*PROFILES, *PROFILES, "zodiac-fx"), 2), "zodiac-fx"]
+    if classes > 1:
+        profiles = ["zodiac-fx", WITH_CLASSES, WITH_CLASSES]
     rng.shuffle(profiles)
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=profiles)
     sizes, entries = rng.choice(_SIZES_OF_BOARDS), rng.choice((17, _ENTRIES))
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes)
     target_ns = rng.choice((None, 5_000_000.0))
-    admission = MixedAdmission(lab, scenario, traffic=NO_MESSAGES, target_ns=target_ns)
+    admission = MixedAdmission(lab, scenario, traffic=NO_MESSAGES, target_ns=target_ns, classes=classes)
     if is_changing:
-        history, until_ns = random_history(admission, lab, sizes, rng, entries=entries)
+        history, until_ns = random_history(admission, lab, sizes, rng, entries=entries, classes=classes)
         case = history.case(AdmittedSet(lab=lab, scheme="mixed", admitted=(), entries=entries))
         senders = timed_senders(case, history.offers())
         verdict = _transmit_beside_hosts(case, senders, seed=seed, duration_ns=until_ns)
     else:
         while not admission.admitted:  # where large bursts do not fit, small ones do
-            _request_at_random(rng, lab, admission, sizes, most_mbps=(1, 3, 8))
+            of_flow = _drawn(seed, classes)
+            _request_at_random(rng, lab, admission, sizes, most_mbps=(1, 3, 8), classes=of_flow)
         admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
         verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets, entries=entries)
     return PortTrial(
@@ -125,18 +127,30 @@ def mixed_trial(seed: int, *, packets: int = 0, is_changing: bool = False) -> Po
     )
 
 
+def _drawn(seed: int, classes: int) -> list[int]:
+    """Return the traffic class of each request, one of so many."""
+    rng = Random(f"classes {seed}")
+    return [rng.randint(1, classes) for _ in range(_REQUESTS)]
+
+
 def _request_at_random(
-    rng: Random, lab: Lab, admission: PortAdmission, sizes: Sequence[int], *, most_mbps: Sequence[int]
+    rng: Random,
+    lab: Lab,
+    admission: PortAdmission,
+    sizes: Sequence[int],
+    *,
+    most_mbps: Sequence[int],
+    classes: Sequence[int],
 ) -> None:
-    """Request flows of up to one of these rates, most of them between a few hosts."""
+    """Request flows of these classes and up to one of these rates, most of them between a few hosts."""
     most_frames, most = rng.choice((1, 3, 12)), rng.choice(most_mbps)
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((3, 4, len(hosts)))))
-    for number in range(_REQUESTS):
+    for number, traffic_class in enumerate(classes):
         source, destination = rng.sample(busy if rng.random() < 0.8 else hosts, 2)
         size = rng.choice(sizes)
         flow = random_flow(rng, number, (source, destination), size, most_frames=most_frames, most_mbps=most)
-        admission.request(flow)
+        admission.request(flow._replace(traffic_class=traffic_class))
 
 
 def random_flow(
