@@ -355,7 +355,7 @@ def admission_of(
 
 def has_classes(choice: SchemeVariant) -> bool:
     """Return whether a scheme knows traffic classes."""
-    return choice == SchemeVariant(scheme=SchemeName.PORTS)
+    return choice.scheme in {SchemeName.PORTS, SchemeName.MIXED} and choice.allocation is None
 
 
 def refuse_one_class(lab: Lab, choice: SchemeVariant, asked: str) -> None:

@@ -28,6 +28,7 @@ from loko.admission.schemes import (
     bounds_by_switch,
     conditions_of,
     default_scheme,
+    has_classes,
     reserved_of,
     scheme_name,
     scheme_versions,
@@ -52,6 +53,7 @@ from loko.switch_model.control_traffic import (
     parse_control,
     served_traffic,
 )
+from loko.switch_model.device import has_shared_server
 from loko.switch_model.margin import LimitTest, Margin, margin
 from loko.switch_model.scenario import OpenFlow, Unknown
 from loko.switch_model.split import echo_traffic
@@ -747,11 +749,13 @@ def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
         more = asked.by_packets()
         if more is not None and len(more.accepted) > len(answer.plan.accepted):
             tell(f"with --scheme packets: {more.fit} fit")
-    is_by_ports = answer.choice == SchemeVariant(scheme=SchemeName.PORTS)
     is_late = any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused)
-    if is_by_ports and asked.has_one_class and is_late:
-        tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
-        if all(most_classes(switch.profile) > 1 for switch in asked.lab.switches.values()):
+    if has_classes(answer.choice) and asked.has_one_class and is_late:
+        if answer.choice.scheme == SchemeName.PORTS:
+            tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
+        profiles = [switch.profile for switch in asked.lab.switches.values()]
+        of_ports = [most_classes(profile) for profile in profiles if not has_shared_server(profile)]
+        if min(of_ports, default=1) > 1:
             tell("with --classes 2 more may fit: those with later deadlines wait in a lower queue")
     if unserved := asked.unserved(answer):
         others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from loko.admission import Admitted, Refusal, Terms
+from loko.admission.class_targets import with_class_targets
 from loko.admission.mixed import MixedAdmission
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.schemes import (
@@ -22,6 +25,7 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import UNKNOWN, loko_scenario
 from loko.topology.lab import Lab, lab_of
 from loko.topology.lab_allocation import Allocator
+from loko.topology.requests import Request
 from loko_testbed.simulation.worst_case.port_trial import mixed_trial
 
 FRAME = 306
@@ -70,8 +74,14 @@ def flow(
     )
 
 
-def mixed(lab: Lab = LAB, *, traffic: ControlTraffic = NO_MESSAGES, **options: float) -> MixedAdmission:
-    return MixedAdmission(lab, SCENARIO, traffic=traffic, **options)
+def mixed(
+    lab: Lab = LAB,
+    *,
+    traffic: ControlTraffic = NO_MESSAGES,
+    target_ns: float | None = None,
+    classes: int = 1,
+) -> MixedAdmission:
+    return MixedAdmission(lab, SCENARIO, traffic=traffic, target_ns=target_ns, classes=classes)
 
 
 def test_what_the_switches_are_decides_the_scheme() -> None:
@@ -126,6 +136,58 @@ def test_ports_of_a_board_share_its_server_and_those_of_a_chip_do_not() -> None:
     before = dict(chip.bounds_ns)
     chip.request(flow(1, "h1b", "h1a", frames=2))
     assert chip.bounds_ns["s1:2"] == before["s1:2"]
+
+
+def test_classes_share_the_queue_of_a_board_and_part_at_a_chip() -> None:
+    """Beside a burst of another class a flow waits at the board as beside one of its own.
+
+    At the chip only the lower class waits for the higher one.
+    """
+    lone, burst = flow(0, "h0a", "h1a"), flow(1, "h0b", "h1a", frames=2)
+
+    def bounds_ns(*flows: Flow) -> dict[str, int]:
+        admission = mixed(classes=2)
+        assert all(isinstance(admission.request(each), Admitted) for each in flows)
+        return dict(admission.bounds_ns)
+
+    low, low_burst = (each._replace(traffic_class=2) for each in (lone, burst))
+    alone, together = bounds_ns(lone), bounds_ns(lone, burst)
+    for flows in ((lone, low_burst), (low, burst), (low, low_burst)):
+        assert bounds_ns(*flows)["s0"] == together["s0"] > alone["s0"]
+    port = "s1:1"
+    # The other class brings one more frame of the jitter by which the board has let its burst grow.
+    assert bounds_ns(lone, low_burst)[port] == pytest.approx(alone[port], rel=0.01)
+    assert bounds_ns(low, burst)[f"{port} class 2"] > 1.2 * bounds_ns(low)[f"{port} class 2"]
+
+
+def test_a_class_that_only_boards_forward_has_their_bounds() -> None:
+    admission = mixed(classes=2)
+    answer = admission.request(flow(0, "h0a", "h0b")._replace(traffic_class=2))
+    assert isinstance(answer, Admitted)
+    assert admission.servers(answer) == ("h0a", "s0")
+
+
+def test_targets_of_classes_are_of_chips_and_leave_boards_theirs() -> None:
+    asked = [
+        Request(flow(0, "h0a", "h1a"), 4e6),
+        Request(flow(1, "h0a", "h1a")._replace(traffic_class=2), 30e6),
+        Request(flow(2, "h0a", "h0b")._replace(traffic_class=2), 1e6),
+    ]
+
+    def make(requests: Sequence[Request], class_targets_ns: Mapping[int, float]) -> MixedAdmission:
+        classes = max(request.flow.traffic_class for request in requests)
+        return MixedAdmission(
+            LAB, SCENARIO, traffic=NO_MESSAGES, classes=classes, class_targets_ns=class_targets_ns
+        )
+
+    admission = with_class_targets(LAB, asked, make)
+    assert isinstance(admission, MixedAdmission)
+    for request in asked[:2]:
+        answer = admission.request(request.flow)
+        assert isinstance(answer, Admitted)
+        assert request.deadline_ns is not None
+        assert 0.9999 * request.deadline_ns < answer.guarantee_ns <= request.deadline_ns
+    assert admission._targets["s0"] == mixed()._targets["s0"]
 
 
 def test_a_refusal_names_the_board_or_the_port() -> None:

@@ -21,6 +21,23 @@ video,h0,h2,5000,5002,20 Mbit/s,8 frames,1400,20 ms,2
 """
 
 
+BESIDE_BOARDS = """\
+id,source,destination,udp_source,udp_destination,rate,burst,frame,deadline,traffic_class
+control,h1,h3,5000,5001,100 kbit/s,1 frame,306,8 ms,
+video,h2,h3,5000,5002,2 Mbit/s,4 frames,306,40 ms,2
+"""
+
+
+@pytest.fixture
+def board_and_chips(tmp_path: Path) -> Path:
+    """Return a ring of a board and three chips, with flows of two classes; one begins at the board."""
+    chips = [word for name in ("s2", "s3", "s4") for word in ("--profile", f"{name}=ideal-1g")]
+    words = ["lab", "new", "ring", *chips, "--out", str(tmp_path / "mixed")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    (tmp_path / "mixed" / "flows.csv").write_text(BESIDE_BOARDS)
+    return tmp_path / "mixed"
+
+
 @pytest.fixture
 def ring(tmp_path: Path) -> Path:
     ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4))
@@ -116,6 +133,27 @@ def test_headroom_is_of_the_class_of_its_flow(ring: Path) -> None:
         template = f"{{rate: 1 Mbit/s, burst: 8 frames, frame: 1400, traffic_class: {traffic_class}}}"
         more.append(min(pair["more"] for pair in planned(ring, "--headroom", template)["headroom"]["rows"]))
     assert 0 < more[0] < more[1]
+
+
+def test_boards_and_chips_are_planned_in_classes(board_and_chips: Path) -> None:
+    control, video = planned(board_and_chips)["accepted"]
+    assert (control.get("traffic_class"), video.get("traffic_class")) == (None, 2)
+    assert control["guarantee_ns"] <= 8e6 < video["guarantee_ns"] <= 40e6
+    # The target of the board is given, those of the chips follow the deadlines.
+    given = planned(board_and_chips, "--target-ms", "1")["accepted"][0]
+    assert given["hops"][0]["delay_ns"] < 1.1e6 < given["hops"][1]["delay_ns"]
+    survive = planned(board_and_chips, "--survive", "cables=1")["survive"]
+    assert [flow["guarantee_ns"] <= limit for flow, limit in zip(survive["flows"], (8e6, 40e6), strict=True)]
+    assert planned(board_and_chips, "--headroom", "video")["headroom"]["rows"]
+
+
+def test_a_cut_between_boards_and_chips_is_replayed_by_class(board_and_chips: Path) -> None:
+    words = ["replay", str(board_and_chips), str(board_and_chips / "flows.csv"), "--survive", "cables=1"]
+    words += ["--cut", "s2:3-s3:2@0.05", "--detect-ms", "1", "--seconds", "0.1"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    for traffic_class in (1, 2):
+        assert re.search(rf"class {traffic_class}: [1-9]\d* frames sent, .* lost, 0 late", result.output)
 
 
 def test_the_switch_that_has_no_classes_is_named(ring: Path) -> None:
