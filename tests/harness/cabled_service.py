@@ -12,7 +12,7 @@ from random import Random
 from board_end import ECHO_REPLY, ECHO_REQUEST, FEATURES_REQUEST, HELLO, TRIP_NS
 
 from loko.admission.protection import ProtectedAdmission, Protection, failures_of
-from loko.admission.schemes import admission_of, variant_of
+from loko.admission.schemes import admission_of, default_scheme, variant_of
 from loko.control.driver import driver_of
 from loko.control.entries import match_of
 from loko.control.versions import CODECS, WIRE_VERSIONS
@@ -21,6 +21,7 @@ from loko.service.flow_manager import FlowManager
 from loko.service.outcome import Granted, ReturnMode
 from loko.service.protected_admitter import ProtectedAdmitter
 from loko.switch_model.control_traffic import CHANGES_PER_S, served_traffic
+from loko.switch_model.device import has_shared_server
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow, loko_scenario
 from loko.topology.lab import Lab
@@ -38,16 +39,17 @@ WIRE, VERSION = CODECS[OpenFlow.V1_0], bytes([WIRE_VERSIONS[OpenFlow.V1_0]])
 class CabledService:
     """A flow manager with the boards of a lab, whose hosts go on sending whatever happens."""
 
-    def __init__(self, lab: Lab, *, entries: int = 30, survive: str = "cables=1") -> None:
-        self.lab = lab
+    def __init__(self, lab: Lab, *, entries: int = 30, survive: str = "cables=1", classes: int = 1) -> None:
+        self.lab, self._classes = lab, classes
+        self._boards = [name for name, switch in lab.switches.items() if has_shared_server(switch.profile)]
         self.cabled = CabledLab(lab, cabled_network(lab, free_control=False))
         self.entries = entries
         scenario = loko_scenario(entries=entries, packet_sizes_bytes=(FRAME_BYTES,), match=match_of(lab))
-        choice = variant_of(lab, "loko", None)
+        choice = variant_of(lab, default_scheme(lab), None)
         traffic = served_traffic(CHANGES_PER_S, {}, compare_s=1)
         protected = ProtectedAdmission(
             lab,
-            lambda: admission_of(lab, choice, scenario, traffic=traffic, padding=0),
+            lambda: admission_of(lab, choice, scenario, traffic=traffic, padding=0, classes=classes),
             failures_of(lab, [survive]),
         )
         self.admitter = ProtectedAdmitter(lab, protected)
@@ -65,6 +67,8 @@ class CabledService:
         self.worst: defaultdict[str, float] = defaultdict(float)
         """By flow, the longest delay over its guarantee."""
         self.longest_table = 0
+        for name in lab.switches.keys() - set(self._boards):  # a board asks for its session
+            self._connect(name)
 
     @property
     def now_ns(self) -> int:
@@ -90,8 +94,8 @@ class CabledService:
                 self.late[seen.flow] += sum(delay_ns > promised_ns for delay_ns in seen.delays_ns)
                 worst = max(seen.delays_ns, default=0) / promised_ns
                 self.worst[seen.flow] = max(self.worst[seen.flow], worst)
-            tables = (len(self.cabled.flows(name)) for name in self.lab.switches)
-            self.longest_table = max(self.longest_table, *tables)
+            tables = [len(self.cabled.flows(name)) for name in self._boards]
+            self.longest_table = max([self.longest_table, *tables])
 
     def carry(self) -> None:
         """Carry out what the flow manager wants."""
@@ -132,15 +136,14 @@ class CabledService:
         most_frames: int = 1,
         protections: Sequence[Protection] = (Protection.BACKUP,),
     ) -> None:
-        """Request random flows between the hosts, with the protections in turn; some are refused."""
+        """Request random flows between the hosts, with protections and classes in turn; some are refused."""
         for number in range(1, requests + 1):
             source, destination = choice.sample(sorted(self.lab.hosts), 2)
             rate_bps, frames = choice.choice((1e4, 5e4, 2e5)), choice.choice((1, 1, most_frames))
-            burst_bytes = float(frames * FRAME_BYTES)
-            self.request(
-                Flow(f"f{number}", source, destination, number, 6000, rate_bps, burst_bytes, FRAME_BYTES),
-                protections[number % len(protections)],
-            )
+            sent = (rate_bps, float(frames * FRAME_BYTES), FRAME_BYTES)
+            traffic_class = 1 + number // len(protections) % self._classes
+            flow = Flow(f"f{number}", source, destination, number, 6000, *sent, traffic_class)
+            self.request(flow, protections[number % len(protections)])
 
     def pull(self, cable: str) -> None:
         self.cabled.cause(Fault(FaultKind.PULL, cable))

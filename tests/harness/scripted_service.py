@@ -54,7 +54,8 @@ class ScriptedService:
         flow = {
             **{"id": f"flow-{number}", "source": source, "destination": destination},
             **{"udp_source": 5000 + number, "udp_destination": 6000, "rate_bps": 1000.0 * (1 + number % 7)},
-            **{"burst_bytes": 306.0, "frame_bytes": 306, "state": "installed", "waiting_for": []},
+            **{"burst_bytes": 306.0, "frame_bytes": 306, "traffic_class": 1 + number % 2},
+            **{"state": "installed", "waiting_for": []},
             **{"broken": [], "reserved": None},
             **{"deadline_ns": None, "promised_ns": 30_000.0 + 400_000 * len(hops)},
             **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "send_slot": None},
@@ -101,7 +102,7 @@ class ScriptedService:
         if path == "/v1/service":
             return {
                 **{"lab": self.lab.name, "title": self.lab.title, "scheme": "loko", "grants": "admission"},
-                "options": {"scheme": "loko", "entries": "17", "frame-bytes": "306"},
+                "options": {"scheme": "loko", "entries": "17", "frame-bytes": "306", "classes": "2"},
                 **{"needs_token": False, "measures": "a script's hosts", "emulates": False},
             }
         if path == "/v1/topology":

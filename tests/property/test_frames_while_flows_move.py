@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from struct import unpack
 
 import pytest
 from cabled_service import CabledService, S, pull_beside_copies, pull_cables
@@ -71,3 +72,31 @@ def test_flows_that_move_cost_duplicated_flows_nothing(seed: int) -> None:
     assert found.late == 0
     assert found.moves > 0
     assert found.lost <= found.most_lost
+
+
+@pytest.mark.parametrize("chips", [3, 2])
+def test_flows_of_every_class_move_in_their_class(chips: int, tmp_path: Path) -> None:
+    service = CabledService(triangle(tmp_path, chips=chips), classes=2)
+    service.run(4 * S)
+    service.request_random(random.Random(1), 24, protections=list(Protection))
+    moving = [flow.id for flow in service.granted if DIRECT in service.manager.flows[flow.id].cables]
+    classes = {flow.id: flow.traffic_class for flow in service.granted}
+    assert {classes[name] for name in moving} == {1, 2}
+    service.run(S)
+    service.pull(DIRECT)
+    service.run(3 * S)
+    assert service.manager.on_backup
+    assert service.late.total() == 0
+    for managed in service.manager.flows.values():
+        queues = {
+            unpack("!HHH6xI", entry.actions)[3]
+            for switch, entry in managed.entries
+            if switch != f"s{chips + 1}"
+        }
+        assert queues <= {8 - classes[managed.flow.id]}
+    service.plug(DIRECT)
+    service.run(3 * S)
+    service.manager.return_flows(service.now_ns)
+    service.run(3 * S)
+    assert service.manager.on_backup == ()
+    assert service.late.total() == 0

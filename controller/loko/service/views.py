@@ -232,9 +232,12 @@ def would_values(would: DryRun) -> dict[str, Any]:
     """Return the answer to a dry run as plain values."""
     switches = []
     for name, after in would.after.items():
-        use = []
-        for now, then in zip(would.before[name].shares, after.shares, strict=True):
-            use.append({**_share(now), "would_use": then.used})
+        used = {share.quantity: share.used for share in would.before[name].shares}
+        # What no flow uses yet is not among the shares.
+        use = [
+            {**_share(then._replace(used=used.get(then.quantity, 0.0))), "would_use": then.used}
+            for then in after.shares
+        ]
         switches.append({"name": name, "use": use})
     return {**would.values, "switches": switches}
 

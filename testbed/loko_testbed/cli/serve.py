@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from loko.admission.schemes import (
     admission_of,
     conditions_of,
     default_scheme,
+    refuse_one_class,
     reserved_of,
     scheme_name,
     scheme_versions,
@@ -100,6 +102,22 @@ def serve(
             min=0,
             help="Delay target of each port, for ports and mixed, or switch, for packets, mixed and loko"
             " (simple devices).",
+        ),
+    ] = None,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=7,
+            help="Traffic classes that flows may have, at switches with a queue for each. Default: 1, or as"
+            " many as --class-target-ms names.",
+        ),
+    ] = None,
+    class_target_ms: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Delay target of each port for a traffic class, such as 2=20; repeat it for several."
+            " Default: for the highest class --target-ms, for others the time in which a full queue drains."
         ),
     ] = None,
     entries: EntriesOption = None,
@@ -261,6 +279,8 @@ def serve(
         allocation=allocation,
         mix=mix,
         target_ms=target_ms,
+        classes=classes,
+        class_target_ms=class_target_ms,
         entries=entries,
         padding=padding,
         frame_bytes=frame_bytes,
@@ -364,6 +384,8 @@ class _AdmissionOptions(NamedTuple):
     allocation: str | None
     mix: str | None
     target_ms: float | None
+    classes: int | None
+    class_target_ms: list[str] | None
     entries: int | None
     padding: int | None
     frame_bytes: list[str] | None
@@ -403,6 +425,15 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     refuse_idle_target(lab, given.target_ms, [choice])
     if not choice.supports_release:
         raise InputError(f"{choice.option}: works only for flows that stay; leave it out, or use 'loko plan'")
+    class_targets_ns = _class_targets_ns(given.class_target_ms or ())
+    classes = max([1, *class_targets_ns]) if given.classes is None else given.classes
+    if classes > 1 or class_targets_ns:
+        refuse_one_class(lab, choice, f"{classes} traffic classes")
+    if class_targets_ns and max(class_targets_ns) > classes:
+        raise InputError(
+            f"--class-target-ms {max(class_targets_ns)}=…: there is no such class; give --classes"
+            f" {max(class_targets_ns)}, or leave it out"
+        )
     expected = mix_of(lab, choice, given.mix)
     declared = {DeclaredSize(size) for size in (() if expected is None else expected.frame_bytes)}
     declared |= {parse_size(text, lab) for text in given.frame_bytes or ()}
@@ -427,6 +458,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
             traffic=traffic,
             target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
             padding=padding,
+            classes=classes,
+            class_targets_ns=class_targets_ns,
         )
 
     admitter: SchemeAdmitter
@@ -448,6 +481,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "openflow": openflow.value,
         "robust": "yes" if given.robust else "no",
         **({"compare-s": f"{compare_s:g}"} if compare_s else {}),
+        **({"classes": str(classes)} if classes > 1 else {}),
+        **({"class-target-ms": _in_words(class_targets_ns)} if class_targets_ns else {}),
         **({"survive": ",".join(sorted(given.survive))} if given.survive else {}),
         **scheme_versions([scheme]),
     }
@@ -459,6 +494,22 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         openflow=openflow,
     )
     return _Granted(admitter, terms, options, changes_per_s, compare_s, padding)
+
+
+def _class_targets_ns(texts: Sequence[str]) -> dict[int, float]:
+    """Read the delay targets of traffic classes, each as `class=milliseconds`. Raises `InputError`."""
+    targets_ns: dict[int, float] = {}
+    for text in texts:
+        words = re.fullmatch(r"([1-7])=(\d+(?:\.\d+)?)", text)
+        if words is None or int(words[1]) in targets_ns:
+            why = "is no class with a target" if words is None else "names a class again"
+            raise InputError(f"--class-target-ms {text}: {why}; give each class once, such as 2=20")
+        targets_ns[int(words[1])] = float(words[2]) * NS_PER_MS
+    return targets_ns
+
+
+def _in_words(targets_ns: Mapping[int, float]) -> str:
+    return ",".join(f"{each}={target_ns / NS_PER_MS:g}" for each, target_ns in sorted(targets_ns.items()))
 
 
 def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:

@@ -677,6 +677,18 @@ def test_choosing_a_switch_lists_its_flows_alone(crowded: Page, crowd: tuple[Scr
     crowded.wait(lambda: crowded.text("#flows-title") == "Flows (1000)", "all flows")
 
 
+def test_a_flow_is_asked_for_and_shown_in_its_class(
+    crowded: Page, crowd: tuple[ScriptedService, str]
+) -> None:
+    crowded.one("#class-choice option[value='2']").click()
+    crowded.one("#what-if").click()
+    crowded.wait(lambda: "nothing" in crowded.text("#answer"), "the answer")
+    assert crowd[0].asked[-1][2]["traffic_class"] == 2
+    low = next(flow["id"] for flow in crowd[0].flows if flow["traffic_class"] == 2)
+    crowded.one(f"{crowded.flow(low)} .pick").click()
+    crowded.wait(lambda: "class 2, " in crowded.text("#detail"), "the class")
+
+
 def test_focus_stays_in_the_list(crowded: Page, chrome: Chrome, crowd: tuple[ScriptedService, str]) -> None:
     service = crowd[0]
 
@@ -720,6 +732,8 @@ def test_what_is_listed_can_be_taken_away(crowded: Page, tmp_path: Path) -> None
     (tmp_path / "requests.json").write_text(requests)
     asked = load_requests(tmp_path / "requests.json")
     assert [request.flow.id for request in asked] == [row["id"] for row in rows]
+    assert [request.flow.traffic_class for request in asked] == [int(row["traffic_class"]) for row in rows]
+    assert {request.flow.traffic_class for request in asked} == {1, 2}
     assert len(json.loads(everything)["flows"]) > len(rows)
 
 

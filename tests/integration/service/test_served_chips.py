@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from served_lab import ServedLab, survives_kills
+from triangle import triangle
 
 PORTS = ("--frame-bytes", "306", "--frame-bytes", "1518")
 
@@ -39,6 +40,38 @@ def test_granted_flows_send_and_no_packet_is_late(chips: ServedLab) -> None:
     chips.client.delete("/v1/flows/f1").raise_for_status()
     chips.wait_received({"f2", "f3", "f4"}, 1_500)
     assert all(switch["complete"] for switch in chips.switches().values())
+
+
+@pytest.mark.parametrize("chips", [3, 2])
+def test_flows_of_both_classes_survive_kills_and_send_in_time(chips: int, tmp_path: Path) -> None:
+    """Also where a board forwards both classes in one queue."""
+    triangle(tmp_path, chips=chips)
+    options = ("--classes", "2", "--emulate", "--traffic")
+    with ServedLab(tmp_path, *options, lab=str(tmp_path), has_boards=False) as lab:
+        promised = {}
+        for number in (1, 2, 3, 4):
+            answer = lab.post(number, traffic_class=1 + number % 2)
+            assert answer.status_code == httpx.codes.CREATED, answer.text
+            promised[f"f{number}"] = answer.json()["guarantee_ns"]
+        assert promised["f1"] > promised["f2"]
+        lab.kill()
+        lab.start()
+        lab.wait_healthy()
+        flows = {flow["id"]: flow for flow in lab.flows()}
+        assert {name: flow["traffic_class"] for name, flow in flows.items()} == {
+            "f1": 2,
+            "f2": 1,
+            "f3": 2,
+            "f4": 1,
+        }
+        assert {name: flow["guarantee_ns"] for name, flow in flows.items()} == promised
+        lab.wait_received(set(promised), 100)
+        for name, seen in lab.delays().items():
+            assert (seen["lost"], seen["late"]) == (0, 0)
+            assert 0 < seen["max_ns"] <= promised[name]
+        error = lab.post(5, traffic_class=3).json()["error"]
+        assert error["code"] == "invalid"
+        assert "traffic_class 3: flows here have class 1 to 2" in error["message"]
 
 
 def test_what_does_not_fit_is_refused(chips: ServedLab) -> None:

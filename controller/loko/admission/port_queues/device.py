@@ -255,7 +255,7 @@ def _refuse_classes(device: GenericSwitch, classes: int) -> None:
     if check_ns:
         raise InputError(
             f"{device.name}: chooses the queue to send from only every {check_ns} ns, so lower classes have"
-            " no bound; leave traffic_class out"
+            " no bound; leave --classes or traffic_class out"
         )
     raise InputError(
         f"{device.name}: {classes} classes of flows, but {queues} queues at each port, of which other"

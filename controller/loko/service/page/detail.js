@@ -83,7 +83,8 @@ export class Detail {
       html("li", {}, `${text}, since ${new Date(since).toLocaleTimeString()}`)));
     const burst = quantity(flow.burst_bytes, "bytes");
     const sends = flow.send_slot ? sendSlotText(flow.send_slot) : `${rate(flow.rate_bps)}, burst ${burst}`;
-    say(this.sends, `${sends}, frames of ${flow.frame_bytes} bytes, UDP ${flow.udp_source} to ${flow.udp_destination}`);
+    const inClass = flow.traffic_class > 1 ? `class ${flow.traffic_class}, ` : "";
+    say(this.sends, `${inClass}${sends}, frames of ${flow.frame_bytes} bytes, UDP ${flow.udp_source} to ${flow.udp_destination}`);
     set(this.buttons[1], { "aria-label": `Release ${flow.id}` });
     set(this.buttons[0], { "aria-label": `Close ${flow.id}` });
     this.path.replaceChildren(

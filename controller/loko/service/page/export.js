@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-const FLOW = ["id", "source", "destination", "udp_source", "udp_destination", "rate_bps", "burst_bytes", "frame_bytes"];
+const FLOW = ["id", "source", "destination", "udp_source", "udp_destination", "rate_bps", "burst_bytes", "frame_bytes", "traffic_class"];
 const MEASURED = ["sent", "received", "lost", "late", "min_ns", "p50_ns", "p99_ns", "max_ns"];
 
 /** Text in quotation marks where need be; none that a spreadsheet would take for a formula. */

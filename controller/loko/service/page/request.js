@@ -36,6 +36,9 @@ export class Requests {
     fields.burst.value = sizes.at(-1);
     byId("token").hidden = !service.needs_token;
     byId("protection-choice").hidden = !service.options.survive;
+    const classes = Array.from({ length: Number(service.options.classes ?? 1) }, (_, place) => String(place + 1));
+    byId("class-choice").hidden = classes.length === 1;
+    fields.traffic_class.replaceChildren(...classes.map((name) => html("option", { value: name }, name)));
     for (const label of this.form.querySelectorAll("[data-grants]")) {
       label.hidden = label.dataset.grants !== service.grants;
       label.querySelector("input").disabled = label.hidden;
@@ -62,6 +65,7 @@ export class Requests {
     else {
       flow.rate_bps = request.rate_bps.read(fields.rate.value);
       flow.burst_bytes = Number(fields.burst.value);
+      flow.traffic_class = Number(fields.traffic_class.value);
       if (fields.deadline.value) flow.deadline_ns = request.deadline_ns.read(fields.deadline.value);
       if (fields.protection.value) flow.protection = fields.protection.value;
     }
@@ -158,7 +162,10 @@ export class Requests {
       ["id", "source", "destination", "udp_source", "udp_destination", "frame_bytes"].map((name) => [name, flow[name]]),
     );
     if (flow.send_slot) wanted.period_ns = flow.send_slot.period_ns;
-    else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.length ? flow.path.map((hop) => hop.switch) : null });
+    else Object.assign(wanted, {
+      rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, traffic_class: flow.traffic_class,
+      path: flow.path.length ? flow.path.map((hop) => hop.switch) : null,
+    });
     if (flow.reserved) wanted.protection = flow.reserved.protection;
     for (let tries = 1; ; tries += 1) {
       const response = await this.call("POST", flow.send_slot ? "/v1/slots" : "/v1/flows", wanted);
