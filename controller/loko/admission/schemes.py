@@ -289,7 +289,7 @@ def admission_of(
     alone. Baselines and ports ignore both. `target_ns` is the delay target of each switch, for Loko and
     packets, or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths`
     promises them. They are in one of so many traffic `classes`, whose delay targets are `class_targets_ns`
-    (`loko.admission.class_targets`).
+    (`loko.admission.class_targets`); `whole-paths` needs none.
 
     By default, padding entries fill the tables up to the planned number of entries, whatever flows there are.
     Where they do not, `padding` is the number of entries beside the flows' that no frame hits. Packets must
@@ -355,7 +355,7 @@ def admission_of(
 
 def has_classes(choice: SchemeVariant) -> bool:
     """Return whether a scheme knows traffic classes."""
-    return choice.scheme in {SchemeName.PORTS, SchemeName.MIXED} and choice.allocation is None
+    return choice.scheme in {SchemeName.PORTS, SchemeName.MIXED}
 
 
 def refuse_one_class(lab: Lab, choice: SchemeVariant, asked: str) -> None:
@@ -413,7 +413,12 @@ def _port_admission(
         from loko.admission.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
 
         return WholePathAdmission(
-            lab, scenario, target_ns=target_ns, padding=padding, deadlines_ns=deadlines_ns
+            lab,
+            scenario,
+            target_ns=target_ns,
+            padding=padding,
+            deadlines_ns=deadlines_ns,
+            classes=classes,  # without targets, since it promises deadlines
         )
     return PortAdmission(
         lab,

@@ -751,7 +751,7 @@ def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
             tell(f"with --scheme packets: {more.fit} fit")
     is_late = any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused)
     if has_classes(answer.choice) and asked.has_one_class and is_late:
-        if answer.choice.scheme == SchemeName.PORTS:
+        if answer.choice == SchemeVariant(scheme=SchemeName.PORTS):
             tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
         profiles = [switch.profile for switch in asked.lab.switches.values()]
         of_ports = [most_classes(profile) for profile in profiles if not has_shared_server(profile)]

@@ -157,7 +157,7 @@ def test_what_has_no_queue_or_bound_for_a_class_is_refused(profile: str, classes
         PortAdmission(star(profile=profile), SCENARIO, classes=classes)
 
 
-@pytest.mark.parametrize("scheme", ["ports-whole-paths", "silo"])
+@pytest.mark.parametrize("scheme", ["full-rate", "silo"])
 def test_other_schemes_know_one_class(scheme: str) -> None:
     with pytest.raises(InputError, match=r"2 traffic classes: .* knows one class only"):
         admission_of(star(), variant_named(scheme), SCENARIO, classes=2)

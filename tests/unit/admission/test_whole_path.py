@@ -200,9 +200,10 @@ def test_flows_stay() -> None:
     assert not control.admitted
 
 
+@pytest.mark.parametrize("classes", [1, 2])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_packet_of_a_random_set_is_late_on_its_path(seed: int) -> None:
-    verdict = port_trial(seed, packets=1_500, is_by_path=True).verdict
+def test_no_packet_of_a_random_set_is_late_on_its_path(seed: int, classes: int) -> None:
+    verdict = port_trial(seed, packets=1_500, is_by_path=True, classes=classes).verdict
     assert verdict.packets > 500
     assert not verdict.broken
     assert not verdict.events

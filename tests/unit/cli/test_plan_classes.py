@@ -135,6 +135,14 @@ def test_headroom_is_of_the_class_of_its_flow(ring: Path) -> None:
     assert 0 < more[0] < more[1]
 
 
+def test_whole_paths_promise_the_deadlines_of_every_class(ring: Path) -> None:
+    """They are tighter than full queues allow, so they are the promises."""
+    (ring / "flows.csv").write_text(FLOWS.replace("1 ms", "0.2 ms").replace("20 ms", "1 ms"))
+    control, video = planned(ring, "--allocation", "whole-paths")["accepted"]
+    assert (control["guarantee_ns"], video["guarantee_ns"]) == (200_000, 1_000_000)
+    assert (control.get("traffic_class"), video.get("traffic_class")) == (None, 2)
+
+
 def test_boards_and_chips_are_planned_in_classes(board_and_chips: Path) -> None:
     control, video = planned(board_and_chips)["accepted"]
     assert (control.get("traffic_class"), video.get("traffic_class")) == (None, 2)
@@ -170,7 +178,6 @@ def test_the_switch_that_has_no_classes_is_named(ring: Path) -> None:
         (["--scheme", "silo"], "flow 'video': traffic_class 2: --scheme silo knows one class only"),
         (["--survive", "cables=1", "--scheme", "silo"], "--survive: silo is a baseline"),
         (["--scheme", "silo", "--classes", "2"], "--classes 2: --scheme silo knows one class only"),
-        (["--allocation", "whole-paths"], "--allocation whole-paths knows one class only"),
     ],
 )
 def test_what_knows_one_class_says_so(ring: Path, options: list[str], error: str) -> None:

@@ -13,6 +13,7 @@ from typing import ClassVar
 from loko.admission import Admitted, Refusal, SchemeConditions, suggest_on_path
 from loko.admission.port_queues.admission import PortAdmission, _CountedFlow
 from loko.admission.port_queues.conditions import WHOLE_PATH_CONDITIONS
+from loko.admission.port_queues.device import HIGHEST_CLASS
 from loko.document import InputError
 from loko.lazy_mapping import LazyMapping
 from loko.switch_model.allocation import WHOLE_PATHS
@@ -45,12 +46,19 @@ class WholePathAdmission(PortAdmission):
         target_ns: float | None,
         padding: int | None,
         deadlines_ns: Mapping[str, float],
+        classes: int = HIGHEST_CLASS,
     ) -> None:
         """Start empty. `deadlines_ns` are those of the flows that will be requested, by id.
 
         Raises `InputError` as `PortAdmission` does.
         """
-        super().__init__(lab, scenario, target_ns=target_ns, padding=padding)
+        super().__init__(
+            lab,
+            scenario,
+            target_ns=target_ns,
+            padding=padding,
+            classes=classes,
+        )
         self._deadlines_ns = deadlines_ns
         self._terms_ns = self._targets
         """By port: its term in the guarantee of a flow without a deadline."""
@@ -109,8 +117,8 @@ class WholePathAdmission(PortAdmission):
         promise_ns = min(most_ns, self._deadlines_ns.get(counted.flow_id, most_ns))
         own_ns = takes_ns(fitting, ports, promise_ns)
         if own_ns > most_ns:
-            slowest = max(fitting.path, key=lambda hop: bounds[f"{hop.switch}:{hop.output_port}"])
-            return Refusal(fitting.flow, slowest.switch, "delay", 0.0, own_ns, most_ns, "ns")
+            slowest = max(ports, key=lambda step: bounds[step.server]).server.partition(":")[0]
+            return Refusal(fitting.flow, slowest, "delay", 0.0, own_ns, most_ns, "ns")
         for other in others:
             admitted = self._register.admitted[other.flow_id]
             allowed_ns = admitted.guarantee_ns
@@ -138,4 +146,6 @@ class WholePathAdmission(PortAdmission):
 
     def _most_ns(self, name: str) -> float:
         """Return how long a frame may take at a server: in a switch, until a full queue is sent."""
-        return self._targets[name] if name in self._lab.hosts else self._queues[name].room_ns
+        if name in self._lab.hosts:
+            return self._targets[name]
+        return self._queue(name).drain_ns(self._class(name))

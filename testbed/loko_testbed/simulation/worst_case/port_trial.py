@@ -79,7 +79,7 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False, classes: in
         late = Random(f"deadlines {seed}")
         deadlines_ns = {f"f{number}": late.uniform(1e5, 2e6) for number in range(_REQUESTS)}
         admission: PortAdmission = WholePathAdmission(
-            lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns
+            lab, scenario, target_ns=target_ns, padding=None, deadlines_ns=deadlines_ns, classes=classes
         )
     else:
         admission = PortAdmission(lab, scenario, target_ns=target_ns, classes=classes)
