@@ -17,10 +17,10 @@ def test_no_cut_costs_more_than_stated(seed: int) -> None:
         assert not verdict.events
 
 
-@settings(max_examples=2, deadline=None)
-@given(seed=st.integers(0, 10**9), classes=st.integers(2, 3))
-def test_no_cut_makes_a_frame_of_any_class_late(seed: int, classes: int) -> None:
-    trial = failure_trial(seed, packets=2_000, classes=classes)
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**9), classes=st.integers(2, 3), beside_boards=st.booleans())
+def test_no_cut_makes_a_frame_of_any_class_late(seed: int, classes: int, beside_boards: bool) -> None:
+    trial = failure_trial(seed, packets=2_000, classes=classes, beside_boards=beside_boards)
     for verdict in trial.verdicts:
         assert not verdict.broken
         assert not verdict.events

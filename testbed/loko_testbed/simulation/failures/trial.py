@@ -20,7 +20,7 @@ from loko.admission.protection import (
     failures_of,
     protect,
 )
-from loko.admission.schemes import SchemeName, admission_of, variant_named
+from loko.admission.schemes import SchemeName, admission_of, default_scheme, variant_named
 from loko.document import InputError
 from loko.switch_model.control_traffic import served_traffic
 from loko.switch_model.flow import Flow
@@ -46,7 +46,7 @@ _REQUESTS: Final = 40
 _LEAST_RATE_BPS: Final = 10_000
 _DETECTION_NS: Final = (0, NS_PER_MS, 20 * NS_PER_MS, 200 * NS_PER_MS)
 _CHANGES_PER_S: Final = {True: (20.0, 50.0), False: (200.0, 1_000.0)}
-"""By whether the switches are boards, whose only CPU also forwards."""
+"""By whether there are boards, whose only CPU also forwards."""
 _FIRST_CUT_NS: Final = 200_000_000
 _TAIL_NS: Final = 300_000_000
 """For which bursts go on once the flows have moved, in runs of the search."""
@@ -74,13 +74,14 @@ class FailureTrial:
     verdicts: tuple[FailureVerdict, ...]
 
 
-def failure_trial(seed: int, *, packets: int, classes: int = 1) -> FailureTrial:
+def failure_trial(seed: int, *, packets: int, classes: int = 1, beside_boards: bool = False) -> FailureTrial:
     """Search the worst instant of a failure, and send about this many packets with a failure there.
 
-    With several `classes`, each flow is in a random one, on chips that promise something to all of them. The
-    same arguments give the same result everywhere.
+    With several `classes`, each flow is in a random one, on chips that promise something to all of them. With
+    `beside_boards`, every third switch is a board, and chips are the others. The same arguments give the same
+    result everywhere.
     """
-    rng, (shape, profile, drawn) = _drawn(seed, classes)
+    rng, (shape, profile, drawn) = _drawn(seed, classes, beside_boards=beside_boards)
     hitting = [failure for failure in drawn.plan.failures if _hits_flows(drawn.plan, failure)]
     failure = rng.choice(hitting or drawn.plan.failures)
     network_seed = rng.getrandbits(63)
@@ -157,12 +158,12 @@ class _DrawnPlan(NamedTuple):
     protected: ProtectedLab
 
 
-def _drawn(seed: int, classes: int) -> tuple[Random, _DrawnPlan]:
+def _drawn(seed: int, classes: int, *, beside_boards: bool) -> tuple[Random, _DrawnPlan]:
     """Return the random plan of a seed in which flows survive, and the generator that drew it."""
     for attempt in range(1000):
         rng = Random(f"failures {seed} {attempt}")
         try:
-            drawn = _draw(rng, classes)
+            drawn = _draw(rng, classes, beside_boards=beside_boards)
         except InputError:
             continue  # such as a table too fast for its links
         if drawn.protected.plan.flows:
@@ -170,16 +171,18 @@ def _drawn(seed: int, classes: int) -> tuple[Random, _DrawnPlan]:
     raise AssertionError(f"seed {seed}: nothing ever survives")
 
 
-def _draw(rng: Random, classes: int) -> _DrawnPlan:
+def _draw(rng: Random, classes: int, *, beside_boards: bool) -> _DrawnPlan:
     shape, profile = rng.choice(_SHAPES), rng.choice((BOARD, BOARD, *PORT_PROFILES))
-    if classes > 1:
+    if classes > 1 or beside_boards:
         profile = WITH_CLASSES
-    is_board = profile == BOARD
-    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=[profile])
+    profiles = [BOARD, profile, profile] if beside_boards else [profile]
+    is_board = BOARD in profiles
+    lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profiles=profiles)
     entries, sizes = rng.choice(_ENTRIES), tuple(sorted(rng.sample(_SIZES, rng.choice((1, 2)))))
-    openflow = rng.choice((OpenFlow.V1_0, OpenFlow.V1_3)) if is_board else OpenFlow.V1_0
+    openflow = rng.choice((OpenFlow.V1_0, OpenFlow.V1_3)) if profile == BOARD else OpenFlow.V1_0
     scenario = loko_scenario(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
-    variant = variant_named(rng.choice(_BOARD_SCHEMES) if is_board else SchemeName.PORTS)
+    scheme = default_scheme(lab)
+    variant = variant_named(rng.choice(_BOARD_SCHEMES) if scheme == SchemeName.LOKO else scheme)
     timing = MoveTiming(
         detection_ns=rng.choice(_DETECTION_NS),
         changes_per_s=rng.choice(_CHANGES_PER_S[is_board]),
