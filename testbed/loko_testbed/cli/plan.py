@@ -19,7 +19,7 @@ from loko.admission.headroom import headroom as headroom_of
 from loko.admission.plan_options import PlanOptions
 from loko.admission.planning import Plan
 from loko.admission.planning import plan as make_plan
-from loko.admission.port_queues import most_classes
+from loko.admission.port_queues import PortAdmission, most_classes
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import Protection, Survival
 from loko.admission.schemes import (
@@ -364,6 +364,8 @@ class _SchemePlan:
     choice: SchemeVariant
     terms: Terms
     """Terms of the scheme's conditions, but for the margin."""
+    class_targets_ns: Mapping[int, float]
+    """Delay targets of traffic classes at ports, where these follow the deadlines."""
     falls: LimitTest | None
     """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
     largest: LargestSet | None
@@ -396,6 +398,8 @@ class _SchemePlan:
         }
         if (bounds := bounds_by_switch(self.plan.lab, self.choice)) is not None:
             values["bounds"] = bounds
+        if self.class_targets_ns:
+            values["class_targets_ns"] = self.class_targets_ns
         if versions := scheme_versions([self.choice.scheme]):
             values["versions"] = versions
         if self.largest is not None:
@@ -495,6 +499,7 @@ class _PlanRequest:
             plan=result,
             choice=choice,
             terms=self.terms(choice),
+            class_targets_ns=admission.class_targets_ns if isinstance(admission, PortAdmission) else {},
             falls=_falls_of(admission, result),
             largest=found,
             headroom=self._headroom(admission),
@@ -765,14 +770,25 @@ def _print_hints(answer: _SchemePlan, asked: _PlanRequest) -> None:
         )
 
 
+def _in_digits(target_ms: float) -> str:
+    """Return a target to the nanosecond, as options take it."""
+    return f"{target_ms:.6f}".rstrip("0").rstrip(".")
+
+
 def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
     """Print on which terms a plan holds; of conditions their ids, which `--json` and `--sheet` explain."""
     lab = answer.plan.lab
     if answer.plan.baseline:
         tell(f"{answer.plan.scheme}: {answer.plan.baseline}")
     if answer.plan.target_ns is not None and asked.target_ms is None:
-        target_ms = f"{answer.plan.target_ns / NS_PER_MS:.6f}".rstrip("0").rstrip(".")
+        target_ms = _in_digits(answer.plan.target_ns / NS_PER_MS)
         tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
+    if answer.class_targets_ns:
+        words = [
+            f"--class-target-ms {each}={_in_digits(target_ns / NS_PER_MS)}"
+            for each, target_ns in sorted(answer.class_targets_ns.items())
+        ]
+        tell(f"{said}targets of ports follow the deadlines, class by class: {' '.join(words)}")
     if (bounds := bounds_by_switch(lab, answer.choice)) is not None:
         for alike in by_switches(lab, lambda switch: bounds[switch.name]):
             tell(f"{said}bounded by what it is: {alike}")

@@ -55,7 +55,7 @@ def list_flows(
         tell(f"{len(flows)} flows, granted with {named or 'nothing yet'}")
 
 
-_COLUMNS: Final = ("flow", "state", "path", "guarantee_ns", "deadline_ns", "broken")
+_COLUMNS: Final = ("flow", "state", "path", "traffic_class", "guarantee_ns", "deadline_ns", "broken")
 
 
 def _row(flow: StoredFlowDocument) -> dict[str, object]:
@@ -64,6 +64,7 @@ def _row(flow: StoredFlowDocument) -> dict[str, object]:
         "flow": flow.flow.id,
         "state": flow.state,
         "path": " ".join(hop.switch for hop in flow.path),
+        "traffic_class": flow.flow.traffic_class,
         "guarantee_ns": None if promise is None else promise.guarantee_ns,
         "deadline_ns": None if promise is None else promise.deadline_ns,
         "broken": None if flow.broken is None else flow.broken.text,
@@ -71,7 +72,10 @@ def _row(flow: StoredFlowDocument) -> dict[str, object]:
 
 
 def _line(flow: StoredFlowDocument) -> str:
-    path = "-".join(hop.switch for hop in flow.path)
+    traffic_class = flow.flow.traffic_class
+    path = "-".join(hop.switch for hop in flow.path) + (
+        f", class {traffic_class}" if traffic_class > 1 else ""
+    )
     broken = "" if flow.broken is None else f"; broken at {flow.broken.place}: {flow.broken.text}"
     if flow.promise is None:
         return f"{flow.flow.id}: {flow.state}, {path}, guarantee not stored{broken}"

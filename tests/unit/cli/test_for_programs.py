@@ -289,7 +289,7 @@ def stored_flows(_: Patch, flows: Path) -> None:
     held = full(store, flows=4).flows
     rows = rows_of("store", "list", store)
     assert [row["flow"] for row in rows] == [flow.flow.id for flow in held]
-    assert {(row["state"], row["broken"]) for row in rows} == {("installed", "")}
+    assert {(row["state"], row["traffic_class"], row["broken"]) for row in rows} == {("installed", "1", "")}
     assert [row["path"].split() for row in rows] == [[hop.switch for hop in flow.path] for flow in held]
 
 

@@ -12,7 +12,13 @@ import pytest
 from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
 from typer.testing import CliRunner
 
+from loko.admission import Admitted
+from loko.service.admitter import SchemeAdmitter
+from loko.switch_model.scenario import OpenFlow
+from loko.topology.lab import load_lab
+from loko.topology.requests import load_requests
 from loko_testbed.cli.main import app
+from loko_testbed.cli.serve import _AdmissionOptions, _by_admission
 
 FLOWS = """\
 id,source,destination,udp_source,udp_destination,rate,burst,frame,deadline,traffic_class
@@ -60,6 +66,23 @@ def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
     assert result.exit_code == 0
     result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv"), "--csv"])
     assert [row["traffic_class"] for row in csv.DictReader(result.stdout.splitlines())] == ["1", "2"]
+
+
+def test_the_service_promises_as_planned_with_the_targets_that_the_plan_prints(board_and_chips: Path) -> None:
+    words = [str(board_and_chips), str(board_and_chips / "flows.csv"), "--changes-per-s", "20"]
+    result = CliRunner().invoke(app, ["plan", *words])
+    targets = re.findall(r"--class-target-ms (\S+)", result.output)
+    assert [target.partition("=")[0] for target in targets] == ["1", "2"]
+    lab = load_lab(board_and_chips)
+    given = {"class_target_ms": targets, "changes_per_s": 20.0}
+    options = _AdmissionOptions(**dict.fromkeys(_AdmissionOptions._fields) | given)
+    admitter = _by_admission(lab, options, OpenFlow.V1_0).admitter
+    assert isinstance(admitter, SchemeAdmitter)
+    served = [admitter.decision(request.flow)() for request in load_requests(words[1], lab)]
+    promised = [flow["guarantee_ns"] for flow in planned(board_and_chips, *words[2:])["accepted"]]
+    assert [answer.guarantee_ns for answer in served if isinstance(answer, Admitted)] == pytest.approx(
+        promised
+    )
 
 
 def test_the_guarantee_sheet_names_class_and_vlan(ring: Path) -> None:

@@ -14,9 +14,11 @@ from loko.admission.protection import Protection
 from loko.control.entries import Enqueue, path_entries
 from loko.document import InputError
 from loko.service.admitter import SchemeAdmitter
+from loko.service.migration import MigrationResult, migration
 from loko.service.outcome import Conflict, DryRun, FlowState, ReservedPaths, StoredFlow
+from loko.service.promises import Grounds
 from loko.service.protected_admitter import ProtectedAdmitter
-from loko.service.store_document import StoredFlowDocument, flow_row
+from loko.service.store_document import StoredFlowDocument, StoreDocument, flow_row
 from loko.service.views import flow_values, would_values
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import OpenFlow
@@ -102,6 +104,26 @@ def test_second_paths_and_copies_are_in_the_class_of_their_flow(tmp_path: Path) 
     servers = {server for admitted in admitter.admitted for server in admitter.servers(admitted)[1:]}
     assert servers
     assert all(server.endswith(" class 2") for server in servers)
+
+
+def test_a_migration_to_fewer_classes_says_which_flows_are_lost(tmp_path: Path) -> None:
+    lab = triangle(tmp_path, chips=3)
+    answers = [admitter_of(lab, classes=2).decision(flow)() for flow in (CONTROL, VIDEO)]
+    flows = [
+        StoredFlow(number=number, flow=answer.flow, path=answer.path, state=FlowState.INSTALLED)
+        for number, answer in enumerate(answers, 1)
+        if not isinstance(answer, Refusal)
+    ]
+    document = {
+        **{"version": 2, "circumstances": {}, "last_number": 2, "residual_backlogs": {}, "notes": []},
+        "flows": [
+            {"number": row[0], "state": row[2], **json.loads(str(row[3]))} for row in map(flow_row, flows)
+        ],
+    }
+    held = StoreDocument.model_validate(document)
+    found = migration(held, admitter_of(lab), Grounds.of(lab, ()), {}, now_ms=0)
+    assert [flow.result for flow in found.flows] == [MigrationResult.KEPT, MigrationResult.LOST]
+    assert "traffic_class 2: flows here have class 1 alone" in found.flows[1].text
 
 
 def test_a_refusal_names_the_class(tmp_path: Path) -> None:

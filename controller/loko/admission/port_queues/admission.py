@@ -351,6 +351,7 @@ class PortAdmission:
         classes, or a target that no frame can keep.
         """
         self._every_class = range(HIGHEST_CLASS, classes + 1)
+        self.class_targets_ns: Mapping[int, float] = class_targets_ns
         self._sizes = LazyMapping(self._sizes_at)
         self._between = ShortestPaths(lab).between
         self._lab = lab
