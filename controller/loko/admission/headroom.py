@@ -120,6 +120,7 @@ class Headroom:
                 "rate_bps": flow.rate_bps,
                 "burst_bytes": flow.burst_bytes,
                 "frame_bytes": flow.frame_bytes,
+                **({} if flow.traffic_class == 1 else {"traffic_class": flow.traffic_class}),
                 "deadline_ns": self.template.deadline_ns,
             },
             "pairs": self.pairs,

@@ -71,6 +71,7 @@ def _described(template: Request) -> str:
     flow = template.flow
     (rate,), unit = readable((flow.rate_bps,), "bit/s")
     described = f"{rate} {unit}, bursts of {flow.burst_bytes:g} bytes, frames of {flow.frame_bytes} bytes"
+    described += f", class {flow.traffic_class}" if flow.traffic_class > 1 else ""
     if template.deadline_ns is None:
         return described
     return f"{described}, deadline {in_ms(template.deadline_ns, math.floor)} ms"

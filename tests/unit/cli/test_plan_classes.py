@@ -154,7 +154,9 @@ def test_headroom_is_of_the_class_of_its_flow(ring: Path) -> None:
     more = []
     for traffic_class in (1, 2):
         template = f"{{rate: 1 Mbit/s, burst: 8 frames, frame: 1400, traffic_class: {traffic_class}}}"
-        more.append(min(pair["more"] for pair in planned(ring, "--headroom", template)["headroom"]["rows"]))
+        found = planned(ring, "--headroom", template)["headroom"]
+        assert found["flow"].get("traffic_class", 1) == traffic_class
+        more.append(min(pair["more"] for pair in found["rows"]))
     assert 0 < more[0] < more[1]
 
 
