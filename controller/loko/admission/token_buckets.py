@@ -295,7 +295,7 @@ class _Route(NamedTuple):
                     return refusal
             here_bytes += rate_bps * delay_ns / BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
         bursts_bytes = self._bursts_bytes(rate_bps, burst_bytes)
-        return _new(Admitted, (flow, self.path, bursts_bytes, delays_ns, None, 1, None))
+        return _new(Admitted, (flow, self.path, bursts_bytes, delays_ns, None, None))
 
     def _refuse_uncovered(self, frame_bytes: int) -> None:
         for switch in self.switches:

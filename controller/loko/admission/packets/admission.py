@@ -372,7 +372,7 @@ class PacketAdmission:
     def _accepted(flow: Flow, route: PacketRoute) -> Admitted:
         path, ways, kinds = route
         _, bursts_bytes, delays_ns = kinds.loads_of(flow, ways)
-        return _new(Admitted, (flow, path, bursts_bytes, delays_ns, None, 1, None))
+        return _new(Admitted, (flow, path, bursts_bytes, delays_ns, None, None))
 
     def _with_patience(self, refusal: Refusal, route: PacketRoute) -> Refusal:
         """Add the advice to wait to a refusal, if waiting helps."""

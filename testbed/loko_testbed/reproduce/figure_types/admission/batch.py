@@ -150,7 +150,7 @@ def requests(batch: RunBatch, switches: int, run: int) -> list[Flow]:
     ends = map(_ends(switches, batch.hops).__getitem__, sources)
     burst_bytes, frame_bytes = batch.burst_bytes, batch.frame_bytes
     return [
-        _new(Flow, (number, source, destination, port, port, rate_bps, burst_bytes, frame_bytes))
+        _new(Flow, (number, source, destination, port, port, rate_bps, burst_bytes, frame_bytes, 1))
         for (number, port), (source, destination), rate_bps in zip(
             _names(batch.requests), ends, rates, strict=True
         )
