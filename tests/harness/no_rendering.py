@@ -15,7 +15,8 @@ from loko_testbed.reproduce.result import FigureResult
 def blank(result: FigureResult) -> pictures.RenderedPictures:
     """Stands in for the picture of a figure, of which it has nothing but the name."""
     svg = blank_svg(result)
-    return pictures.RenderedPictures(svg=svg, png=b"", uncaptioned_svg=svg)
+    live = pictures.specification(result, captioned=False)
+    return pictures.RenderedPictures(svg=svg, png=b"", uncaptioned_svg=svg, specification=live)
 
 
 def blank_svg(result: FigureResult, **_how: bool) -> bytes:

@@ -22,6 +22,7 @@ from loko_testbed.reproduce.figure_types.experiments import not_replayed
 from loko_testbed.reproduce.folder import short_name
 from loko_testbed.reproduce.headlines import headlines, in_threes
 from loko_testbed.reproduce.plots import rendering
+from loko_testbed.reproduce.plots.marks import Spec
 from loko_testbed.reproduce.report_sources import (
     ResultSource,
     assumed,
@@ -80,7 +81,7 @@ def render(
         results=results,
         titles={result.name: result.title for result in results},
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
-        specifications={result.name: pictures.specification(result, captioned=False) for result in results},
+        specifications={result.name: _specification(result, drawn.get(result.name)) for result in results},
         vega_embed=Markup(rendering.vega_embed()),  # noqa: S704 - a library, made fit for a page
         senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
@@ -135,6 +136,11 @@ def _picture(result: FigureResult, drawn: pictures.RenderedPictures | None) -> M
     """Return the picture as an inline SVG element."""
     drawn_svg = drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)
     return rendering.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")
+
+
+def _specification(result: FigureResult, drawn: pictures.RenderedPictures | None) -> Spec:
+    """Return the specification that brings the picture to life."""
+    return drawn.specification if drawn else pictures.specification(result, captioned=False)
 
 
 def _symbols(text: str) -> Markup:

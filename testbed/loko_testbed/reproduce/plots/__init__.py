@@ -24,12 +24,16 @@ class RenderedPictures:
     png: bytes
     uncaptioned_svg: bytes
     """Without title and claims, for a page that has them itself."""
+    specification: Spec
+    """That of the uncaptioned picture, for a page that brings it to life."""
 
 
 def draw(result: FigureResult) -> RenderedPictures:
     """Draw all pictures of a result."""
-    drawn = svg(result)
-    return RenderedPictures(svg=drawn, png=png_of(drawn), uncaptioned_svg=svg(result, captioned=False))
+    drawn, uncaptioned = svg(result), specification(result, captioned=False)
+    return RenderedPictures(
+        svg=drawn, png=png_of(drawn), uncaptioned_svg=svg_of(uncaptioned), specification=uncaptioned
+    )
 
 
 def svg(result: FigureResult, *, captioned: bool = True) -> bytes:

@@ -334,17 +334,21 @@ def _dots(cloud: Cloud, axes: Mapping[str, Spec], colour: str, size: Spec) -> Sp
 
     Thousands of marks would be as many elements of the SVG; a line is one.
     """
-    cells: dict[tuple[int, ...], tuple[float, float]] = {}
-    ends = [(min(values), max(values)) for values in (cloud.x, cloud.y)]
-    for sample in zip(cloud.x, cloud.y, strict=True):
-        cell = tuple(
-            int(share_of(value, reach, is_log=axes[of]["scale"].get("type") == "log") * size[side] / _CELL)
-            for value, reach, of, side in zip(sample, ends, "xy", ("width", "height"), strict=True)
-        )
-        cells.setdefault(cell, (float(f"{sample[0]:.5g}"), float(f"{sample[1]:.5g}")))
-    rows = [row for x, y in cells.values() for row in ({"x": x, "y": y}, {"x": x})]
+    columns = _cells_of(cloud.x, axes["x"], size["width"])
+    lines = _cells_of(cloud.y, axes["y"], size["height"])
+    first: dict[tuple[int, int], tuple[float, float]] = {}
+    for column, line, x, y in zip(columns, lines, cloud.x, cloud.y, strict=True):
+        first.setdefault((column, line), (x, y))
+    rounded = [[float(f"{value:.5g}") for value in sample] for sample in first.values()]
+    rows = [row for x, y in rounded for row in ({"x": x, "y": y}, {"x": x})]
     xy = {"x": field("x", sort=None, **axes["x"]), "y": field("y", **axes["y"])}
     return layer("line", xy, rows, color=colour, strokeWidth=_DOT, strokeCap="round")
+
+
+def _cells_of(values: Sequence[float], axis: Spec, pixels: float) -> list[int]:
+    """Return the number of each value's cell along an axis of this length."""
+    reach, is_log = (min(values), max(values)), axis["scale"].get("type") == "log"
+    return [int(share_of(value, reach, is_log=is_log) * pixels / _CELL) for value in values]
 
 
 def heat_panel(panel: HeatPanel, size: Spec, marks: Sequence[PrintedMark] = ()) -> Spec:
