@@ -40,7 +40,7 @@ class RecordWriter:
     """Writes a file of records, one row group per run, so that only one run at a time is in memory."""
 
     def __init__(self, file: Path | BytesIO) -> None:
-        self._writer = _writer(file, SCHEMA, with_statistics=True)
+        self._writer = _writer(file, SCHEMA, compression="zstd", compression_level=1, write_statistics=True)
 
     def __enter__(self) -> Self:
         return self
@@ -58,16 +58,14 @@ class RecordWriter:
         self._writer.add_key_value_metadata(_metadata(summary))
 
 
-def _writer(file: Path | BytesIO, schema: pa.Schema, *, with_statistics: bool) -> pq.ParquetWriter:
-    """Return a writer of packets. What rises from row to row is stored as differences."""
+def _writer(file: Path | BytesIO, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    """Return a writer of packets with these options. What rises from row to row is stored as differences."""
     return pq.ParquetWriter(
         file,
         schema,
-        compression="zstd",
-        compression_level=1,
         use_dictionary=[name for name in schema.names if name in _REPEATING],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name not in _REPEATING},
-        write_statistics=with_statistics,
+        **options,
     )
 
 
@@ -79,10 +77,10 @@ def packed(records: RunRecords) -> bytes:
     """Return the packets of one run as a file, for `unpacked` to read until its figure has its records.
 
     It has no statistics, and no columns that are the same in all rows: these take nearly as long to write as
-    all else.
+    all else. LZ4 takes three quarters of the time of Zstandard.
     """
     file = BytesIO()
-    with _writer(file, _OF_RUN, with_statistics=False) as writer:
+    with _writer(file, _OF_RUN, compression="lz4", write_statistics=False) as writer:
         rows = pa.table(_columns(records), schema=_OF_RUN)
         writer.write_table(rows, row_group_size=max(len(records), 1))
     return file.getvalue()
