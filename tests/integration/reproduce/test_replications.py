@@ -82,6 +82,7 @@ def test_a_further_seed_is_the_figure_at_that_seed(once: tuple[Path, TrafficResu
     ("name", "smaller", "read"),
     [
         ("tssdn/frequencies", {"packets": 500}, "rare_"),
+        ("loko/fig6b", {"samples": 20}, "spread_max_us"),
         ("loko/fig12a", {"rates": 12}, "_17_entries"),
         ("predictability/epsilon", {}, "dell_s4048_on"),
     ],

@@ -9,6 +9,7 @@ import pytest
 from loko.document import InputError
 from loko_testbed.reproduce.claims import check_reference, judge
 from loko_testbed.reproduce.figure import Figure
+from loko_testbed.reproduce.figure_types.bench.document import ControlPlane
 from loko_testbed.reproduce.figure_types.experiments import experiments_named
 from loko_testbed.reproduce.figure_types.predictability.document import Predictability
 from loko_testbed.reproduce.figure_types.time_triggered.document import TimeTriggeredFigure
@@ -178,6 +179,16 @@ def test_only_the_devices_that_findings_name_are_replayed_again() -> None:
     every = replayed_again("predictability/fig3", "lost_packets")
     assert isinstance(every, Predictability)
     assert len(every.devices) > 1, "no device is named, so any may have lost a packet"
+
+
+def test_flow_statistics_are_replayed_again_only_for_claims_on_them() -> None:
+    def shown(*findings: str) -> str:
+        part = replayed_again("loko/fig6b", *findings)
+        assert isinstance(part, ControlPlane)
+        return part.shows
+
+    assert shown("spread_max_us") == "messages-but-statistics"
+    assert shown("spread_max_us", "flow_stats_spread_us") == "messages"
 
 
 def test_the_smallest_box_needs_the_smallest_multiplier_only() -> None:

@@ -23,7 +23,7 @@ from loko_testbed.reproduce.figure_types.bench.flow_searches import FLOW_SEARCHE
 from loko_testbed.reproduce.figure_types.bench.integrated_switch import INTEGRATED_SWITCH
 from loko_testbed.reproduce.figure_types.bench.maximum_throughput import MAXIMUM_THROUGHPUT
 from loko_testbed.reproduce.figure_types.bench.measured import Shown, measure
-from loko_testbed.reproduce.figure_types.bench.messages import MESSAGES
+from loko_testbed.reproduce.figure_types.bench.messages import MESSAGES, MESSAGES_BUT_STATISTICS
 from loko_testbed.reproduce.figure_types.bench.overload import OVERLOAD
 from loko_testbed.reproduce.figure_types.bench.processing_times import PROCESSING_TIMES
 from loko_testbed.reproduce.outcome import OneByOne, Outcome
@@ -33,6 +33,7 @@ from loko_testbed.tasks.progress import Progress
 _SHOWN: Final[Mapping[str, Shown]] = {
     "echo-over-time": ECHO_OVER_TIME,
     "messages": MESSAGES,
+    "messages-but-statistics": MESSAGES_BUT_STATISTICS,
     "flow-adds": FLOW_ADDS,
     "flow-searches": FLOW_SEARCHES,
     "processing-times": PROCESSING_TIMES,

@@ -44,6 +44,9 @@ ActionName = Literal[
     "set-tp-src",
 ]
 
+SPREAD_BUT_STATISTICS: Final = "spread_max_us"
+"""Finding of figure 6b: the largest standard deviation of a message other than FlowStatsRequest."""
+
 
 class QuickSamples(StrictModel):
     """The scale of a replay with ``--quick``."""
@@ -84,8 +87,15 @@ class BenchFigure(FindingFigure):
 class ControlPlane(BenchFigure):
     """Processing times of messages."""
 
-    shows: Literal["echo-over-time", "messages", "flow-adds", "flow-searches"]
-    """Figure 6a, 6b, 7a, or 7b."""
+    shows: Literal["echo-over-time", "messages", "messages-but-statistics", "flow-adds", "flow-searches"]
+    """Figure 6a, 6b, 6b without FlowStatsRequest, 7a, or 7b."""
+
+    def for_replication(self) -> Self | None:
+        """See `Figure.for_replication`: without FlowStatsRequest, most of figure 6b, if no claim needs it."""
+        part = super().for_replication()
+        if part is None or self.shows != "messages" or set(part.read) != {SPREAD_BUT_STATISTICS}:
+            return part
+        return part.model_copy(update={"shows": "messages-but-statistics"})
 
 
 class IntegratedSwitchFigure(BenchFigure):
