@@ -31,6 +31,8 @@ _TCP_PORT: Final = 6633
 _WINDOW: Final = 65_535
 _WORD: Final = 1 << 32
 _MIN_FRAME_BYTES: Final = 64
+_HEADER_BYTES: Final = 14 + 20 + 20
+"""Ethernet, IP and TCP before the payload of a segment."""
 _QUIET_NS: Final = 120_000_000
 _CONNECT_NS: Final = 10_000_000_000
 
@@ -77,7 +79,7 @@ class ConnectedBoard:
         begin = free = self._now_ns
         for gap, payload in zip(gaps_ns, segments, strict=True):
             begin = max(begin + gap, free)
-            length = _on_the_wire(len(self._segment(payload)))
+            length = _on_the_wire(_HEADER_BYTES + len(payload))
             seen.append(ControlFrame(begin + wire.preamble_ns, False, length, payload))
             arrived = begin + wire.preamble_ns + wire.time_ns(length)
             free = arrived + wire.time_ns(wire.gap_bytes)
