@@ -290,19 +290,20 @@ def _outside(timed: list[TimedCase], hardware: list[TimedCase]) -> TableResult |
 
 def _rows(timed: list[TimedCase]) -> pa.Table:
     """Return a table with a row for each received frame."""
-    taken = [(case, case.times_ns) for case in timed if case.times_ns is not None]
+    taken = [(case, case.times_ns) for case in timed if case.times_ns is not None and len(case.times_ns)]
     counts = [len(times_ns) for _, times_ns in taken]
 
     def column(values: list[str]) -> pa.Array:
-        indices = np.repeat(np.arange(len(values), dtype=np.int32), counts)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string()))
+        names = list(dict.fromkeys(values))
+        places = np.array([names.index(value) for value in values], dtype=np.int32)
+        return pa.DictionaryArray.from_arrays(np.repeat(places, counts), pa.array(names, pa.string()))
 
     empty = np.array([], dtype=np.int64)
-    devices = column([case.device for case, _ in taken]).dictionary_decode().dictionary_encode()
+    devices = column([case.device for case, _ in taken])
     return pa.table(
         {
             "device": devices,
-            "place": column([case.place for case, _ in taken]).dictionary_decode().dictionary_encode(),
+            "place": column([case.place for case, _ in taken]),
             "case": devices,
             "processing_ns": np.concatenate([empty, *(times_ns for _, times_ns in taken)]).astype(np.int32),
         }
