@@ -7,7 +7,9 @@ use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
 use crate::console::{Console, ConsoleOutcome};
 use crate::event::{Counters, Event};
-use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire};
+use crate::integrated_switch::{
+    pause_request, BridgingDelay, Egress, FlowControl, Ingress, LearningSwitch, Wire,
+};
 use crate::loop_iteration::LoopIteration;
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
@@ -99,8 +101,8 @@ pub struct Board {
 }
 
 impl Board {
-    /// A board that is switched off. `seed` draws the phases that `config` leaves open: of the main loop and of the
-    /// timers.
+    /// A board that is switched off. `seed` draws the phases that `config` leaves open, of the main loop and of the
+    /// timers, and the times of frames that the integrated switch forwards by itself.
     ///
     /// # Errors
     /// [`ConfigError`] when `config` contradicts itself.
@@ -143,6 +145,7 @@ impl Board {
         let timer_phase = config.timer_phase_ns.unwrap_or(timer_phase);
         let stack_seed = random.below(u64::MAX);
         let native_ports: PortMask = config.native_ports.iter().copied().collect();
+        let bridging = BridgingDelay::new(profile, random);
         let learning = LearningSwitch::new(&settings.vlans, settings.mac);
         Self {
             agent: Agent::new(profile, &config, stack_seed),
@@ -163,7 +166,7 @@ impl Board {
                 Duration::from_nanos(timer_phase),
             ),
             tick_at: Instant::ZERO + TICK,
-            out: Outbox::new(Egress::new(wire, profile), native_ports),
+            out: Outbox::new(Egress::new(wire, profile, bridging), native_ports),
             native_ports,
             booted: false,
             reported: PortMask::EMPTY,

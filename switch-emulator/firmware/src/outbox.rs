@@ -282,9 +282,10 @@ impl Outbox {
         let length = length_with_fcs(frame.len());
         let received = &mut self.hardware[from.index()];
         received.received_bytes += length as u64;
+        let ready = self.egress.bridged_at(now);
         let mut departures = [None; PORTS];
         for port in ports.iter() {
-            departures[port.index()] = self.egress.bridge(now, port, length);
+            departures[port.index()] = self.egress.bridge(ready, port, length);
         }
         let lost = ports.len() - departures.iter().flatten().count();
         received.received_dropped += lost as u64;

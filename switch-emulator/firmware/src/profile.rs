@@ -169,6 +169,9 @@ section! {
         /// Whether a frame keeps its outermost VLAN tag on its way to the CPU.
         #[serde(default)]
         cpu_port_tags: CpuPortTags,
+        /// Frames that it forwards by itself, in L2 learning mode, take `transit_ps` and up to this much more or less,
+        /// uniformly. Default: 0.
+        bridging_jitter_ps: Option<u64>,
     }
 }
 
@@ -384,7 +387,7 @@ impl Profile {
         ])
     }
 
-    fn rules(&self) -> [ValueRule; 12] {
+    fn rules(&self) -> [ValueRule; 13] {
         let Self {
             ports,
             integrated_switch,
@@ -418,6 +421,12 @@ impl Profile {
                 integrated_switch.transit_ps >= 0,
                 "integrated_switch.transit_ps",
                 "choose at least 0",
+            ),
+            (
+                integrated_switch.bridging_jitter_ps.unwrap_or(0)
+                    <= integrated_switch.transit_ps.unsigned_abs(),
+                "integrated_switch.bridging_jitter_ps",
+                "choose at most transit_ps",
             ),
             (
                 integrated_switch.buffer_bytes >= 1_536,

@@ -1,6 +1,7 @@
-//! Random numbers of a board: unset phases, and initial sequence numbers.
+//! Random numbers of a board: unset phases, initial sequence numbers, and times of the integrated switch.
 
 /// A small generator of random numbers.
+#[derive(Clone, Debug)]
 pub(crate) struct SplitMix(u64);
 
 impl SplitMix {

@@ -11,12 +11,15 @@ const BYTE_NS: u64 = 80;
 /// Frames of Table 1, and the longest that a port receives; the CPU could send no more than 1521 bytes.
 const LENGTHS: [usize; 8] = [64, 306, 548, 790, 1032, 1274, 1516, 1535];
 
-fn switched_off() -> Testbed {
+/// A board whose integrated switch has this jitter when it forwards frames by itself.
+fn switched_off(jitter_ps: Option<u64>) -> Testbed {
+    let mut profile = quiet_profile();
+    profile.integrated_switch.bridging_jitter_ps = jitter_ps;
     let config = Config {
         openflow_enabled: false,
         ..quiet_config()
     };
-    Testbed::new(&quiet_profile(), config)
+    Testbed::new(&profile, config)
 }
 
 fn ports(numbers: &[u8]) -> PortMask {
@@ -32,7 +35,7 @@ fn back(length: usize) -> Vec<u8> {
 
 #[test]
 fn frames_of_all_lengths_need_the_chips_own_time_only() {
-    let mut bed = switched_off();
+    let mut bed = switched_off(None);
     let transit_ns = u64::try_from(quiet_profile().integrated_switch.transit_ps).unwrap() / 1_000;
     assert_eq!(bed.frame(2, &back(64))[0].ports, ports(&[1, 3]));
     for length in LENGTHS {
@@ -49,9 +52,49 @@ fn frames_of_all_lengths_need_the_chips_own_time_only() {
     assert!(bed.events.is_empty());
 }
 
+/// Returns how long frames took that the integrated switch forwarded to one port each.
+fn bridging_times_ns(mut bed: Testbed, frames: usize) -> Vec<u64> {
+    bed.frame(2, &back(64));
+    let mut passed = |length: usize| {
+        let arrival = bed.now;
+        (bed.frame(1, &udp(length, 0))[0].at - arrival).as_nanos()
+    };
+    LENGTHS
+        .iter()
+        .cycle()
+        .take(frames)
+        .map(|length| passed(*length))
+        .collect()
+}
+
+#[test]
+fn times_without_the_cpu_are_uniform_around_the_transit() {
+    let times = bridging_times_ns(switched_off(Some(50_000)), 10_100);
+    let mut counts = [0_u32; 101];
+    for time in &times {
+        counts[usize::try_from(*time).unwrap() - 2_020] += 1;
+    }
+    // 100 are expected of each, with a standard deviation of 10.
+    assert!(
+        counts.iter().all(|count| (50..150).contains(count)),
+        "{counts:?}"
+    );
+    assert_eq!(times, bridging_times_ns(switched_off(Some(50_000)), 10_100));
+}
+
+#[test]
+fn the_ports_of_a_flooded_frame_get_it_at_the_same_instant() {
+    let mut bed = switched_off(quiet_profile().integrated_switch.bridging_jitter_ps);
+    for _ in 0..20 {
+        let departures = bed.frame(1, &udp(64, 0)); // to a station that never spoke
+        assert_eq!(departures.len(), 1);
+        assert_eq!(departures[0].ports, ports(&[2, 3]));
+    }
+}
+
 #[test]
 fn the_chip_passes_line_rate_and_loses_what_one_port_cannot_carry() {
-    let mut bed = switched_off();
+    let mut bed = switched_off(quiet_profile().integrated_switch.bridging_jitter_ps);
     bed.frame(3, &{
         let mut hello = back(64);
         hello[11] = 2;

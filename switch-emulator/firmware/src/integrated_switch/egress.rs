@@ -1,5 +1,6 @@
 //! From the CPU to the front ports.
 
+use super::bridging_delay::BridgingDelay;
 use super::wire::{InnerLink, Wire};
 use crate::port::{PortNumber, PORTS};
 use crate::profile::Profile;
@@ -31,10 +32,11 @@ pub(crate) struct Egress {
     sent_at: [Instant; TRANSMIT_DESCRIPTORS],
     /// Size of the frame memory, as time on a front link.
     longest_wait: Duration,
+    bridging: BridgingDelay,
 }
 
 impl Egress {
-    pub(crate) fn new(wire: Wire, profile: &Profile) -> Self {
+    pub(crate) fn new(wire: Wire, profile: &Profile, bridging: BridgingDelay) -> Self {
         Self {
             wire,
             inner: InnerLink::default(),
@@ -43,6 +45,7 @@ impl Egress {
             inner_begun_at: Instant::ZERO,
             sent_at: [Instant::ZERO; TRANSMIT_DESCRIPTORS],
             next: 0,
+            bridging,
         }
     }
 
@@ -79,17 +82,22 @@ impl Egress {
         front.link.send(ready, duration, self.wire.gap())
     }
 
-    /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been
-    /// to the CPU. Returns the instant at which its first bit departs, or `None` when so much waits for the port that
-    /// the frame memory is full.
+    /// A frame has arrived on a front port at `now` and does not go to the CPU. Returns the instant at which it is ready
+    /// for [`bridge`](Self::bridge), by whichever ports it leaves.
+    pub(crate) fn bridged_at(&mut self, now: Instant) -> Instant {
+        now + self.bridging.draw()
+    }
+
+    /// A frame of `length` bytes that has not been to the CPU leaves by `port`. Returns the instant at which its first
+    /// bit departs, or `None` when so much waits for the port that the frame memory is full.
     pub(crate) fn bridge(
         &mut self,
-        now: Instant,
+        ready: Instant,
         port: PortNumber,
         length: usize,
     ) -> Option<Instant> {
         let front = &mut self.front[port.index()];
-        let ready = (now + self.wire.transit()).max(front.paused_until);
+        let ready = ready.max(front.paused_until);
         if front.link.free_at.saturating_since(ready) > self.longest_wait {
             return None;
         }

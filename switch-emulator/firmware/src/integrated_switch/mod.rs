@@ -5,12 +5,14 @@
 //! buffers nothing but frames that wait for a link (section 3.5 of the paper). Only when the CPU's MAC pauses it
 //! ([`FlowControl`]) do frames for the CPU fill the room that frames coming back need: `docs/overload.md`.
 
+mod bridging_delay;
 mod egress;
 mod flow_control;
 mod ingress;
 mod learning;
 mod wire;
 
+pub(crate) use bridging_delay::BridgingDelay;
 pub(crate) use egress::Egress;
 pub use flow_control::is_pause_frame;
 pub(crate) use flow_control::{pause_request, FlowControl};

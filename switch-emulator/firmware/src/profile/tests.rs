@@ -52,6 +52,12 @@ fn a_profile_may_say_nothing_of_tolerances() {
 }
 
 #[test]
+fn a_profile_may_say_nothing_of_jitter() {
+    let profile = Profile::from_toml(&with("bridging_jitter_ps = ", "")).unwrap();
+    assert_eq!(profile.integrated_switch.bridging_jitter_ps, None);
+}
+
+#[test]
 fn a_number_may_be_measured() {
     let number =
         "entries = { value = 64, source = \"measured\", range = [64, 64], standard_error = 0.5, \
@@ -144,6 +150,11 @@ fn impossible_values_are_refused() {
         ("loop_ps = ", "loop_ps = 0", "cpu.loop_ps"),
         ("period_ns = ", "period_ns = 0", "cpu.timers.period_ns"),
         ("cost_ps = ", "cost_ps = -1", "cpu.timers.cost_ps"),
+        (
+            "bridging_jitter_ps = ",
+            "bridging_jitter_ps = 2070001",
+            "integrated_switch.bridging_jitter_ps",
+        ),
     ] {
         let error = refusal(line, replacement);
         assert!(error.contains(key), "{error}");

@@ -22,6 +22,9 @@ _REASONS: Final = {
         " replies only the sum with both shows; only frames that it forwards by itself tell it (is-time),"
         " if the host of an emulated switch is quick enough for them"
     ),
+    "integrated_switch.bridging_jitter_ps": (
+        "the longest of all times tells it, and on a real switch that is one that the bench's host prolonged"
+    ),
     "integrated_switch.buffer_bytes": (
         "one port fills it by no more than the tag of each frame, a byte, so within 8 s at line rate;"
         " the bench has no second sender"

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from loko.switch_model.device import load_profile
 from loko.switch_model.scenario import ActionType, MatchType, PriorityOrder, UsedEntry
-from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
+from loko.units import BPS_PER_MBPS, NS_PER_US
 from loko_testbed.measure.bench.cases import TableCase
 from loko_testbed.measure.bench.equations import LinkTiming
 from loko_testbed.measure.bench.part import MeasurementPart
@@ -48,13 +47,13 @@ _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 ByLength = Mapping[int, NDArray[np.int64]]
 
 
-def _evaluate(figure: IntegratedSwitchFigure, measured: Measured) -> tuple[Outcome, pa.Table]:
+def _evaluate(_figure: IntegratedSwitchFigure, measured: Measured) -> tuple[Outcome, pa.Table]:
     times, wire = is_time.times_ns(measured.samples), measured.wire
     compared = _compared(times, measured.samples[_CPU_PART], wire)
-    reach = _range_ns(measured.device.form)
+    findings = _findings(times, compared, wire)
     outcome = Outcome(
-        chart=_chart(times, figure.count(quick=measured.options.quick), reach),
-        findings={**_findings(times, compared, wire), **_findings_of_range(reach, min(times), wire)},
+        chart=_chart(times, findings),
+        findings=findings,
         x=AxisLabel(name="packet size", unit="byte"),
         table=TableResult(
             columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
@@ -62,12 +61,6 @@ def _evaluate(figure: IntegratedSwitchFigure, measured: Measured) -> tuple[Outco
         ),
     )
     return outcome, _rows(times)
-
-
-def _range_ns(form: str) -> tuple[float, float] | None:
-    """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
-    stated = load_profile(form).integrated_switch.transit_ps.range
-    return None if stated is None else (stated[0] / PS_PER_NS, stated[1] / PS_PER_NS)
 
 
 def _parts(figure: IntegratedSwitchFigure, quick: bool) -> list[MeasurementPart]:
@@ -115,21 +108,6 @@ def _findings(
     }
 
 
-def _findings_of_range(
-    reach: tuple[float, float] | None, shortest_bytes: int, wire: LinkTiming
-) -> dict[str, float]:
-    """Return the profile's range, and the paper's ratios at its upper end for the two shortest frames."""
-    if reach is None:
-        return {}
-    at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
-    return {
-        "p_is_range_low_us": reach[0] / NS_PER_US,
-        "p_is_range_high_us": reach[1] / NS_PER_US,
-        "footnote_switch_over_twice_link_at_range_high": _over_twice_link(at_longest[FOOTNOTE_BYTES]),
-        "switch_over_twice_link_at_range_high": _over_twice_link(at_longest[shortest_bytes]),
-    }
-
-
 def _over_twice_link(comparison: PipelineComparison) -> float:
     return comparison.switch_bps / (2 * comparison.inner_link_bps)
 
@@ -144,8 +122,12 @@ def _row(size: int, comparison: PipelineComparison) -> list[str | float]:
     ]
 
 
-def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
-    """Return boxes of the measured times, with the profile's range of p_IS behind them."""
+def _chart(times: ByLength, findings: Mapping[str, float]) -> Chart:
+    """Return boxes of the measured times. Behind them is where footnote 1 says that the longest one lies."""
+    low_us, high_us = findings["longest_for_48_bytes_us"], findings["longest_for_64_bytes_us"]
+    allowed = Span(
+        label=f"longest time by footnote 1, {low_us:.2f} to {high_us:.2f} us", low=low_us, high=high_us
+    )
     panel = BoxPanel(
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
@@ -153,13 +135,9 @@ def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> 
         places=[str(size) for size in times],
         groups=boxes_us(times.values()),
         whiskers=WHISKERS,
-        spans=[] if reach is None else [_span(reach[0] / NS_PER_US, reach[1] / NS_PER_US)],
+        spans=[allowed],
     )
-    return Chart(panels=[panel], caption=f"{samples} packets of each size")
-
-
-def _span(low_us: float, high_us: float) -> Span:
-    return Span(label=f"range in the profile, {low_us:.2f} to {high_us:.2f} us", low=low_us, high=high_us)
+    return Chart(panels=[panel], caption=f"{min(map(len, times.values()))} packets of each size")
 
 
 def _rows(times: ByLength) -> pa.Table:
