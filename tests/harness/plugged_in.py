@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import preloaded
 from disposable_root import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -46,14 +46,8 @@ def forget(site: Path, name: str) -> None:
 
 def loko(site: Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run the program in an environment that also has these packages."""
-    command = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", *map(str, words)]
-    return subprocess.run(
-        command,
-        env=os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"} | settings,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    environment = os.environ | {"PYTHONPATH": str(site), "COLUMNS": "200"} | settings
+    return preloaded.loko(*words, environment=environment)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:

@@ -44,13 +44,18 @@ def private_machine() -> Iterator[None]:
         finally:
             _call(_LIBC.unshare(_CLONE_FS))  # threads started in the meantime share this thread's file system
             for namespace in before:
-                _call(_LIBC.setns(namespace, 0))
+                enter_namespace(namespace)
             os.fchdir(root)  # it may differ from the root of the namespace
             os.chroot(".")
             os.chdir(folder)
     finally:
         for descriptor in (root, *before):
             os.close(descriptor)
+
+
+def enter_namespace(descriptor: int) -> None:
+    """Move this thread to a namespace that is open as a file."""
+    _call(_LIBC.setns(descriptor, 0))
 
 
 def _call(result: int) -> None:

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import preloaded
 import psutil
+from preloaded import PreloadedProgram
 from reserved_port import ReservedPort
 
 from loko.service.store_file import reading
+from loko_testbed.cli.main import main as loko_main
+from loko_testbed.live.emulation.__main__ import main as boards_main
 
 CONTROLLER_PORT = 6633
 """The port at which the boards of a live lab connect to their controller."""
@@ -49,7 +53,8 @@ class ServedLab:
     ) -> None:
         """`files` is the maximum number of open files (`ulimit -n`), `data_bytes` of each process (`-d`).
 
-        `within` is a command that runs others.
+        `within` is a command that runs others. With any of them, the service starts as for its users;
+        otherwise it is preloaded.
         """
         self.folder, self.options, self.lab = folder, options, lab
         self._ports = (ReservedPort(), ReservedPort())
@@ -57,8 +62,8 @@ class ServedLab:
         self.address = f"http://127.0.0.1:{self.rest}"
         self.openflow = CONTROLLER_PORT if "--live" in options else openflow
         self.client = httpx.Client(base_url=self.address, timeout=TIMEOUT_S)
-        self.process: subprocess.Popen[bytes] | None = None
-        self.boards: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | PreloadedProgram | None = None
+        self.boards: PreloadedProgram | None = None
         self._has_boards = has_boards
         self._limits = {"nofile": files, "data": data_bytes}
         self._within = within
@@ -77,37 +82,34 @@ class ServedLab:
 
     def __exit__(self, *_: object) -> None:
         self.client.close()
-        for process in (self.process, self.boards):
-            if process is not None:
-                process.kill()
-                process.wait()
-                if process.stdin is not None:
-                    process.stdin.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        if self.boards is not None:
+            self.switch_off()
         for port in self._ports:
             port.release()
 
     def start(self) -> None:
         words = [
-            *self._within,
-            *("prlimit", *(f"--{name}={most}" for name, most in self._limits.items() if most is not None)),
             *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
             *("--rest", f"127.0.0.1:{self.rest}", "--listen", f"127.0.0.1:{self.openflow}"),
             *("--verbose", *self.options),
         ]
-        with (self.folder / "log").open("a") as log:
+        file = self.folder / "log"
+        limits = [f"--{name}={most}" for name, most in self._limits.items() if most is not None]
+        if not self._within and not limits:
+            self.process = PreloadedProgram(loko_main, *words, out=file)
+            return
+        words = [*self._within, "prlimit", *limits, *words]
+        with file.open("a") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def switch_on(self, *, free_control: bool = True) -> None:
         """Start the boards. Unless `free_control`, their control plane takes its time."""
-        words = [sys.executable, "-m", "loko_testbed.live.emulation", self.lab]
-        words += ["--controller", f"127.0.0.1:{self.openflow}"]
-        with (self.folder / "boards").open("a") as log:
-            self.boards = subprocess.Popen(
-                [*words, *(["--free-control"] if free_control else [])],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-            )
+        words = ["boards", self.lab, "--controller", f"127.0.0.1:{self.openflow}"]
+        words += ["--free-control"] if free_control else []
+        self.boards = PreloadedProgram(boards_main, *words, out=self.folder / "boards", reads=True)
 
     def switch_off(self) -> None:
         assert self.boards is not None
@@ -217,9 +219,10 @@ def made(
     (folder / "flows.json").write_text(
         json.dumps([slotted(number, *pair) for number, pair in enumerate(ends, start=1)])
     )
-    command = [LOKO, "schedule", lab, str(folder / "flows.json"), "--json"]
-    command += ["--scheme", "s-pr", "--slots", "4", "--changes-per-s", "20", *options]
-    (folder / "schedule.json").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    words = ["schedule", lab, folder / "flows.json", "--json", "--scheme", "s-pr", "--slots", "4"]
+    done = preloaded.loko(*words, "--changes-per-s", "20", *options)
+    assert done.returncode == 0, done.stderr
+    (folder / "schedule.json").write_text(done.stdout)
     return folder / "schedule.json"
 
 

@@ -144,10 +144,11 @@ def test_a_device_with_the_name_of_another_is_refused(site: Path) -> None:
     assert "'zodiac-fx' is the name of one of our device profiles" in told
 
 
-def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command that the page prints, in order; `pip install` is what `install_template` does."""
     site, shell = tmp_path / "site", tmp_path / "shell"
     shell.mkdir()
+    monkeypatch.chdir(shell)
     (shell / "examples").symlink_to(EXAMPLES)
     (shell / "flows.yml").write_text(FLOW)
     page = (ROOT / "docs/plug-ins.md").read_text()
@@ -158,13 +159,9 @@ def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
         if program == "pip":
             install_template(site, shell / words[-1])
         elif program == "cp":
-            subprocess.run(["cp", *words], cwd=shell, check=True)
+            subprocess.run(["cp", *words], check=True)
         else:
-            command = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()", *words]
-            environment = os.environ | {"PYTHONPATH": str(site)}
-            done = subprocess.run(
-                command, cwd=shell, env=environment, check=False, capture_output=True, text=True
-            )
+            done = loko(site, *words)
             assert done.returncode == 0, (rest, done.stderr)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from in_process import in_process
+from preloaded import PreloadedProgram
 from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 from typer.testing import CliRunner
@@ -24,6 +25,7 @@ from loko.terminal import user_errors_end
 from loko.topology.lab import load_lab
 from loko.topology.requests import load_flows
 from loko_testbed.cli.main import app
+from loko_testbed.live.emulation.__main__ import main as boards_main
 
 DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
 FLOWS = [
@@ -62,10 +64,7 @@ class Controller:
         (folder / "flows.json").write_text(json.dumps(flows))
         arguments = ["--lab", "two-switch", "--flows", str(folder / "flows.json"), "--ready", str(self.ready)]
         arguments += ["--listen", f"127.0.0.1:{self.address[1]}", *extra]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "loko.control", *arguments], stderr=log, stdout=log
-            )
+        self.process = PreloadedProgram(main, "loko.control", *arguments, out=self.log)
 
     def board(self, datapath_id: int, **options: int) -> ScriptedBoard:
         def connected() -> bool:
@@ -118,8 +117,8 @@ def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
 @pytest.mark.parametrize(("forwarding", "entries"), [("per-flow", 17), ("vlan-stack", 3)])
 def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path, forwarding: str, entries: int) -> None:
     running = Controller(tmp_path, "--openflow", "1.3", "--forwarding", forwarding)
-    words = ["loko_testbed.live.emulation", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
-    boards = subprocess.Popen([sys.executable, "-m", *words], stdin=subprocess.PIPE)
+    words = ["boards", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
+    boards = PreloadedProgram(boards_main, *words, out=tmp_path / "boards", reads=True)
     try:
         wait_for(running.ready.exists, "the ready file")
         assert json.loads(running.ready.read_text())["switches"]["s2"]["entries"] == entries
@@ -127,7 +126,8 @@ def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path, forwarding: str
     finally:
         running.process.kill()
         running.port.release()
-        boards.communicate()  # they end with their standard input
+        boards.stdin.close()
+        assert boards.wait(TIMEOUT_S) == 0  # they end with their standard input
 
 
 def test_switch_that_vanishes_and_comes_back_is_set_up_again(controller: Controller) -> None:

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import httpx
+import preloaded
 from in_process import loko
-from served_lab import LOKO, ServedLab, wait_for
+from served_lab import ServedLab, wait_for
 
 from loko.document import LABS
 from loko.switch_model.device import profile_text
@@ -29,9 +30,9 @@ def lab_with_own_profile(folder: Path) -> Path:
 
 def ended(lab: ServedLab, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the service with further options until it ends by itself."""
-    words = [LOKO, "serve", lab.lab, "--store", str(lab.folder / "flows.sqlite"), *options]
+    words = ["serve", lab.lab, "--store", lab.folder / "flows.sqlite", *options]
     words += ["--rest", f"127.0.0.1:{lab.rest}", "--listen", f"127.0.0.1:{lab.openflow}"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
+    return preloaded.loko(*words)
 
 
 def test_a_slower_profile_breaks_no_promise_silently(tmp_path: Path) -> None:
