@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import preloaded
 import pytest
 from live_harness import Machine, needs_namespaces, wait_until
 from private_machine import private_machine
-from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
+from served_lab import ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
 from loko.switch_model.mix import load_mix
@@ -24,13 +24,13 @@ MIX = str(LABS / "two-switch" / "mix.yml")
 
 
 def loko(*words: str) -> None:
-    done = subprocess.run([LOKO, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = preloaded.loko(*words)
     assert done.returncode == 0, done.stderr
 
 
 def planned(*words: str) -> dict[str, float]:
     """Run a command that plans flows; return the guarantees of the accepted ones."""
-    done = subprocess.run([LOKO, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = preloaded.loko(*words)
     return {flow["flow"]: flow["guarantee_ns"] for flow in json.loads(done.stdout)["accepted"]}
 
 
@@ -134,13 +134,7 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
 
 def refusal(folder: Path, lab: str) -> str:
     """Return the line with which the service refuses a live lab."""
-    done = subprocess.run(
-        [LOKO, "serve", lab, "--live", "--store", str(folder / "s")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = preloaded.loko("serve", lab, "--live", "--store", folder / "s")
     assert done.returncode == 2
     assert done.stderr.startswith("error: --live: ")
     assert done.stderr.count("\n") == 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -25,7 +26,7 @@ FLOWS = str(LABS / "two-switch/flows.yml")
 BY_NAME = {"distributed", "httptools", "ortools", "os_ken"}
 """Packages that are imported by their names, or by another package."""
 NO_EXTRAS = """
-import sys
+import contextlib, io, json, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -34,8 +35,17 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from loko_testbed.cli.main import main
-main()
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["loko", *words]
+    error = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(error):
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+    print(json.dumps([status, error.getvalue()]))
 """
+"""Run several commands in one process, which cannot import these packages."""
 
 
 @cache
@@ -55,10 +65,13 @@ def packages_by_extra() -> Mapping[str, set[str]]:
     return {name: brought_by(PROJECT["optional-dependencies"][name]) for name in EXTRAS}
 
 
-def without_extras(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def without_extras(commands: Sequence[Sequence[str]], folder: Path) -> list[tuple[int, str]]:
+    """Return the exit status of each command, and what it wrote to the standard error."""
     script = NO_EXTRAS.format(packages=set().union(*packages_by_extra().values()))
-    command = [sys.executable, "-c", script, *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-c", script, json.dumps(commands)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [(status, error) for status, error in map(json.loads, done.stdout.splitlines())]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -74,9 +87,8 @@ def test_each_package_of_an_extra_is_named_with_it(extra: str) -> None:
         assert package in packages_by_extra()[named[1]], told
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_base_models_plans_schedules_and_replays(tmp_path: Path) -> None:
+    commands = [
         ("model", "zodiac-fx"),
         ("plan", "two-switch", FLOWS),
         ("schedule", "two-switch", FLOWS, "--slots", "2"),
@@ -84,31 +96,25 @@ def test_each_package_of_an_extra_is_named_with_it(extra: str) -> None:
         ("flows", "example", "two-switch"),
         ("lab", "new", "line", "--switches", "2", "--rate", "95 Mbit/s", "--out", "lab"),
         ("schema", "lab"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_the_base_models_plans_schedules_and_replays(words: tuple[str, ...], tmp_path: Path) -> None:
-    done = without_extras(*words, folder=tmp_path)
-    assert done.stderr == ""
-    assert done.returncode < 2  # 1: a flow has its slot less often than it asks
+    ]
+    for words, (status, error) in zip(commands, without_extras(commands, tmp_path), strict=True):
+        assert error == "", words
+        assert status < 2, words  # 1: a flow has its slot less often than it asks
 
 
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (("serve", "two-switch", "--emulate"), "service"),
-        (("evaluate", "fig17a", "--quick", "--out", "out"), "figures"),
-        (("figures",), "figures"),
-        (("bench", "--help"), "figures"),
-        (("lab", "draw", "two-switch", "--out", "cables.svg"), "figures"),
-        (("plan", "two-switch", FLOWS, "--sheet", "sheet.pdf"), "figures"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
-)
-def test_a_command_names_the_extra_that_it_lacks(words: tuple[str, ...], extra: str, tmp_path: Path) -> None:
-    done = without_extras(*words, folder=tmp_path)
-    assert done.returncode == 2
-    assert re.fullmatch(
-        rf"error: loko {words[0]}: the package '\w+' is missing: pip install 'loko-testbed\[{extra}\]'\n",
-        done.stderr,
-    )
+def test_a_command_names_the_extra_that_it_lacks(tmp_path: Path) -> None:
+    extras = {
+        ("serve", "two-switch", "--emulate"): "service",
+        ("evaluate", "fig17a", "--quick", "--out", "out"): "figures",
+        ("figures",): "figures",
+        ("bench", "--help"): "figures",
+        ("lab", "draw", "two-switch", "--out", "cables.svg"): "figures",
+        ("plan", "two-switch", FLOWS, "--sheet", "sheet.pdf"): "figures",
+    }
+    ended = without_extras(list(extras), tmp_path)
+    for (words, extra), (status, error) in zip(extras.items(), ended, strict=True):
+        assert status == 2, words
+        assert re.fullmatch(
+            rf"error: loko {words[0]}: the package '\w+' is missing: pip install 'loko-testbed\[{extra}\]'\n",
+            error,
+        )

@@ -188,9 +188,9 @@ def test_garbage_ends_one_connection_in_one_line(running: Controller) -> None:
 # In the service: what clients see.
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[ServedLab]:
-    with ServedLab(tmp_path) as lab:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with ServedLab(tmp_path_factory.mktemp("served")) as lab:
         yield lab
 
 
@@ -201,6 +201,7 @@ def notes(lab: ServedLab) -> list[str]:
 
 @pytest.mark.parametrize("source", [BOARD, ELSEWHERE])
 def test_an_impostor_takes_no_switch_over(served: ServedLab, source: str) -> None:
+    served.begin_log()
     assert served.post(1).status_code == 201
     impostor = ScriptedBoard(("127.0.0.1", served.openflow), DATAPATHS[0], source=source)
     assert impostor.closed.wait(TIMEOUT_S)
@@ -210,6 +211,7 @@ def test_an_impostor_takes_no_switch_over(served: ServedLab, source: str) -> Non
     assert served.is_healthy()
     assert served.post(2).status_code == 201  # the switch itself has confirmed it
     assert "s1: disconnected" not in served.log()
+    served.release_all()
 
 
 def test_nobody_else_is_a_switch_while_that_is_away(served: ServedLab) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from disposable_root import ROOT
 from live_harness import needs_namespaces
+from preloaded import PreloadedProgram
 from typer.testing import CliRunner
 
 from loko_testbed.cli.main import app
+from loko_testbed.cli.main import main as loko_main
 
 SHEET = (ROOT / "docs" / "lab-sheet.md").read_text(encoding="utf-8")
 SOLUTIONS = (ROOT / "docs" / "lab-sheet-solutions.md").read_text(encoding="utf-8")
-LOKO = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()"]
 LIVE = "sudo loko "
 
 
@@ -38,20 +38,13 @@ def solved() -> list[tuple[str, list[str]]]:
     return commands
 
 
-def start(line: str, folder: Path) -> subprocess.Popen[str]:
-    words = shlex.split(line.removeprefix("sudo ").removeprefix("loko "))
-    return subprocess.Popen(
-        [*LOKO, *words],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "80"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def words_of(line: str) -> list[str]:
+    return shlex.split(line.removeprefix("sudo ").removeprefix("loko "))
 
 
-def typed(line: str, folder: Path) -> str:
-    return start(line, folder).communicate(timeout=120)[0]
+def typed(line: str) -> str:
+    done = preloaded.loko(*words_of(line), environment={**os.environ, "COLUMNS": "80"})
+    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -86,13 +79,16 @@ def test_virtual_parts_print_what_the_solutions_say(folder: Path, monkeypatch) -
 @pytest.mark.namespaces
 @pytest.mark.waits
 @needs_namespaces
-def test_live_part_prints_what_the_solutions_say(relaxed, folder: Path) -> None:
+def test_live_part_prints_what_the_solutions_say(
+    relaxed, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     live = [(command, said) for command, said in solved() if command.startswith(LIVE)]
     senders = [line for line in commands_of_sheet() if " mgen " in line]
     assert (len(live), len(senders)) == (8, 3)
     try:
         for command, said in live:
-            output = typed(command, folder)
+            output = typed(command)
             for line in said:
                 assert line in output, f"{command}: {output}"
             if command.endswith("fit.yml") and senders:
@@ -105,13 +101,13 @@ def test_live_part_prints_what_the_solutions_say(relaxed, folder: Path) -> None:
                 assert strange > 0
                 senders = []
     finally:
-        typed("loko lab down two-switch", folder)
+        typed("loko lab down two-switch")
 
 
 def watched(folder: Path, sender: str) -> list[float]:
     """Return `s1`'s row in `loko lab watch` while a host sends: received, forwarded, missed, lost, walk."""
-    with start(sender, folder) as sending:
-        seen = typed("loko lab watch --interval 2 --count 2", folder)
-        sending.communicate(timeout=60)
+    sending = PreloadedProgram(loko_main, "loko", *words_of(sender), out=folder / "sender")
+    seen = typed("loko lab watch --interval 2 --count 2")
+    sending.wait(60)
     rows = re.findall(r"^ s1 +(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) ", seen, re.M)
     return [float(cell) for cell in rows[-1]]

@@ -25,7 +25,7 @@ from loko.switch_model.device import profile_text
 from loko.units import readable
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
-KILLS = 5
+KILLS = 2
 ONE_REAL_BOARD = str(LABS / "two-switch" / "one-real-board.yml")
 COMPARED = "connected; comparing its table"
 NOTICED = "the OpenFlow application has ended with status -9; starting it again"
