@@ -38,13 +38,15 @@ def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
     chromium, driver = browser_or_skip()
     options = ChromeOptions()
     options.binary_location = chromium
-    # Root cannot use the sandbox, and we only open our own page.
     for word in (
         "--headless=new",
-        "--no-sandbox",
+        "--no-sandbox",  # root cannot use it, and we only open our own page
         "--disable-dev-shm-usage",
         "--disable-gpu",
+        "--in-process-gpu",
+        "--disable-features=BackForwardCache",  # pages that are left end, and the next has their process
         "--no-first-run",
+        "--force-prefers-reduced-motion",  # nothing that moves is painted again and again
     ):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -65,8 +67,6 @@ class Page:
 
     def __init__(self, chrome: Chrome, address: str, *, shows: str = "#switch-list > li") -> None:
         self.chrome = chrome
-        chrome.get("about:blank")  # stops the previous page, so that what it logs is not counted for this one
-        self.complaints()
         chrome.get(address)
         self.wait(lambda: self.all(shows), shows)
 
@@ -79,7 +79,7 @@ class Page:
             except (NoSuchElementException, StaleElementReferenceException):
                 pass
             assert time.monotonic() < end_s, f"waited in vain for {what}: {self.text('body')}"
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def one(self, selector: str) -> WebElement:
         return self.chrome.find_element(By.CSS_SELECTOR, selector)
@@ -120,11 +120,15 @@ class Page:
         return int(str(meter.get_attribute("aria-valuenow")))
 
     def complaints(self) -> list[str]:
-        """Return the browser's console messages, except those about refused requests, which are expected."""
+        """Return the browser's console messages, except those about refused requests, which are expected.
+
+        Those of the page before do not count.
+        """
+        begun_ms = self.run("return performance.timing.domLoading")
         said = [
             str(entry["message"])
             for entry in self.chrome.get_log("browser")
-            if entry["level"] in ("SEVERE", "WARNING")
+            if entry["level"] in ("SEVERE", "WARNING") and entry["timestamp"] >= begun_ms
         ]  # type: ignore[no-untyped-call]
         refused = re.compile("/v1/(flows|slots).*Failed to load resource")
         return [line for line in said if not refused.search(line)]

@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 
 import networkx as nx
@@ -31,13 +30,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 
 
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
-    browser_or_skip()
-    with ServedLab(tmp_path_factory.mktemp("ring"), lab="ring") as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
     with browser() as opened:
         yield opened
@@ -55,7 +47,7 @@ def release(page: Page, flow_id: str) -> None:
     page.one("#sure button[value=release]").click()
 
 
-def test_it_loads_without_a_complaint(page: Page) -> None:
+def test_it_loads_from_the_service_alone_without_a_complaint(page: Page, served: ServedLab) -> None:
     page.wait(lambda: page.text("#health") == "every switch as it should be", "a healthy lab")
     assert page.text("h1") == "Two Zodiac FX with two hosts each (Loko, fig. 16)"
     assert page.texts("#topology .switch .name") == ["s1", "s2"]
@@ -64,9 +56,6 @@ def test_it_loads_without_a_complaint(page: Page) -> None:
     assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["rate", "burst", "entries"]
     assert page.text("#no-flows") == "No flows yet: ask for one."
     assert page.complaints() == []
-
-
-def test_everything_comes_from_the_service(page: Page, served: ServedLab) -> None:
     loaded = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert loaded
     assert [address for address in loaded if not address.startswith(served.address)] == []
@@ -270,14 +259,6 @@ def test_keyboard_alone_admits_follows_and_releases(page: Page, chrome: Chrome) 
     page.wait(lambda: not page.all(page.flow("H1-H3")), "its release")
 
 
-def test_every_control_has_a_name(page: Page, served: ServedLab) -> None:
-    served.post(1)
-    page.wait(lambda: page.all(page.flow("f1")), "the flow")
-    for control in page.all("input, select, button, a, [role=button], [role=meter], [role=img]"):
-        if control.is_displayed():
-            assert control.accessible_name, control.get_attribute("outerHTML")
-
-
 CONTRASTS = """
 const light = (colour) => {
   const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255);
@@ -300,21 +281,22 @@ return poor;
 """
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(
-    page: Page, chrome: Chrome, served: ServedLab, scheme: str
+def test_every_control_has_a_name_and_text_can_be_read_in_light_and_dark(
+    page: Page, chrome: Chrome, served: ServedLab
 ) -> None:
     served.post(1)
     page.wait(lambda: page.all(page.flow("f1")), "the flow")
     page.fill(rate=1_000_000)
     page.submit()
     page.wait(lambda: "does not fit" in page.text("#answer"), "a refusal")
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    ground = page.run("return getComputedStyle(document.body).backgroundColor")
-    assert ground == {"light": "rgb(243, 245, 248)", "dark": "rgb(16, 21, 28)"}[scheme]
-    assert page.run(CONTRASTS) == []
-    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    for control in page.all("input, select, button, a, [role=button], [role=meter], [role=img]"):
+        if control.is_displayed():
+            assert control.accessible_name, control.get_attribute("outerHTML")
+    for scheme, colour in (("light", "rgb(243, 245, 248)"), ("dark", "rgb(16, 21, 28)")):
+        seen(chrome, 1280, scheme)
+        assert page.run("return getComputedStyle(document.body).backgroundColor") == colour
+        assert page.run(CONTRASTS) == []
+    seen(chrome, 1280, "")
 
 
 WIDER_THAN_THEIR_ROOM = """
@@ -336,26 +318,23 @@ return [...document.querySelectorAll("#topology text")].filter((one) => {
 """
 
 
-@pytest.mark.parametrize(
-    ("service", "width", "source", "to"),
-    [("served", 360, "H1", "H4"), ("served", 390, "H1", "H3"), ("ring", 390, "h1a", "h9a")],
-)
-def test_phone_needs_no_sideways_scrolling(
-    service: str, width: int, source: str, to: str, chrome: Chrome, request: pytest.FixtureRequest
-) -> None:
-    lab: ServedLab = request.getfixturevalue(service)
-    seen(chrome, width, "")
-    assert lab.post(1, source=source, destination=to).status_code == 201
-    page = Page(chrome, lab.address)
-    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+def fits_a_phone(page: Page, flow_id: str, width: int) -> None:
+    page.wait(lambda: page.all(page.flow(flow_id)), "the flow")
     assert page.run("return window.innerWidth") == width
     assert page.run(WIDER_THAN_THEIR_ROOM) == []
     assert page.run(SMALLEST_TEXT) > 10
     assert page.run(OUTSIDE_THE_PICTURE) == []
-    page.one(f"{page.flow('f1')} .pick").click()
+    page.one(f"{page.flow(flow_id)} .pick").click()
     page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
     assert overlaps(page) == []
-    lab.release_all()
+
+
+@pytest.mark.parametrize(("width", "to"), [(360, "H4"), (390, "H3")])
+def test_phone_needs_no_sideways_scrolling(width: int, to: str, chrome: Chrome, served: ServedLab) -> None:
+    seen(chrome, width, "")
+    assert served.post(1, source="H1", destination=to).status_code == 201
+    fits_a_phone(Page(chrome, served.address), "f1", width)
+    served.release_all()
     seen(chrome, 1280, "")
 
 
@@ -405,8 +384,8 @@ PLANTS: dict[str, Callable[[Path], Lab]] = {
 def test_no_text_lies_over_another_at_plant_size(plant: str, chrome: Chrome, tmp_path: Path) -> None:
     lab = PLANTS[plant](tmp_path)
     with scripted(ScriptedService(lab, 40)) as address:
-        for width, scheme in product((390, 1280), ("light", "dark")):
-            seen(chrome, width, scheme)
+        for width in (390, 1280):
+            seen(chrome, width, "light")
             page = Page(chrome, address, shows="#flow-list .flow")
             for hosts in (0, len(lab.hosts)):
                 assert len(page.all("#topology .host")) == hosts
@@ -416,7 +395,9 @@ def test_no_text_lies_over_another_at_plant_size(plant: str, chrome: Chrome, tmp
                 assert page.run(WIDER_THAN_THEIR_ROOM) == []
                 assert overlaps(page) == []
                 page.one("#unfold").click()
-            assert page.run(CONTRASTS) == []
+            for scheme in ("light", "dark"):
+                seen(chrome, width, scheme)
+                assert page.run(CONTRASTS) == []
             assert page.complaints() == []
     seen(chrome, 1280, "")
 
@@ -518,16 +499,6 @@ def overlaps(page: Page) -> list[tuple[int, int]]:
         for other, (bx, by, _) in enumerate(boxes[:index])
         if ((ax - bx) ** 2 + (ay - by) ** 2) ** 0.5 <= width
     ]
-
-
-def test_ring_of_31_is_drawn_round(chrome: Chrome, ring: ServedLab) -> None:
-    page = Page(chrome, ring.address)
-    assert len(page.all("#topology .switch")) == 31
-    assert page.all("#topology .host") == []
-    assert page.texts("#topology .pill text") == ["2"] * 31
-    page.one("#unfold").click()
-    assert len(page.all("#topology .host")) == 62
-    assert overlaps(page) == []
 
 
 def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
@@ -634,6 +605,24 @@ def test_of_a_thousand_flows_few_are_drawn(crowded: Page) -> None:
     crowded.wait(lambda: shown(crowded)[-1] == "flow-999", "the last flow")
     assert len(crowded.all("#flow-list > li")) < 40
     assert crowded.complaints() == []
+
+
+def test_ring_of_31_is_drawn_round(crowded: Page) -> None:
+    assert len(crowded.all("#topology .switch")) == 31
+    assert crowded.all("#topology .host") == []
+    assert crowded.texts("#topology .pill text") == ["2"] * 31
+    crowded.one("#unfold").click()
+    assert len(crowded.all("#topology .host")) == 62
+    assert overlaps(crowded) == []
+
+
+def test_ring_of_31_fits_a_phone(chrome: Chrome, crowd: tuple[ScriptedService, str]) -> None:
+    service, address = crowd
+    seen(chrome, 390, "")
+    service.flows = service.flows[248:249]
+    assert len(service.flows[0]["path"]) == 9
+    fits_a_phone(Page(chrome, address), "flow-248", 390)
+    seen(chrome, 1280, "")
 
 
 def test_flows_are_searched_sorted_grouped_and_collapsed(
@@ -759,12 +748,11 @@ return touching;
 
 @pytest.mark.parametrize("width", [360, 390, 1280])
 def test_numbers_do_not_touch(crowded: Page, chrome: Chrome, width: int) -> None:
-    wide = {"height": 844, "deviceScaleFactor": 1, "mobile": False}
-    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, **wide})
+    seen(chrome, width, "")
     try:
         crowded.one(f"{crowded.flow('flow-1')} .pick").click()
         crowded.wait(lambda: crowded.all("#detail .band rect"), "its delays over time")
         assert crowded.run(TOUCHING) == []
         assert crowded.run(WIDER_THAN_THEIR_ROOM) == []
     finally:
-        chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 1280, **wide, "height": 900})
+        seen(chrome, 1280, "")
