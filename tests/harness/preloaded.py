@@ -53,7 +53,11 @@ class PreloadedProgram:
 
         Its standard input is empty, or, if it `reads`, open until `stdin` is closed.
         """
-        reader, self.stdin = _SERVER.Pipe(duplex=False) if reads else (None, None)
+        reader = self.stdin = None
+        if reads:
+            reader, writer = _SERVER.Pipe(duplex=False)
+            self.stdin = os.fdopen(os.dup(writer.fileno()), "wb")
+            writer.close()
         place = _Place(Path.cwd(), Path(f"/proc/{os.getpid()}/task/{get_native_id()}/ns"))
         arguments = (main, list(map(str, words)), place, dict(environment), reader, out, error or out)
         self._process = _SERVER.Process(target=_run, args=arguments)
