@@ -10,12 +10,13 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from forged import changed_values, changes, files_in, programs_in, write_forged
+from forged import Change, changed_values, changes, files_in, programs_in, write_forged
 from in_process import loko
 from session_file import session_file
 from small_source import make_small_source, small_source
@@ -31,7 +32,7 @@ from loko_testbed.simulation.options import Options
 from loko_testbed.tasks import provenance
 from loko_testbed.tasks.progress import NoProgress
 
-FIGURES = ("fig17b", "fig14a")
+FIGURES = ("fig17b", "sec6")
 """A figure of traffic, with packets, and one that is computed, with its outcome in its records."""
 SCALE = ("--runs", 1, "--seconds", 0.05, "--points", "admitted", "--sender", "simple", "--jobs", 1)
 NOT_COVERED = {"began", "seconds", "seeds_seconds", "together_with", "machine"}
@@ -167,34 +168,80 @@ def verified(archive: Path, *figures: str, everything: bool = True) -> Ended:
     return Ended(status, said.getvalue().splitlines())
 
 
-@pytest.mark.usefixtures("replayed_once")
-@pytest.mark.parametrize(
-    "belongs",
-    [
-        pytest.param(lambda name: name.endswith(".json"), id="results"),
-        pytest.param(lambda name: name.endswith(".parquet"), id="records"),
-        pytest.param(lambda name: not name.endswith((".json", ".parquet")), id="all-else"),
-    ],
-)
-def test_whatever_is_changed_is_told(honest, tmp_path, belongs) -> None:
-    files, programs, commit = files_in(honest), programs_in(honest), provenance.commit()
-    forged = tmp_path / "forged.zip"
+def _leads_on(name: str) -> bool:
+    """Return whether other files of an archive are judged by this one, or it may be refused as a whole."""
+    return name.startswith("git/") or name.endswith((".json", ".jsonl"))
 
-    def ended(changed: Mapping[str, bytes | None], with_programs: frozenset[str] = programs) -> Ended:
-        left = {name: data for name, data in (files | dict(changed)).items() if data is not None}
-        return verified(write_forged(forged, left, commit=commit, programs=with_programs))
 
-    untouched = ended({})
+def _beside_source(name: str) -> bool:
+    """Return whether a file follows from others, all of them honest while only such files are changed."""
+    return not name.startswith("source/") or name.removeprefix("source/") in provenance.MARKS
+
+
+def _rounds(files: Mapping[str, bytes]) -> Iterator[list[Change]]:
+    """Yield the first change of every file, then the second of those that have more, and so on."""
+    each = [list(those) for _, those in groupby(changes(files), key=lambda change: change.file)]
+    for those in zip_longest(*each):
+        yield [change for change in those if change is not None]
+
+
+class Forger:
+    """Changes files of an archive and verifies what this makes of it."""
+
+    def __init__(self, honest: Path, folder: Path) -> None:
+        self.files, self.programs = files_in(honest), programs_in(honest)
+        self._target, self._commit = folder / "forged.zip", provenance.commit()
+
+    def ended(self, changed: Mapping[str, bytes | None], programs: frozenset[str] | None = None) -> Ended:
+        left = {name: data for name, data in (self.files | dict(changed)).items() if data is not None}
+        with_programs = self.programs if programs is None else programs
+        return verified(write_forged(self._target, left, commit=self._commit, programs=with_programs))
+
+
+@pytest.fixture
+def forger(honest, tmp_path, replayed_once) -> Forger:
+    forger = Forger(honest, tmp_path)
+    untouched = forger.ended({})
     assert untouched.status == 0, untouched
     assert untouched.lines[-1] == "verified: nothing differs; 2 of 2 figures were replayed"
-    mine = {name: data for name, data in files.items() if belongs(name)}
+    return forger
+
+
+@pytest.mark.parametrize("suffix", ["fig17b.json", "sec6.json", ""])
+def test_whatever_is_changed_in_files_that_others_are_judged_by_is_told(forger, suffix) -> None:
+    mine = {
+        name: data
+        for name, data in forger.files.items()
+        if _leads_on(name) and (name.endswith(suffix) if suffix else not name.endswith(".json"))
+    }
     unnoticed = [
-        change[:2] for change in changes(mine) if not ended({change.file: change.data}).tells_of_forgery
+        change[:2]
+        for change in changes(mine)
+        if not forger.ended({change.file: change.data}).tells_of_forgery
     ]
     assert unnoticed == []
-    for name in mine:
+
+
+@pytest.mark.parametrize("beside_source", [False, True], ids=["source", "beside-source"])
+def test_whatever_is_changed_elsewhere_is_told_of_each_file_at_once(forger, beside_source) -> None:
+    """Nothing is judged by these files, so that a change of one cannot hide that of another."""
+    mine = {
+        name: data
+        for name, data in forger.files.items()
+        if not _leads_on(name) and _beside_source(name) == beside_source
+    }
+    for changed in _rounds(mine):
+        done = forger.ended({change.file: change.data for change in changed})
+        told = {line.removeprefix("differs: ").partition(": ")[0] for line in done.lines}
+        assert done.tells_of_forgery, changed
+        assert [change[:2] for change in changed if change.file.removeprefix("results/") not in told] == []
+
+
+def test_a_program_of_the_source_that_is_none_is_told_and_a_file_that_became_one(forger) -> None:
+    for name in forger.files:
         if name.startswith("source/"):
-            assert ended({}, programs ^ {name}).lines[-1].startswith("not verified: "), name
+            done = forger.ended({}, forger.programs ^ {name})
+            assert done.lines[-1].startswith("not verified: "), name
 
 
 @pytest.mark.usefixtures("replayed_once")
@@ -230,7 +277,7 @@ def test_bands_that_no_figure_predicts_are_found(honest, tmp_path) -> None:
                 "most": [9.0],
                 "covers": "",
             }
-            for figure in ("loko/fig17b", "loko/fig14a")
+            for figure in ("loko/fig17b", "loko/sec6")
         ]
 
     done = verified(consistent(honest, tmp_path, "fig17b", invent), "fig17b", everything=False)
@@ -252,7 +299,7 @@ def test_a_forger_who_draws_all_again_is_found_by_the_replay_and_else_named(hone
     ]
     for derived in ("fig17b.svg", "fig17b.png", "report.html"):
         assert [line for line in done.lines if line.startswith(f"differs: {derived}: other bytes")], derived
-    elsewhere = verified(forged, "fig14a", everything=False)
+    elsewhere = verified(forged, "sec6", everything=False)
     assert elsewhere.status == 0, elsewhere
     assert "not replayed: loko/fig17b: it was not chosen (name it, or --all)" in elsewhere.lines
     assert elsewhere.lines[-1] == "verified in part: nothing differs; 1 of 2 figures were replayed"
@@ -266,14 +313,14 @@ def test_claims_pictures_and_report_must_follow_from_results_that_are_not_replay
     result["guarantee_ms"] = 1.0
     for name, data in (
         ("results/fig17b.json", json.dumps(result, indent=1).encode() + b"\n"),
-        ("results/fig17b.png", files["results/fig14a.png"]),
-        ("results/fig17b.svg", files["results/fig14a.svg"]),
+        ("results/fig17b.png", files["results/sec6.png"]),
+        ("results/fig17b.svg", files["results/sec6.svg"]),
         ("results/report.html", files["results/report.html"].replace(b"holds", b"does not hold", 1)),
     ):
         forged = write_forged(
             tmp_path / "x.zip", files | {name: data}, commit=commit, programs=programs_in(honest)
         )
-        done = verified(forged, "fig14a", everything=False)
+        done = verified(forged, "sec6", everything=False)
         assert done.status == 1, (name, done)
         assert [line for line in done.lines if line.startswith(f"differs: {name.removeprefix('results/')}")]
 
