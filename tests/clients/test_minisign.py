@@ -30,23 +30,25 @@ def minisign():
     return run
 
 
-def test_minisign_and_we_verify_each_others_signatures(minisign, tmp_path) -> None:
-    archive = tmp_path / "archive.zip"
-    archive.write_bytes(b"archive of results\n" * 1000)
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "archive.zip"
+    path.write_bytes(b"archive of results\n" * 1000)
+    return path
+
+
+def test_minisign_verifies_what_we_sign_by_its_key_with_a_password(minisign, archive, tmp_path) -> None:
     minisign(tmp_path, "-G", "-p", "minisign.pub", "-s", "minisign.key")
-    public = PublicKey.read(str(tmp_path / "minisign.pub"))
-    minisign(tmp_path, "-S", "-s", "minisign.key", "-m", "archive.zip", "-t", "results of Loko")
-    assert public.trusted_comment(archive) == "results of Loko"
     SecretKey.read(tmp_path / "minisign.key", lambda: PASSWORD).sign(archive, "file:archive.zip\tcommit:1a2b")
     said = minisign(tmp_path, "-V", "-p", "minisign.pub", "-m", "archive.zip")
     assert "Signature and comment signature verified" in said
     assert "Trusted comment: file:archive.zip\tcommit:1a2b" in said
 
 
-def test_we_verify_the_older_form_of_signatures(minisign, tmp_path) -> None:
+def test_we_verify_both_forms_of_its_signatures(minisign, archive, tmp_path) -> None:
     """By a key without a password: each use of a password takes seconds of scrypt."""
-    archive = tmp_path / "archive.zip"
-    archive.write_bytes(b"archive of results\n" * 1000)
     minisign(tmp_path, "-G", "-W", "-p", "minisign.pub", "-s", "minisign.key")
-    minisign(tmp_path, "-S", "-l", "-s", "minisign.key", "-m", "archive.zip", "-t", "results of Loko")
-    assert PublicKey.read(str(tmp_path / "minisign.pub")).trusted_comment(archive) == "results of Loko"
+    public = PublicKey.read(str(tmp_path / "minisign.pub"))
+    for form in ([], ["-l"]):
+        minisign(tmp_path, "-S", *form, "-s", "minisign.key", "-m", "archive.zip", "-t", "results of Loko")
+        assert public.trusted_comment(archive) == "results of Loko"
