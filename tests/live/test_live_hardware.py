@@ -1,4 +1,4 @@
-"""A figure replayed in mode `hardware`, by the command and by the playbook with an inventory of a bench."""
+"""A figure replayed in mode `hardware` by the playbook, with an inventory of a bench, and by the command."""
 
 from __future__ import annotations
 
@@ -52,21 +52,31 @@ def check_result(folder, figure):
     return result
 
 
-def test_a_figure_is_replayed_with_a_real_board_and_kept(tmp_path):
-    cabling = tmp_path / "cabling.yml"
-    cabling.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
-    words = ["fig17a", "--mode", "hardware", "--points", "admitted", *SHORT]
+def test_the_playbook_replays_a_figure_with_a_real_board_and_keeps_it(tmp_path):
+    inventory = yaml.safe_load((ROOT / "playbooks/inventories/hardware/hosts.yml").read_text())
+    inventory["testbed"]["hosts"]["bench"]["testbed_cabling"] = {"s1": CARDS}
+    inventory["boards"]["hosts"] = {}
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text(yaml.safe_dump(inventory))
     out = tmp_path / "results"
+    short = {"points": "admitted", "runs": 1, "seconds": 4}
+    chosen = {"mode": "hardware", "figures": "fig17a", "out": str(out), **short}
+    words = ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
     with board(tmp_path):
-        done = evaluate(*words, "--cabling", cabling, "--out", out)
-    assert done.returncode in (0, 1), done.stderr
-    assert "s1 is a real board: mac 70:b3:d5:6c:00:01, hardware Zodiac-FX Rev.A, firmware 0.84" in done.stdout
-    result = check_result(out, "fig17a")
+        done = play(tmp_path, words)
+    said = "s1 is a real board: mac 70:b3:d5:6c:00:01, hardware Zodiac-FX Rev.A, firmware 0.84"
+    assert said in done.messages(), done.output
+    result = check_result(out / "hardware", "fig17a")
     assert [series["label"] for series in result["series"]] == ["H1->H3", "H3->H1"]
     assert set(result["boards"]) == {"s1", "s2"}
     # Complete points are not run again: the board is gone by now.
-    again = evaluate(*words, "--cabling", cabling, "--out", out)
-    assert again.returncode == done.returncode, again.stderr
+    cabling = tmp_path / "cabling.yml"
+    cabling.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
+    same = [word for name, value in short.items() for word in (f"--{name}", value)]
+    words = ["fig17a", "--mode", "hardware", *same, "--cabling", cabling, "--out", out / "hardware"]
+    again = evaluate(*words)
+    assert again.returncode in (0, 1), again.stderr
+    assert check_result(out / "hardware", "fig17a")["series"] == result["series"]
 
 
 def test_a_wrong_cable_is_told_before_anything_is_sent(tmp_path):
@@ -80,19 +90,3 @@ def test_a_wrong_cable_is_told_before_anything_is_sent(tmp_path):
     assert line.startswith("error: ")
     assert "the cable of card1 is in port 2" in line
     assert not list(out.glob("*.json"))
-
-
-def test_the_playbook_passes_the_inventorys_cabling_on(tmp_path):
-    inventory = yaml.safe_load((ROOT / "playbooks/inventories/hardware/hosts.yml").read_text())
-    inventory["testbed"]["hosts"]["bench"]["testbed_cabling"] = {"s1": CARDS}
-    inventory["boards"]["hosts"] = {}
-    hosts = tmp_path / "hosts.yml"
-    hosts.write_text(yaml.safe_dump(inventory))
-    out = tmp_path / "results"
-    short = {"points": "admitted", "runs": 1, "seconds": 4}
-    chosen = {"mode": "hardware", "figures": "fig17a", "out": str(out), **short}
-    words = ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
-    with board(tmp_path):
-        done = play(tmp_path, words)
-    assert "fig17a" in done.messages(), done.output
-    check_result(out / "hardware", "fig17a")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import struct
@@ -177,7 +176,7 @@ def overload_rate_bps(sender: BenchmarkTap, receiver: BenchmarkTap) -> float:
             sender.send(udp_frame(sent))
             sent += 1
         time.sleep(0.0005)
-    stamps = [frame.at_ns for frame in receiver.seen(outgoing=False, count=sent, timeout_s=1.0)]
+    stamps = [frame.at_ns for frame in receiver.seen(outgoing=False, count=sent, timeout_s=0.2)]
     shortest = min(later - earlier for earlier, later in zip(stamps, stamps[window:], strict=False))
     return window * FRAME_BYTES * 8e9 / shortest
 
@@ -293,17 +292,3 @@ def test_a_switch_daemon_that_dies_is_told(relaxed):
 def test_a_coarse_switch_without_flows_has_no_rate(relaxed):
     with pytest.raises(RunError, match=r"s1: backend ovs takes its rate from the frames that pass: give the"):
         LiveRunner(SETTING.lab, (), backend=Backend.OVS, cores=relaxed).__enter__()
-
-
-@waits
-def test_a_figure_is_replayed_with_the_stand_in_and_says_so(apart, tmp_path, machine):
-    words = "evaluate fig17a --mode live --backend ovs --quick --points admitted --runs 1 --out"
-    loko = [sys.executable, "-c", "from loko_testbed.cli.main import main; main()"]
-    done = subprocess.run([*loko, *words.split(), str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr  # status 1 is possible: a busy machine delays Open vSwitch
-    data = json.loads((tmp_path / "fig17a.json").read_text())
-    assert data["provenance"]["backend"] == "ovs"
-    assert data["series"][0]["points"][0]["packets"] > 0
-    report = (tmp_path / "report.html").read_text()
-    assert "<td>live, ovs</td>" in report
-    assert "--mode live --backend ovs" in report
