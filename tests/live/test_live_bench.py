@@ -178,14 +178,10 @@ controller: {{ interface: b4, listen: 10.0.1.8:6633 }}
 def test_a_campaign_measures_a_board_on_interfaces_as_a_real_one(tmp_path: Path) -> None:
     path = tmp_path / "dut.yml"
     with board_as_if_it_were_real(tmp_path):
-        path.write_text(REAL.format(board=BOARD_ID, first="b2", second="b1"), encoding="utf-8")
-        wrong = bench("buffer", "--device", path, "--out", tmp_path / "out")
         path.write_text(REAL.format(board=BOARD_ID, first="b1", second="b2"), encoding="utf-8")
         checked = bench("check", "--device", path)
         done = bench("buffer", "--device", path, "--out", tmp_path / "out", "--json")
         again = bench("buffer", "--device", path, "--out", tmp_path / "out", "--json")
-    assert wrong.returncode == 2
-    assert "dut: swapped ports: b2 is connected with port 2 or b1 with port 1" in wrong.stderr
     assert checked.stdout == "dut: wired as its inventory says; stamps by the kernel\n"
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]

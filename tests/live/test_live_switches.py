@@ -111,6 +111,8 @@ def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
     assert {number for number, ns in took_ns.items() if ns is not None} == set(range(30))
 
 
+@waits
+@apart
 @every_switch
 def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
     with open_switch(name) as subject:

@@ -41,6 +41,7 @@ finally:
 
 
 @pytest.mark.namespaces
+@pytest.mark.waits
 @pytest.mark.usefixtures("apart")
 def test_hosts_of_the_script_reach_each_other(tmp_path: Path) -> None:
     words = ["lab", "export", "two-switch/server.yml", "mininet", "--out", str(tmp_path / "exported.py")]
