@@ -15,7 +15,7 @@ from switch_tester_outcomes import Suite, differences
 
 SUITES = switch_tester_outcomes.load()
 QUIRKS = Path(__file__).parents[2] / "docs" / "quirks.md"
-AT_ONCE = 3
+AT_ONCE = 2
 """A process of the tester takes a second of CPU time to start, and then mostly waits, as other tests do."""
 SAMPLE = (
     "action/00_OUTPUT",

@@ -107,9 +107,9 @@ def test_set_up_has_nothing_left_to_do_but_the_emulator_and_writes_nothing_into_
 
 
 def test_the_command_line_works_from_any_folder(clone):
-    lines = clone.run('"$LOKO_BUILD/.venv/bin/loko" evaluate fig17a --quick --out "my results"')
+    lines = clone.run('"$LOKO_BUILD/.venv/bin/loko" evaluate table2 --out "my results"')
     assert "report: my results/report.html" in lines
-    result = json.loads((clone.here / "my results/fig17a.json").read_text())
+    result = json.loads((clone.here / "my results/table2.json").read_text())
     assert result["provenance"]["commit"] == "unknown", "this copy is no git repository"
 
 
