@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import preloaded
 import pyarrow.parquet as pq
 import pytest
 from no_rendering import no_rendering
@@ -542,8 +543,5 @@ def test_flows_come_by_the_standard_input_by_either_name(loko, typed) -> None:
 )
 def test_a_shell_completes_commands_options_and_choices(words, offered):
     asked = {"_LOKO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    program = "from loko_testbed.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [offered]
+    done = preloaded.loko(environment=os.environ | asked)
+    assert (done.returncode, done.stdout.split()) == (0, [offered])
