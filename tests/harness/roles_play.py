@@ -29,7 +29,7 @@ def play(folder, words, *, cwd=ROOT, program=OURS):
     return Play(status=done.returncode, tasks=tuple(json.loads(outcomes.read_text())), output=done.stdout)
 
 
-def play_each(folder, words, choices):
+def play_each(folder, words, choices, *, program=OURS):
     """Run a playbook once with a host for each choice of variables, such as `runs=1 mode=live`.
 
     Starting Ansible takes many times as long as one more host.
@@ -42,4 +42,4 @@ def play_each(folder, words, choices):
     }
     hosts = folder / "hosts.json"
     hosts.write_text(json.dumps(inventory))
-    return play(folder, ["-i", hosts, *words])
+    return play(folder, ["-i", hosts, *words], program=program)

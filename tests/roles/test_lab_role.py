@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 from live_harness import Machine, needs_namespaces, wait_until
-from roles_play import ROOT, play
+from roles_play import ROOT, play, play_each
 from served_lab import LOKO
 
 from loko_testbed.live.background import BackgroundLab
@@ -23,6 +23,7 @@ pytestmark = [
 ]
 
 LAB = ["playbooks/lab.yml", "-e", "{lab: bench, lab_relaxed: true}"]
+ANY_UP = ["playbooks/lab.yml", "-e", "{state: up, lab_relaxed: true}"]
 UP, DOWN = [*LAB, "-e", "state=up"], [*LAB, "-e", "state=down"]
 
 
@@ -41,23 +42,25 @@ def test_up_once_and_down_once_whatever_was_left_and_check_mode_only_tells(tmp_p
         assert result.status == 0, result.output
         return result.changed
 
-    assert changes([*UP, "--check"]) == ["lab : Would put up bench"]
-    assert BackgroundLab.find("bench") is None
-    assert changes(UP) == ["lab : Put up bench"]
+    subprocess.run([LOKO, "lab", "up", "bench", "--relaxed"], cwd=ROOT, check=True)
     lab = BackgroundLab.find("bench")
     assert lab is not None
     tree = psutil.Process(lab.pid).children(recursive=True)
     os.kill(lab.pid, 9)
     psutil.wait_procs(tree, timeout=20)
     with left_by_somebody_else():
+        assert changes([*UP, "--check"]) == ["lab : Would put up bench"]
+        assert BackgroundLab.find("bench") is None
         assert changes(UP) == ["lab : Put up bench"]
-        shown = play(tmp_path, UP)
-        assert shown.changed == []
+        again = play_each(tmp_path, ANY_UP, ["lab=bench", "lab=nowhere"])
+        shown, refused = again.on("lab=bench"), again.on("lab=nowhere")
+        assert (shown.changed, shown.with_outcome("failed")) == ([], []), again.output
         assert "bench" in shown.messages()
+        assert "error: lab 'nowhere': no such name and no such file" in refused.complaint
         assert changes([*DOWN, "--check"]) == ["lab : Would take it down"]
-        assert changes(DOWN) == ["lab : Take it down"]
-        subprocess.run([LOKO, "lab", "up", "bench", "--relaxed"], cwd=ROOT, check=True)
+        assert BackgroundLab.find("bench") is not None
         assert changes(["playbooks/teardown.yml"]) == ["lab : Take it down"]
+        assert BackgroundLab.find("bench") is None
 
 
 @contextmanager
@@ -68,9 +71,3 @@ def left_by_somebody_else():
         yield
     finally:
         subprocess.run(["ip", "netns", "delete", "H1"], check=True)
-
-
-def test_a_lab_that_is_none_is_told_in_one_line(tmp_path):
-    result = play(tmp_path, ["playbooks/lab.yml", "-e", "lab=nowhere", "-e", "state=up"])
-    assert result.status == 2
-    assert "error: lab 'nowhere': no such name and no such file" in result.complaint

@@ -11,10 +11,11 @@ import yaml
 from ansible_program import OLDEST
 from disposable_root import DisposableRoot
 from live_harness import needs_namespaces
-from roles_play import play
+from roles_play import play, play_each
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOKS = [ROOT / "evaluate.yml", *sorted(ROOT.glob("playbooks/*.yml"))]
+INVENTORIES = sorted(ROOT.glob("playbooks/inventories/*"))
 LOCK = (ROOT / "setup/requirements-ansible.lock").read_text(encoding="utf-8")
 [OLDEST_VERSION] = re.findall(r"^ansible-core==(\d+\.\d+)\.\d+", LOCK, re.MULTILINE)
 
@@ -48,9 +49,8 @@ def test_it_is_that_version():
 
 
 @needs_oldest
-@pytest.mark.parametrize("inventory", ["emulator", "vagrant", "hardware"])
-def test_it_reads_every_playbook(inventory):
-    words = [OLDEST, "-i", f"playbooks/inventories/{inventory}", "--syntax-check", *PLAYBOOKS]
+def test_it_reads_every_playbook_and_inventory():
+    words = [OLDEST, *(f"--inventory={inventory}" for inventory in INVENTORIES), "--syntax-check", *PLAYBOOKS]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "WARNING" not in done.stderr
@@ -64,26 +64,21 @@ def test_a_figure_is_replayed(tmp_path):
     assert (tmp_path / "results/virtual/table2.json").is_file()
 
 
-@needs_oldest
-def test_a_wrong_value_is_refused_with_those_that_do(tmp_path):
-    ran = play(
-        tmp_path, ["playbooks/lab.yml", "-e", "lab=two-switch", "-e", "state=sideways"], program=OLDEST
-    )
-    assert ran.status == 2
-    assert "sideways" in ran.complaint
+WRONG = {
+    "runs=0 seconds=2": "runs=0: give a whole number",
+    "figures=fig99": "there is no figure fig99",
+    "mode=quick": "value of evaluation_mode must be one of: all, virtual, live, hardware",
+}
 
 
 @needs_oldest
-@pytest.mark.parametrize(
-    ("chosen", "said"),
-    [("runs=0 seconds=2", "runs=0: give a whole number"), ("figures=fig99", "there is no figure fig99")],
-)
-def test_variables_of_the_replay_are_judged_in_check_mode(chosen, said, tmp_path):
-    words = ["evaluate.yml", "--check", *OF_THE_SYSTEM, "-e", chosen]
-    ran = play(tmp_path, words, program=OLDEST)
+def test_variables_of_the_replay_are_judged_in_check_mode(tmp_path):
+    ran = play_each(tmp_path, ["evaluate.yml", "--check", *OF_THE_SYSTEM], WRONG, program=OLDEST)
     assert ran.status == 2
-    assert said in ran.complaint
-    assert "seconds=2:" not in ran.complaint
+    for chosen, said in WRONG.items():
+        complaint = ran.on(chosen).complaint
+        assert said in complaint
+        assert "seconds=2:" not in complaint
 
 
 @needs_oldest
@@ -91,10 +86,5 @@ def test_variables_of_the_replay_are_judged_in_check_mode(chosen, said, tmp_path
 @pytest.mark.disposable_root
 @pytest.mark.timeout(900)
 def test_it_provisions_and_finds_nothing_to_do_where_all_is_there(tmp_path):
-    [told, done] = DisposableRoot(tmp_path).plays(
-        ["playbooks/provision.yml", "--check", *OF_THE_SYSTEM],
-        ["playbooks/provision.yml", *OF_THE_SYSTEM],
-        program=OLDEST,
-    )
-    assert (told.status, told.changed) == (0, []), told.output
+    [done] = DisposableRoot(tmp_path).plays(["playbooks/provision.yml", *OF_THE_SYSTEM], program=OLDEST)
     assert (done.status, done.changed) == (0, []), done.output
