@@ -11,7 +11,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -105,7 +106,7 @@ def asked_for(lab: Lab, admission: Admission, request: Request, path: Sequence[H
     return admit(lab, admission, *request, path)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(sorted(VARIANTS)),
@@ -150,7 +151,7 @@ def test_advice_that_is_followed_is_granted(
         assert isinstance(granted, Admitted), (suggestion, str(granted))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(sorted(VARIANTS)),
@@ -383,7 +384,7 @@ def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
     return CliRunner().invoke(app, ["plan", words[0], str(file), *words[1:]])
 
 
-@settings(deadline=None, max_examples=32)
+@examples(32)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(("loko", "packets", "silo", "qjump")),

@@ -8,7 +8,8 @@ from functools import partial
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
@@ -111,7 +112,7 @@ def paths_after(flow: ProtectedFlow, failure: str | None) -> list[Admitted]:
     return [each for each in (flow.working, flow.duplicate, backup) if each is not None]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10**9), protection=st.sampled_from(list(Protection)))
 def test_the_flows_of_each_state_are_admitted_together(seed: int, protection: Protection) -> None:
     seen = states_anew(seed, protection)

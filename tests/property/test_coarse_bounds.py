@@ -8,7 +8,8 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admitted, Refusal
@@ -118,14 +119,14 @@ def changed(seed: int) -> Counter[str]:
     return happened
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10**9))
 def test_bounds_that_are_found_late_change_no_answer(seed: int) -> None:
     """Whatever comes, goes and is undone; and what is undone leaves no trace before any flow has left."""
     changed(seed)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10**9))
 def test_states_that_share_coarse_bounds_admit_what_each_would(seed: int) -> None:
     """Until a state is too full for bounds of all states together, and then has its own."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko_testbed.simulation.failures.trial import failure_trial
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=st.integers(0, 10**9))
 def test_no_cut_costs_more_than_stated(seed: int) -> None:
     trial = failure_trial(seed, packets=2_000)
@@ -17,7 +18,7 @@ def test_no_cut_costs_more_than_stated(seed: int) -> None:
         assert not verdict.events
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(seed=st.integers(0, 10**9), classes=st.integers(2, 3), beside_boards=st.booleans())
 def test_no_cut_makes_a_frame_of_any_class_late(seed: int, classes: int, beside_boards: bool) -> None:
     trial = failure_trial(seed, packets=2_000, classes=classes, beside_boards=beside_boards)

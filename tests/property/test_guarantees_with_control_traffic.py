@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import switch_emulator
-from hypothesis import HealthCheck, given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
@@ -197,7 +198,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     return network.run(duration_ns=RUN_NS)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(case=drawn())
 def test_nothing_is_lost_and_nothing_is_late(case: Drawn) -> None:
     admitted = admitted_flows(case)

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission.planning import Plan
@@ -79,7 +80,7 @@ def told(planned: Plan) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("scheme", "allocation"), CHOICES)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 2**32), shape=st.sampled_from(SHAPES))
 def test_a_plan_promises_interfaces_what_it_promises_hosts(
     scheme: str, allocation: str | None, seed: int, shape: str

@@ -9,8 +9,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from gate_examples import examples
 from harness.managed_switches import OWN_BUFFERS, managed_switch, ring_of_managed
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
@@ -114,7 +115,7 @@ def drawn_case(seed: int, scheme: str, where: str, entries: int, most: int):
     return lab, admission, flows, deadlines_ns
 
 
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),
@@ -130,7 +131,7 @@ def test_it_is_what_trying_everything_finds(seed: int, scheme: str, where: str, 
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, deadlines_ns)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 10**6))
 @example(seed=10)
 def test_with_classes_it_is_what_trying_everything_finds(seed: int) -> None:
@@ -151,7 +152,7 @@ def test_with_classes_it_is_what_trying_everything_finds(seed: int) -> None:
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, {})
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),
@@ -178,7 +179,7 @@ def fresh(admission: Admission) -> Admission:
     return admission
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where: str) -> None:
     """The rows of the integer program rely on this, in every scheme that claims it."""
@@ -201,7 +202,7 @@ def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where
     assert fits(admission, less, {})
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_what_is_granted_demands_no_more_than_there_is(seed: int, scheme: str, where: str) -> None:
     """As `Admission.demands` says. Otherwise the program would exclude sets that fit."""
@@ -278,7 +279,7 @@ def test_a_solver_that_finds_nothing_leaves_what_was_found(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("protection", [None, Protection.DUPLICATE])
-@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_few_vlans_prove_nothing(seed: int, protection: Protection | None, tmp_path: Path) -> None:
     """Flows get VLANs in their order: those that find none in one order may find some in another."""

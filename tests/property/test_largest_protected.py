@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admission, Admitted
@@ -107,7 +108,7 @@ def requests_after(
     return requests
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),

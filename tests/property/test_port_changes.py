@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import Admitted, Refusal
@@ -38,7 +39,7 @@ DRAWN = st.integers(0, 10**9).map(lambda seed: LongLine.drawn(Random(seed), PROF
 """Most of these are like lines on which the wrong rules are known to make the newcomer late."""
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(line=st.one_of(DRAWN, LINES), seed=st.integers(0, 10**9))
 def test_no_change_makes_a_frame_late(line: LongLine, seed: int) -> None:
     lab = line.lab()
@@ -54,7 +55,7 @@ def test_no_change_makes_a_frame_late(line: LongLine, seed: int) -> None:
     assert not verdict.events
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(line=LINES, seed=st.integers(0, 10**9))
 def test_the_advice_to_wait_is_true(line: LongLine, seed: int) -> None:
     """Whatever was admitted and released before, a flow fits after the time that its refusal gives."""

@@ -6,7 +6,8 @@ The first port of a path is observed at its host, the last one at the destinatio
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduling import clock, states_at
 
@@ -34,7 +35,7 @@ def scheduled(lab, pairs, sizes, slots) -> LabSchedule:
     return schedule(lab, flows, options, solver_named(Solver.HIGHS), clock())
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data(), seed=st.integers(0, 2**16))
 def test_frames_meet_open_gates(data, seed) -> None:
     lab = data.draw(st.sampled_from(LABS))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from gate_examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loko.slicing.document import HtbPort, Port, TrtcmPort
@@ -31,7 +32,7 @@ def agrees(port: Port, frame_bytes: int, count: int) -> None:
             assert expected_ns == pytest.approx(arrived_ns, abs=200)  # ns, rounded at each step
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rate_mbps=st.integers(5, 600),
     burst=st.integers(1_600, 60_000),
@@ -54,7 +55,7 @@ def test_a_burst_through_a_class_arrives_as_predicted(
     agrees(HtbPort.model_validate(values), frame, count)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rate_mbps=st.integers(5, 600),
     cbs=st.integers(1_500, 60_000),

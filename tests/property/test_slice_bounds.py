@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from gate_examples import examples
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -141,7 +142,7 @@ def worst_and_lost(
     return float(longest_ns - wire_ns) / 1e3, int((~came).sum())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     values=htb_ports(),
     how=st.sampled_from(["greedy", "bursts", "random"]),
@@ -160,7 +161,7 @@ def test_theorem_1_no_frame_through_a_class_is_later(
     assert latest_us <= bound.delay_us + 0.01
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     values=htb_ports(),
     after_us=st.integers(1, 5_000),
@@ -191,7 +192,7 @@ def test_theorem_3_no_frame_leaves_later_and_none_is_lost_where_a_bound_is_prove
     assert not lost or bound.lossy_because is not None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     group=st.sampled_from([1, 8, 32]),
     poll_us=st.sampled_from([1, 5, 24]),
@@ -236,7 +237,7 @@ def test_theorem_2_no_conforming_packet_is_policed_or_later(
     assert worst_us(sliced, PROFILE, how, 1518, rival_kind, seed) <= bound.delay_us + 0.01
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @example(
     rate_mbps=285, burst=1600, group=1, timer_us=60, frame=200
 )  # the link is free before the timer comes

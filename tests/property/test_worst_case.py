@@ -9,7 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 from conformance import excess_bytes
-from hypothesis import assume, given, settings
+from gate_examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from loko.admission.schemes import variant_named
@@ -66,7 +67,7 @@ def test_the_checker_is_the_definition(gaps: list[int], rate_bps: int, frames: i
     assert (excess <= 0) == brute_force(sent_ns, frame_bytes, rate_bps, burst_bytes)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(seed=SEEDS, kind=st.sampled_from(["critical", "varied", "scattered", "sustained"]))
 def test_whatever_the_search_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
     case = random_case(seed).case
@@ -89,7 +90,7 @@ def test_whatever_the_search_asks_for_what_is_sent_conforms(seed: int, kind: str
         assert records.flows[number]["nonconforming"] == 0
 
 
-@settings(deadline=None, max_examples=12)
+@examples(12)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
     outcome = run_trial(seed, packets=10_000)
@@ -97,7 +98,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
-@settings(deadline=None, max_examples=6)
+@examples(6)
 @given(seed=SEEDS)
 def test_the_search_breaks_no_random_admitted_set(seed: int) -> None:
     attack = search_worst_case(random_case(seed).case, generations=2, seed=seed)
@@ -169,7 +170,7 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
     assert few < many  # the second flows come as soon as there is room
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(seed=SEEDS)
 def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
     drawn = random_case(seed)
@@ -195,7 +196,7 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
             assert (sent_ns <= last_ns).all()
 
 
-@settings(deadline=None, max_examples=12)
+@examples(12)
 @given(seed=SEEDS)
 def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,8 @@ from pathlib import Path
 import dpkt
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from switch_emulator import Board, Output
 
@@ -322,7 +323,7 @@ bytes_in = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(steps=st.lists(st.tuples(st.integers(0, 2 * SECOND_NS), bytes_in), max_size=30), session=st.booleans())
 def test_survives_any_input(steps: list[tuple[int, tuple[str, int, bytes]]], session: bool) -> None:
     board = ready_board(flow_mod(destination=bytes([10, 0, 0, 3]), port=3)) if session else Board()

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from switch_emulator import Network, RunResult
 from test_board import FEATURES_REQUEST, HELLO, flow_mod, ip_frame
@@ -333,7 +334,7 @@ def test_refuses_in_one_line(reason: str, call: Callable[[Network], object]) -> 
     assert "\n" not in str(refused.value)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     segments=st.lists(st.binary(max_size=600), max_size=10),
     frame=st.binary(min_size=20, max_size=1514),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import switch_emulator
 from filled_boards import all_fit, largest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
@@ -53,7 +54,7 @@ SEEDS = st.integers(0, 2**32)
 V1_3 = OpenFlow.V1_3
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
     outcome = run_trial(seed, packets=10_000, openflow=V1_3)
@@ -62,7 +63,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
-@settings(deadline=None, max_examples=6)
+@examples(6)
 @given(seed=SEEDS)
 def test_the_search_breaks_no_random_admitted_set(seed: int) -> None:
     attack = search_worst_case(random_case(seed, openflow=V1_3).case, generations=2, seed=seed)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from gate_examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from releases import SETTLED_NS, carry
 from test_packets import RING, critical, flow, numbered, worst
@@ -96,7 +97,7 @@ ASKED = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(ASKED, st.randoms())
 def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) -> None:
     flows = numbered(asked)
@@ -138,7 +139,7 @@ def test_more_flows_fit_together() -> None:
     assert counts[1] > counts[0]
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(ASKED, st.integers(0, 249_999_999), st.integers(0, 999), st.randoms())
 def test_no_frame_is_lost_or_late(asked, phase_ns, seed, random) -> None:
     admission = JointAdmission(RING, EVALUATION)

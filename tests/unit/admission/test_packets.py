@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from gate_examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from releases import SETTLED_NS, Seen, carry, conforming
 
@@ -119,7 +120,7 @@ def numbered(asked, frame_bytes=306) -> list[Flow]:
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(requests, st.randoms())
 def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) -> None:
     admission = PacketAdmission(RING, EVALUATION)
@@ -150,7 +151,7 @@ class WholeGrid(PacketAdmission):
             switch._cells = lambda *_: cells
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(requests, st.sampled_from([0.9e6, 1.2e6, PAPER_D_NS]), st.randoms())
 def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) -> None:
     """The answers and the usage are the same as with the whole grid, whatever flows come and go."""
@@ -281,7 +282,7 @@ WHEN = st.tuples(st.integers(0, 249_999_999), st.integers(0, 999))
 TARGETS = st.lists(st.sampled_from([1.25e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SIZES, st.booleans(), TARGETS, requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, asked, when, random) -> None:
     """For any phase of main loops and timers and any critical switch, even with cyclic dependencies."""
@@ -331,7 +332,7 @@ def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sampled_from([(306,), (64, 306)]), st.integers(1, 10), requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_while_tables_change(sizes, padding, asked, when, random) -> None:
     """As above, with the service's tables, and changes as fast as the service paces them."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
@@ -204,7 +205,7 @@ def lived(admission: Admission, lab: Lab, rng: Random, *, steps: int = 60) -> li
     return lives
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(scheme=st.sampled_from(ALL_SCHEMES), lab=st.sampled_from(sorted(LABS)), seed=SEEDS)
 def test_the_advice_to_wait_is_true(scheme: str, lab: str, seed: int) -> None:
     lived(empty(scheme, LABS[lab]), LABS[lab], Random(seed))
@@ -326,7 +327,7 @@ def excess(scheme: str, lab: Lab, seed: int, *, forgets: bool = False) -> float:
     return max(count(admission, lives, name) for name in lab.switches)  # type: ignore[operator]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(scheme=st.sampled_from(SCHEMES), lab=st.sampled_from(sorted(LABS)), seed=SEEDS)
 def test_no_history_brings_more_than_the_theorems_bear(scheme: str, lab: str, seed: int) -> None:
     assert excess(scheme, LABS[lab], seed) <= 0

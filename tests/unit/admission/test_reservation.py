@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 from board_end import BoardEnd, Pair
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from releases import carry
 from switch_emulator import Board
@@ -153,7 +154,7 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
     return both
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 1 << 32), st.sampled_from([0.0, 0.25, 1.0, 20.0]))
 def test_the_driver_lets_no_board_ask_for_a_sign_of_life(seed, changes_per_s) -> None:
     """Replies and ticks may be delayed by 0.24 s each: ten times what a healthy machine needs."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from board_role import role_module
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from switch_emulator import Board
 
@@ -94,7 +95,7 @@ def vlan_lists(draw) -> list[Vlan]:
     ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(configs, st.none() | vlan_lists()), min_size=1, max_size=3))
 def test_a_plan_leads_to_what_is_wished_and_then_nothing_is_left(wishes) -> None:
     desk = Desk()

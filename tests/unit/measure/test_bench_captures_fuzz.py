@@ -17,11 +17,7 @@ from loko_testbed.instruments.numbered_frame import frame
 from loko_testbed.measure.bench.captures.analysis import analyse, taps_of
 from loko_testbed.measure.bench.captures.frame_records import frame_records
 
-PATIENT = settings(
-    deadline=None,
-    max_examples=100,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+PATIENT = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 PASSAGE_NS = 300_000
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko_testbed.measure.bench.cost_model.profile_document import reason
@@ -13,7 +14,7 @@ from loko_testbed.measure.bench.procedures.buffer import explore, rules
 from loko_testbed.measure.bench.procedures.idle import idle_pass
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 2), st.integers(4, 200), st.integers(64, 700))
 def test_the_rule_behind_the_buffer_is_found(packets: int, units: int, unit_bytes: int) -> None:
     asked: list[int] = []

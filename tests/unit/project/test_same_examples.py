@@ -1,4 +1,4 @@
-"""A property test has the same examples whatever ran before it."""
+"""A property test has the same examples whatever ran before it, and more of them in `make random`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from gate_examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,3 +36,15 @@ def test_numbers_of_modules_that_others_loaded_are_not_drawn(tmp_path: Path) -> 
         del sys.modules[path.stem]
     assert len(drawn) > 250
     assert not drawn & set(NUMBERS)
+
+
+def test_another_profile_has_as_many_times_more_examples_of_each_test() -> None:
+    before = settings.get_current_profile_name()
+    try:
+        counted = {}
+        for name in ("gate", "random"):
+            settings.load_profile(name)
+            counted[name] = examples(20).max_examples
+    finally:
+        settings.load_profile(before)
+    assert counted == {"gate": 20, "random": 20 * settings.get_profile("random").max_examples // 100}

@@ -6,7 +6,8 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduling import clock, states_at
 from typer.testing import CliRunner
@@ -73,7 +74,7 @@ def schedules(draw) -> LabSchedule:
     return scheduled(lab, pairs, slots=slots, base_period_ns=shortest.timing.base_period_ns + longer_ns)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     result=schedules(),
     traffic_class=st.integers(0, 7),

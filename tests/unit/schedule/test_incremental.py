@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduling import benchmark_topology, clock, problems, refuted
 
@@ -23,7 +24,7 @@ from loko.solvers import Solver, solver_named
 HIGHS = solver_named(Solver.HIGHS)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     problems(most_flows=10),
     st.sampled_from([SchedulingScheme.UNCONSTRAINED, SchedulingScheme.PATH_SETS]),

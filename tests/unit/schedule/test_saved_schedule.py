@@ -6,7 +6,8 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, reject, settings
+from gate_examples import examples
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from scheduling import clock
 from typer.testing import CliRunner
@@ -43,7 +44,7 @@ def numbers(most=11) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, most), min_size=1, max_size=10, unique=True)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     before=numbers(),
     after=numbers(),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from integer_programs import violated_row
 from scheduling import benchmark_topology, clock, problems, refuted
@@ -26,7 +27,7 @@ from loko.solvers import Solver, solver_named
 from loko.solvers.program import UNLIMITED, IntegerProgram, TimeBudget
 
 HIGHS = solver_named(Solver.HIGHS)
-FEW = settings(max_examples=40, deadline=None)
+FEW = examples(40)
 
 CROSSING = tuple(SlotDemand(f"F{number}", f"A{number}", f"B{number}") for number in range(1, 6))
 """The flows of fig. 2."""

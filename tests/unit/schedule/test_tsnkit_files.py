@@ -7,7 +7,8 @@ import io
 import json
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduling import clock
 from typer.testing import CliRunner
@@ -68,7 +69,7 @@ def test_slots_and_windows_are_as_computed_by_hand(tmp_path) -> None:
     assert [row["link"] for row in routes if row["stream"] == "4"] == ["(3, 0)", "(0, 1)", "(1, 2)", "(2, 7)"]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_the_checker_refutes_no_schedule(tmp_path_factory, data) -> None:
     hosts = st.integers(3, 8)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from gate_examples import examples
 from http_connection import connect, turns
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.service.connections import ConnectionPhase
@@ -44,7 +45,7 @@ class Application:
         await send({"type": "http.response.body"})
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     paths=st.lists(st.sampled_from(sorted(REQUESTS)), min_size=1, max_size=12),
     cuts=st.lists(st.integers(1, 200), max_size=20),

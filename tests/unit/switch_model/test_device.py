@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from loko.document import PROFILES, InputError
@@ -135,7 +136,7 @@ def test_unknown_sizes_take_rate_and_latency_from_different_frames() -> None:
     assert service.longest.case.frame_bytes == service.largest_frame_bytes == 1516
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.sampled_from(sorted(MatchType, key=str)), st.integers(1, 128), st.sampled_from(TABLE_1_FRAME_BYTES))
 def test_knowing_more_never_worsens_the_curve(match, entries, size) -> None:
     known = service_curve(ZODIAC, Scenario(entries=entries, match=match, packet_sizes_bytes=(size,)))
@@ -170,7 +171,7 @@ def test_a_small_frame_can_take_the_unit_that_a_large_one_lacks() -> None:
     assert capacity_bytes(ZODIAC, (100, 257)) < lost_at < 9 * 257 == capacity_bytes(ZODIAC, (257,))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.integers(64, 1518), min_size=1, max_size=3, unique=True), st.data())
 def test_capacity_of_mixed_sizes_never_overflows(sizes, data) -> None:
     """An arriving frame finds its units as long as the backlog, itself included, is within the capacity."""

@@ -12,7 +12,8 @@ from typing import Any
 import dpkt
 import pytest
 import switch_emulator
-from hypothesis import given, settings
+from gate_examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0_parser as parser
@@ -162,7 +163,7 @@ cases = st.builds(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=cases)
 def test_processing_time_agrees(quiet_profile: Path, case: Case) -> None:
     modelled_ns = processing(load_profile(quiet_profile), case).switch_ns
@@ -278,7 +279,7 @@ def emulated_13_ns(case: Case, profile: Path, failing: str) -> int:
     return int(output.at_ns) - FRAME_NS
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=cases)
 def test_processing_time_of_openflow_1_3_is_the_longest(quiet_profile: Path, case: Case) -> None:
     case = dataclasses.replace(case, openflow=OpenFlow.V1_3)
