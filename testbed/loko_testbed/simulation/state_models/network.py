@@ -116,6 +116,18 @@ def _is_violation(limits: Sequence[int], state: NetworkState[RuleState]) -> bool
     return any(map(int.__gt__, map(len, state.queues), limits))
 
 
+class _Choice(NamedTuple, Generic[RuleState]):
+    """What may be done with a flow, whatever is in the queues."""
+
+    label: str
+    sent: tuple[int, ...]
+    """The frames that its first server gets."""
+    server: int
+    buckets: _Buckets
+    """Those after it, like `rule`."""
+    rule: KnownRuleState[RuleState]
+
+
 class _Steps(Generic[RuleState]):
     """All steps from a state. Many states share the rule's state and buckets, so what follows is cached.
 
@@ -126,26 +138,46 @@ class _Steps(Generic[RuleState]):
         self._rule, self._flows = rule, rule.flows
         self.known = cache(KnownRuleState[RuleState])
         self._admit, self._release = cache(self._rule_admits), cache(self._rule_releases)
-        self._tick_rule, self._is_draining = cache(self._rule_ticks), cache(self._rule_is_draining)
-        self._tick_buckets = cache(self._buckets_after_tick)
+        self._tick_rule, self._tick_buckets = cache(self._rule_ticks), cache(self._buckets_after_tick)
+        self._choices = cache(self._choices_with)
 
     def __call__(self, state: NetworkState[RuleState]) -> Iterator[tuple[str, NetworkState[RuleState]]]:
         queues, arriving, buckets, rule = state
-        for server, frames in enumerate(arriving):
-            if frames:
-                received = _appended(queues, server, frames), _with(arriving, server, ())
-                yield f"{server} receives", NetworkState(*received, buckets, rule)
         if not any(arriving):
             yield "tick", self._tick(state)
+        else:
+            for server, frames in enumerate(arriving):
+                if frames:
+                    received = _appended(queues, server, frames), _with(arriving, server, ())
+                    yield f"{server} receives", NetworkState(*received, buckets, rule)
+        for label, sent, server, buckets_after, rule_after in self._choices(buckets, rule):
+            filled = _appended(queues, server, sent) if sent else queues
+            yield label, NetworkState(filled, arriving, buckets_after, rule_after)
+
+    def _choices_with(
+        self, buckets: _Buckets, rule: KnownRuleState[RuleState]
+    ) -> tuple[_Choice[RuleState], ...]:
+        """Return what may be done with the flows, in their order."""
+        choices = []
         for number, (flow, bucket) in enumerate(zip(self._flows, buckets, strict=True)):
+            server = flow.path[0]
             if bucket is None:
-                yield from self._requested(state, number, flow)
+                is_draining = flow.leaves and self._rule.is_draining(rule.held, number)
+                admitted = None if is_draining else self._admit(rule, number)
+                if admitted is not None:
+                    sent = (number,) * flow.burst if flow.at_once else ()
+                    after = _with(buckets, number, ModelBucket(flow.burst - len(sent)))
+                    choices.append(_Choice(f"{flow.name} is admitted", sent, server, after, admitted))
                 continue
             if bucket.tokens:
-                yield f"{flow.name} sends", _sent(state, number, flow, bucket)
+                sent = (number,) * bucket.tokens
+                after = _with(buckets, number, ModelBucket(0, bucket.waited))
+                choices.append(_Choice(f"{flow.name} sends", sent, server, after, rule))
             if flow.leaves:
-                left = _with(buckets, number, None), self._release(rule, number)
-                yield f"{flow.name} is released", NetworkState(queues, arriving, *left)
+                after = _with(buckets, number, None)
+                released = self._release(rule, number)
+                choices.append(_Choice(f"{flow.name} is released", (), server, after, released))
+        return tuple(choices)
 
     def _rule_admits(self, state: KnownRuleState[RuleState], number: int) -> KnownRuleState[RuleState] | None:
         admitted = self._rule.admit(state.held, number)
@@ -157,24 +189,8 @@ class _Steps(Generic[RuleState]):
     def _rule_ticks(self, state: KnownRuleState[RuleState]) -> KnownRuleState[RuleState]:
         return self.known(self._rule.tick(state.held))
 
-    def _rule_is_draining(self, state: KnownRuleState[RuleState], number: int) -> bool:
-        return self._rule.is_draining(state.held, number)
-
     def _buckets_after_tick(self, buckets: _Buckets) -> _Buckets:
         return tuple(bucket and bucket.tick(flow) for flow, bucket in zip(self._flows, buckets, strict=True))
-
-    def _requested(
-        self, state: NetworkState[RuleState], number: int, flow: ModelFlow
-    ) -> Iterator[tuple[str, NetworkState[RuleState]]]:
-        queues, arriving, buckets, before = state
-        if flow.leaves and self._is_draining(before, number):
-            return
-        rule = self._admit(before, number)
-        if rule is not None:
-            bucket = ModelBucket(flow.burst)
-            admitted = NetworkState(queues, arriving, _with(buckets, number, bucket), rule)
-            after = _sent(admitted, number, flow, bucket) if flow.at_once else admitted
-            yield f"{flow.name} is admitted", after
 
     def _tick(self, state: NetworkState[RuleState]) -> NetworkState[RuleState]:
         arriving = state.arriving
@@ -186,14 +202,6 @@ class _Steps(Generic[RuleState]):
                     arriving = _appended(arriving, onward[0], queue[:1])
         queues = tuple([queue[1:] for queue in state.queues])
         return NetworkState(queues, arriving, self._tick_buckets(state.buckets), self._tick_rule(state.rule))
-
-
-def _sent(
-    state: NetworkState[RuleState], number: int, flow: ModelFlow, bucket: ModelBucket
-) -> NetworkState[RuleState]:
-    queues = _appended(state.queues, flow.path[0], (number,) * bucket.tokens)
-    buckets = _with(state.buckets, number, ModelBucket(0, bucket.waited))
-    return NetworkState(queues, state.arriving, buckets, state.rule)
 
 
 def _appended(queues: _Frames, server: int, frames: tuple[int, ...]) -> _Frames:
