@@ -1,4 +1,4 @@
-"""A flow flow manager with its store and emulated boards, in virtual time, that can be killed at any step."""
+"""A flow manager with its store and emulated boards, in virtual time, that can be killed at any step."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, visits
 
 STEP_NS = 1_000_000
+LONG_STEP_NS = 50_000_000
 RECONNECTION_NS = 2_000_000_000
 LAB = load_lab("two-switch")
 HOSTS = tuple(LAB.hosts)
@@ -111,6 +112,7 @@ class ServedBoards:
         self.answers: dict[int, RequestOutcome] = {}
         self.log: list[Event] = []
         self.sent: list[tuple[str, list[WireRequest]]] = []  # each segment to a switch
+        self._happened = 0  # counts what was sent, heard or written
         self.store: Store | None = None
         self.unwritten: list[Write] = []  # writes that are lost if the service is killed
         self.start()
@@ -202,6 +204,7 @@ class ServedBoards:
     def carry(self) -> None:
         """Apply the effects; each is a step at which the service may be killed."""
         while effects := self.manager.effects():
+            self._happened += 1
             self._carry(effects)
 
     def _carry(self, effects: Effects) -> None:
@@ -259,13 +262,19 @@ class ServedBoards:
 
     def _hear(self, name: str, messages: list[bytes]) -> None:
         for message in messages:
+            self._happened += 1
             if (reply := self.wire.decode(message)) is not None:
                 self.manager.reply(self.now_ns, name, reply)
                 self.carry()
 
-    def run(self, steps: int) -> None:
-        for _ in range(steps):
-            self.step()
+    def run(self, duration_ms: int) -> None:
+        """Let time pass, in long steps when nothing has been sent, heard or written for as long."""
+        end_ns, quiet_ns = self.now_ns + duration_ms * STEP_NS, 0
+        while self.now_ns < end_ns:
+            before = self._happened
+            duration_ns = min(STEP_NS if quiet_ns < LONG_STEP_NS else LONG_STEP_NS, end_ns - self.now_ns)
+            self.step(duration_ns)
+            quiet_ns = quiet_ns + duration_ns if self._happened == before else 0
 
     def settle(self, most: int = 6000) -> None:
         """Run until every connected switch has the intended entries and no flow is waiting for them."""
