@@ -1,14 +1,17 @@
-"""Replays without rendering, for tests that need numbers only: it takes most of a short replay's time."""
+"""Replays with less rendering, which takes most of a short replay's time, or none if numbers suffice."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import pytest
 
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.plots import rendering
+from loko_testbed.reproduce.plots.marks import Spec
 from loko_testbed.reproduce.result import FigureResult
 
 
@@ -30,4 +33,25 @@ def no_rendering() -> Iterator[None]:
         patch.setattr(pictures, "draw", blank)
         patch.setattr(pictures, "svg", blank_svg)
         patch.setattr(rendering, "vega_embed", lambda: "")
+        yield
+
+
+@cache
+def _svg_of(spec: str) -> bytes:
+    return rendering.svg_of(json.loads(spec))
+
+
+_png_of = cache(rendering.png_of)
+
+
+@contextmanager
+def rendering_once() -> Iterator[None]:
+    """Make this process render each picture once: it depends on nothing but its specification."""
+
+    def svg_of(spec: Spec) -> bytes:
+        return _svg_of(json.dumps(spec))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "svg_of", svg_of)
+        patch.setattr(pictures, "png_of", _png_of)
         yield

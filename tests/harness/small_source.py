@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,12 @@ PART: Final = (
 """The files: among them programs, and one in the midst of nothing else of its folder."""
 _ALWAYS: Final = "2026-01-01T00:00:00Z"
 """When it was committed, so that the commit is the same for all workers of the tests."""
+
+
+@cache
+def is_checkout() -> bool:
+    """Return whether this is a git checkout, from which alone an archive is made."""
+    return provenance.tracked_files() is not None
 
 
 def git(folder: Path, *words: str) -> str:

@@ -16,11 +16,11 @@ import numpy as np
 import preloaded
 import pyarrow.parquet as pq
 import pytest
+from in_process import loko
 from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner
 
 from loko.document import LABS
-from loko_testbed.cli import main as cli
 from loko_testbed.measure.bench.inventory import BENCHES
 from loko_testbed.reproduce import evaluate as evaluation
 from loko_testbed.reproduce.replications import Replications
@@ -32,27 +32,6 @@ from loko_testbed.tasks.store import TASKS
 FILES = ("json", "parquet", "svg", "png")
 BESIDE = {"report.html", "runs.jsonl"}
 """Files that contain when and where the figures were made."""
-
-
-class Ended:
-    """The outcome of a command."""
-
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
-
-
-@pytest.fixture
-def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command line in this process."""
-
-    def run(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["loko", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return Ended(end.value.code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture
@@ -136,38 +115,38 @@ def check_contract(result: dict, records: Path) -> None:
             assert point["delay_ms"]["min"] <= point["delay_ms"]["p50"] <= point["delay_ms"]["max"]
 
 
-def test_the_same_seed_gives_the_same_bytes(loko, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for name, jobs in (("a", 1), ("b", 2)):
         options = ["--runs", 2, "--seconds", 4, "--seed", 7, "--jobs", jobs, "--out", tmp_path / name]
-        assert loko("evaluate", "fig17a", "table2", *options).status == 0
+        assert loko("evaluate", "fig17a", "table2", *options).returncode == 0
     files = sorted({path.name for path in (tmp_path / "a").iterdir()} - BESIDE)
     assert len(files) == 7
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-def test_another_seed_gives_other_packets(loko, no_pictures: None, tmp_path: Path) -> None:
+def test_another_seed_gives_other_packets(no_pictures: None, tmp_path: Path) -> None:
     for seed in (1, 2):
         options = ["--runs", 1, "--seconds", 5, "--seed", seed, "--out", tmp_path / str(seed)]
-        assert loko("evaluate", "fig17a", "--points", "admitted", *options).status == 0
+        assert loko("evaluate", "fig17a", "--points", "admitted", *options).returncode == 0
     first, second = (pq.read_table(tmp_path / seed / "fig17a.parquet") for seed in "12")
     assert first.column("sent_ns") != second.column("sent_ns")
 
 
-def test_complete_points_are_not_run_again(loko, scripted, tmp_path: Path) -> None:
+def test_complete_points_are_not_run_again(scripted, tmp_path: Path) -> None:
     runner = scripted()
     arguments = ["evaluate", "fig17a", "--runs", 2, "--seconds", 1, "--jobs", 1, "--out", tmp_path]
-    assert loko(*arguments).status == 0
+    assert loko(*arguments).returncode == 0
     assert runner.runs == 22
     before = (tmp_path / "fig17a.json").read_bytes()
-    assert loko(*arguments).status == 0
+    assert loko(*arguments).returncode == 0
     assert runner.runs == 22
     assert (tmp_path / "fig17a.json").read_bytes() == before
-    assert loko(*arguments, "--seed", 2).status == 0
+    assert loko(*arguments, "--seed", 2).returncode == 0
     assert runner.runs == 44
 
 
-def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Path) -> None:
+def test_an_interrupted_replay_goes_on_where_it_was(scripted, tmp_path: Path) -> None:
     def interrupted(flow, random):
         if runner.runs == 8:
             raise KeyboardInterrupt
@@ -176,40 +155,40 @@ def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Pa
     runner = scripted(interrupted)
     arguments = ["evaluate", "fig17a", "--runs", 2, "--seconds", 1, "--jobs", 1, "--out", tmp_path]
     ended = loko(*arguments)
-    assert (ended.status, ended.err.count("\n")) == (130, 1)
+    assert (ended.returncode, ended.stderr.count("\n")) == (130, 1)
     assert len(list((tmp_path / TASKS / "fig17a").iterdir())) == 7
     again = scripted()
-    assert loko(*arguments).status == 0
+    assert loko(*arguments).returncode == 0
     assert again.runs == 15
     assert not (tmp_path / TASKS).exists()
     assert pq.read_table(tmp_path / "fig17a.parquet").num_rows == 11 * 2 * 2 * 50
 
 
-def test_two_replays_do_not_share_a_folder(loko, scripted, tmp_path: Path) -> None:
+def test_two_replays_do_not_share_a_folder(scripted, tmp_path: Path) -> None:
     scripted()
     with lock_folder(tmp_path):
         done = loko("evaluate", "fig17a", "--quick", "--out", tmp_path)
-    assert done.status == 2
-    assert "another replay writes there" in done.err
-    assert len(done.err.splitlines()) == 1
-    assert loko("evaluate", "fig17a", "--quick", "--out", tmp_path).status == 0
+    assert done.returncode == 2
+    assert "another replay writes there" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert loko("evaluate", "fig17a", "--quick", "--out", tmp_path).returncode == 0
 
 
-def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> None:
+def test_a_violated_guarantee_is_status_1(scripted, tmp_path: Path) -> None:
     scripted(lambda flow, random: [1_000_000] * 9 + [5_000_000])
     ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
-    assert ended.status == 1
-    assert "Loko, fifth-rate: GUARANTEE VIOLATED by 2 packets" in ended.out
+    assert ended.returncode == 1
+    assert "Loko, fifth-rate: GUARANTEE VIOLATED by 2 packets" in ended.stdout
     (guarantee,) = json.loads((tmp_path / "fig17a.json").read_text())["guarantees"]
     assert (guarantee["system"], guarantee["verdict"], guarantee["late"]) == ("Loko, fifth-rate", "broken", 2)
 
 
-def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: Path) -> None:
+def test_a_flow_that_sends_nothing_keeps_no_guarantee(scripted, tmp_path: Path) -> None:
     scripted(lambda flow, random: [])
     ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
-    assert ended.status == 0
-    assert "Loko, fifth-rate: guarantee not tested, nothing was sent: lengthen the runs" in ended.out
-    assert "no packet lost at m_r = 1 (paper: 0; here: not measured; nothing was sent at 1)" in ended.out
+    assert ended.returncode == 0
+    assert "Loko, fifth-rate: guarantee not tested, nothing was sent: lengthen the runs" in ended.stdout
+    assert "no packet lost at m_r = 1 (paper: 0; here: not measured; nothing was sent at 1)" in ended.stdout
     result = json.loads((tmp_path / "fig17a.json").read_text())
     assert [claim["holds"] for claim in result["claims"] if claim["kind"] == "predicted"] == [None] * 7
     assert result["notes"][-1]["text"].startswith(
@@ -217,31 +196,32 @@ def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: 
     )
 
 
-def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path: Path) -> None:
+def test_other_claims_change_the_status_only_if_strict(scripted, tmp_path: Path) -> None:
     scripted(lambda flow, _: np.full(50, LOST if flow.bucket.rate_bps > 2_000_000 else 1_000_000))
     arguments = ["evaluate", "fig17a", "--runs", 1, "--seconds", 1, "--out", tmp_path]
     ended = loko(*arguments)
-    assert ended.status == 0
-    assert "does not hold: loss starts at m_r (paper: 5; here: 3)" in ended.out
-    assert re.search(r"^loko +predictions +.* 0 of 1\b", ended.out, flags=re.MULTILINE), "by level"
-    assert loko(*arguments, "--strict").status == 1
+    assert ended.returncode == 0
+    assert "does not hold: loss starts at m_r (paper: 5; here: 3)" in ended.stdout
+    assert re.search(r"^loko +predictions +.* 0 of 1\b", ended.stdout, flags=re.MULTILINE), "by level"
+    assert loko(*arguments, "--strict").returncode == 1
 
 
-def test_a_run_shorter_than_the_papers_does_not_deny_what_is_rare(loko, scripted, tmp_path: Path) -> None:
+def test_a_run_shorter_than_the_papers_does_not_deny_what_is_rare(scripted, tmp_path: Path) -> None:
     scripted()
     arguments = ["evaluate", "fig17a", "--runs", 1, "--seconds", 1, "--strict", "--out", tmp_path]
     ended = loko(*arguments)
-    assert ended.status == 0, "nothing that such a run can deny is denied"
+    assert ended.returncode == 0, "nothing that such a run can deny is denied"
     assert (
-        "not testable here: loss starts at m_r (paper: 5; here: nowhere; this replay has 1 run" in ended.out
+        "not testable here: loss starts at m_r (paper: 5; here: nowhere; this replay has 1 run"
+        in ended.stdout
     )
-    assert loko("evaluate", "fig17a", "--strict", "--jobs", 1, "--out", tmp_path / "whole").status == 1
+    assert loko("evaluate", "fig17a", "--strict", "--jobs", 1, "--out", tmp_path / "whole").returncode == 1
 
 
-def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
+def test_admitted_points_only(scripted, tmp_path: Path) -> None:
     runner = scripted()
     options = ["--points", "admitted", "--runs", 3, "--seconds", 1, "--out", tmp_path]
-    assert loko("evaluate", "fig17a", "fig18a", *options).status == 0
+    assert loko("evaluate", "fig17a", "fig18a", *options).returncode == 0
     assert runner.runs == 6
     result = json.loads((tmp_path / "fig18a.json").read_text())
     assert [point["x"] for point in result["series"][0]["points"]] == [0.95]
@@ -254,25 +234,25 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
 
 
 def test_figures_are_compared_with_those_of_the_same_folder(
-    loko, scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "replicate", lambda *_: Replications(results=[], computed=0))
     scripted(lambda flow, _: np.full(50, LOST if flow.bucket.rate_bps > 2_000_000 else 1_000_000))
     options = ["--jobs", 1, "--out", tmp_path]
     claim = "less loss than with larger rates (fig17a)"
-    assert _holds(loko, tmp_path, "fig17b", options)[claim] is None
-    assert loko("evaluate", "fig17a", *options).status == 0
-    assert _holds(loko, tmp_path, "fig17b", options)[claim] is True
-    assert _holds(loko, tmp_path, "fig17b", [*options, "--seed", 2])[claim] is True
+    assert _holds(tmp_path, "fig17b", options)[claim] is None
+    assert loko("evaluate", "fig17a", *options).returncode == 0
+    assert _holds(tmp_path, "fig17b", options)[claim] is True
+    assert _holds(tmp_path, "fig17b", [*options, "--seed", 2])[claim] is True
     longer = [*options, "--runs", 31]
-    assert _holds(loko, tmp_path, "fig17b", longer)[claim] is None, "fig17a is of another scale"
+    assert _holds(tmp_path, "fig17b", longer)[claim] is None, "fig17a is of another scale"
     short = [*options, "--runs", 1]
-    assert loko("evaluate", "fig17a", *short).status == 0
-    assert _holds(loko, tmp_path, "fig17b", short)[claim] is None, "it could not fail in so short a replay"
+    assert loko("evaluate", "fig17a", *short).returncode == 0
+    assert _holds(tmp_path, "fig17b", short)[claim] is None, "it could not fail in so short a replay"
 
 
-def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | None]:
-    assert loko("evaluate", figure, *options).status == 0
+def _holds(folder: Path, figure: str, options: list) -> dict[str, bool | None]:
+    assert loko("evaluate", figure, *options).returncode == 0
     return {
         claim["claim"]: claim["holds"]
         for claim in json.loads((folder / f"{figure}.json").read_text())["claims"]
@@ -347,21 +327,21 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
     ],
 )
 def test_wrong_input_is_one_line_and_status_2(
-    loko, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list, message: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ended = loko(*arguments)
-    assert ended.status == 2
-    assert ended.out == ""
-    assert re.fullmatch(r"error: [^\n]+\n", ended.err)
-    assert message in ended.err
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert re.fullmatch(r"error: [^\n]+\n", ended.stderr)
+    assert message in ended.stderr
 
 
-def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
+def test_an_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ended = loko("evaluate", "fig17a", "--out", tmp_path / "file" / "below")
-    assert ended.status == 2
-    assert re.fullmatch(r"error: --out .*file/below: cannot be written: Not a directory; .*\n", ended.err)
+    assert ended.returncode == 2
+    assert re.fullmatch(r"error: --out .*file/below: cannot be written: Not a directory; .*\n", ended.stderr)
 
 
 @pytest.mark.parametrize(
@@ -372,45 +352,45 @@ def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
         ("fig17a.parquet", b"nonsense"),
     ],
 )
-def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_damaged_earlier_result_is_named(scripted, tmp_path: Path, name: str, content: bytes) -> None:
     scripted()
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
-    assert ended.status == 2
-    assert re.fullmatch(r"error: [^\n]+ run again\n", ended.err)
-    assert str(path) in ended.err
+    assert ended.returncode == 2
+    assert re.fullmatch(r"error: [^\n]+ run again\n", ended.stderr)
+    assert str(path) in ended.stderr
 
 
-def test_an_empty_folder_has_no_report(loko, tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_report(tmp_path: Path) -> None:
     ended = loko("report", tmp_path)
-    assert ended.status == 2
-    assert "holds no results" in ended.err
+    assert ended.returncode == 2
+    assert "holds no results" in ended.stderr
 
 
-def test_the_report_is_written_anew(loko, scripted_and_drawn, tmp_path: Path) -> None:
+def test_the_report_is_written_anew(scripted_and_drawn, tmp_path: Path) -> None:
     scripted_and_drawn()
     assert (
         loko(
             "evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path
-        ).status
+        ).returncode
         == 0
     )
     before = (tmp_path / "report.html").read_bytes()
     (tmp_path / "report.html").unlink()
-    assert loko("report", tmp_path).status == 0
+    assert loko("report", tmp_path).returncode == 0
     assert (tmp_path / "report.html").read_bytes() == before
 
 
-def test_the_list_of_figures(loko) -> None:
-    listed = json.loads(loko("figures", "--json").out)
+def test_the_list_of_figures() -> None:
+    listed = json.loads(loko("figures", "--json").stdout)
     names = [figure["name"] for figure in listed]
     assert names[0] == "loko/table2"
     assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
     for figure in listed:
         assert set(figure) == {"name", "title", "paper", "modes", "estimate_s"}
-    rows = list(csv.DictReader(io.StringIO(loko("figures", "--csv").out)))
+    rows = list(csv.DictReader(io.StringIO(loko("figures", "--csv").stdout)))
     assert [row["name"] for row in rows] == names
     for figure, row in zip(listed, rows, strict=True):
         said = {name: row[f"estimate_{name}_s"] for name in ("virtual", "live") if row[f"estimate_{name}_s"]}
@@ -418,27 +398,27 @@ def test_the_list_of_figures(loko) -> None:
             name: str(s) for name, s in figure["estimate_s"].items() if name in ("virtual", "live")
         }
         assert set(figure["modes"]) == set(figure["estimate_s"])
-    assert "loko/fig17a" in loko("figures").out
+    assert "loko/fig17a" in loko("figures").stdout
 
 
 @pytest.mark.parametrize("command", ["evaluate", "figures", "report", "model", "plan", "doctor", "lab up"])
-def test_every_command_has_help_with_an_example(loko, command: str) -> None:
+def test_every_command_has_help_with_an_example(command: str) -> None:
     ended = loko(*command.split(), "--help")
-    assert ended.status == 0
-    assert re.search(r"Example:.*loko", ended.out)
+    assert ended.returncode == 0
+    assert re.search(r"Example:.*loko", ended.stdout)
 
 
-def test_the_version_names_the_commit_and_what_computes(loko) -> None:
+def test_the_version_names_the_commit_and_what_computes() -> None:
     ended = loko("--version")
-    first, *others = ended.out.splitlines()
-    assert ended.status == 0
+    first, *others = ended.stdout.splitlines()
+    assert ended.returncode == 0
     assert re.fullmatch(r"loko \d+\.\d+\.\d+ \((unknown|[0-9a-f]{12}(\+[0-9a-f]{8})?)\)", first)
     assert {"python", "switch_emulator", "numpy"} <= {line.split()[0] for line in others}
 
 
-def test_telling_the_version_leaves_it_in_later_results(loko) -> None:
+def test_telling_the_version_leaves_it_in_later_results() -> None:
     before = dict(versions())
-    assert loko("--version").status == 0
+    assert loko("--version").returncode == 0
     assert versions() == before
 
 
@@ -446,10 +426,10 @@ COLOURED = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-9]|4[0-9]|9[0-7])[;m]")
 
 
 @pytest.mark.parametrize("command", ["", "plan", "lab", "lab up", "bench"])
-def test_help_has_a_short_name(loko, command: str) -> None:
+def test_help_has_a_short_name(command: str) -> None:
     short, long = loko(*command.split(), "-h"), loko(*command.split(), "--help")
-    assert short.status == 0
-    assert short.out == long.out
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
 
 
 @pytest.mark.parametrize(
@@ -463,12 +443,12 @@ def test_help_has_a_short_name(loko, command: str) -> None:
         ("lab", "loko lab"),
     ],
 )
-def test_a_wrong_call_names_the_help_that_tells_more(loko, words: str, command: str) -> None:
+def test_a_wrong_call_names_the_help_that_tells_more(words: str, command: str) -> None:
     ended = loko(*words.split())
-    assert ended.status == 2
-    assert ended.err.count("\n") == 1
-    assert ended.err.endswith(f"(see '{command} --help')\n")
-    assert loko(*command.split()[1:], "--help").status == 0
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert ended.stderr.endswith(f"(see '{command} --help')\n")
+    assert loko(*command.split()[1:], "--help").returncode == 0
 
 
 ONE_BY_ONE = """
@@ -520,21 +500,21 @@ def typed(monkeypatch: pytest.MonkeyPatch):
     os.close(before)
 
 
-def test_flows_come_by_the_standard_input_by_either_name(loko, typed) -> None:
+def test_flows_come_by_the_standard_input_by_either_name(typed) -> None:
     csv = "id,source,destination,udp_source,udp_destination,rate,burst,frame\n"
     row = "a,H1,H3,1,9,9 kbit/s,1 frame,306 bytes\n"
     for name in ("-", "/dev/stdin"):
         typed(csv + row)
         done = loko("plan", "two-switch", name)
-        assert (done.status, done.err) == (0, "")
-        assert "1 of 1 fit" in done.out
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "1 of 1 fit" in done.stdout
         typed("")
         done = loko("plan", "two-switch", name)
-        assert done.status == 2
-        assert "is empty; begin each flow with" in done.err
-        assert done.err.count("\n") == 1
+        assert done.returncode == 2
+        assert "is empty; begin each flow with" in done.stderr
+        assert done.stderr.count("\n") == 1
         typed(csv.replace("source,", "sourc,", 1) + row)
-        assert "unknown column 'sourc'" in loko("plan", "two-switch", name).err
+        assert "unknown column 'sourc'" in loko("plan", "two-switch", name).stderr
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
 import switch_emulator
+from in_process import loko
 from reserved_port import ReservedPort
 
-from loko_testbed.cli import main as cli
 from loko_testbed.measure.controllers.check import describe_quirks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,62 +25,48 @@ MAIN = "from loko_testbed.cli.main import main; main()"
 WORDS = ("bench", "controller", "--bisect-quirks")
 
 
-@pytest.fixture
-def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command line in this process."""
-
-    def run(*words: object) -> SimpleNamespace:
-        monkeypatch.setattr(sys, "argv", ["loko", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return SimpleNamespace(status=end.value.code, out=captured.out, err=captured.err)
-
-    return run
-
-
 def check(*names: str) -> tuple[str, ...]:
     """Return a check that passes if all of these quirks are absent, or with the specification."""
     tests = " && ".join(f"""case "$LOKO_QUIRKS" in *'"{name}"'*) true;; *) false;; esac""" for name in names)
     return ("sh", "-c", f"""[ "$LOKO_QUIRKS" = '"spec"' ] || {{ {tests}; }}""")
 
 
-def test_the_quirk_that_breaks_a_check_is_named(loko) -> None:
+def test_the_quirk_that_breaks_a_check_is_named() -> None:
     ended = loko(*WORDS, "--", *check("long-seconds"))
-    assert ended.status == 1
-    assert ended.out.startswith("long-seconds breaks the check: it passes without\n")
-    lines = ended.err.splitlines()
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("long-seconds breaks the check: it passes without\n")
+    lines = ended.stderr.splitlines()
     assert [line.partition(" (")[0] for line in lines[:3]] == [
         "1: with all quirks: fails",
         "2: without quirks: passes",
         f"3: without {', '.join(NAMES[:11])}: passes",
     ]
     assert len(lines) < len(NAMES) / 2 + 2
-    assert "without long-seconds: passes" in ended.err
+    assert "without long-seconds: passes" in ended.stderr
 
 
-def test_quirks_that_break_it_together_are_named(loko) -> None:
+def test_quirks_that_break_it_together_are_named() -> None:
     ended = loko(*WORDS, "--json", "--", *check("long-seconds", "no-reassembly"))
-    found = json.loads(ended.out)
-    assert ended.status == 1
+    found = json.loads(ended.stdout)
+    assert ended.returncode == 1
     assert (found["alone"], [set(names) for names in found["together"]]) == (
         [],
         [{"no-reassembly", "long-seconds"}],
     )
     assert (found["tried"], found["is_complete"]) == (NAMES, True)
-    text = loko(*WORDS, "--", *check("long-seconds", "no-reassembly")).out
+    text = loko(*WORDS, "--", *check("long-seconds", "no-reassembly")).stdout
     assert text.startswith("no-reassembly and long-seconds break the check together")
 
 
-def test_only_the_quirks_of_a_version_are_tried(loko) -> None:
+def test_only_the_quirks_of_a_version_are_tried() -> None:
     ended = loko(*WORDS, "--openflow", "1.3", "--csv", "--", *check("long-seconds"))
-    rows = {row["quirk"]: row["breaks"] for row in csv.DictReader(io.StringIO(ended.out))}
+    rows = {row["quirk"]: row["breaks"] for row in csv.DictReader(io.StringIO(ended.stdout))}
     assert rows == dict.fromkeys(switch_emulator.quirk_names(4), "") | {"long-seconds": "alone"}
 
 
-def test_a_check_that_passes_ends_with_status_0(loko) -> None:
+def test_a_check_that_passes_ends_with_status_0() -> None:
     ended = loko(*WORDS, "--", "true")
-    assert (ended.status, ended.out) == (0, "the check passes with all quirks: none breaks it\n")
+    assert (ended.returncode, ended.stdout) == (0, "the check passes with all quirks: none breaks it\n")
 
 
 @pytest.mark.parametrize(
@@ -112,20 +97,20 @@ def test_a_check_that_passes_ends_with_status_0(loko) -> None:
         ),
     ],
 )
-def test_what_cannot_be_bisected_is_one_line(loko, words: tuple[str, ...], line: str) -> None:
+def test_what_cannot_be_bisected_is_one_line(words: tuple[str, ...], line: str) -> None:
     ended = loko(*words)
-    assert ended.status == 2
-    assert ended.err.splitlines()[-1] == f"error: {line}"
-    assert ended.out == ""
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == f"error: {line}"
+    assert ended.stdout == ""
 
 
-def test_a_check_that_hangs_fails_and_is_ended(loko) -> None:
+def test_a_check_that_hangs_fails_and_is_ended() -> None:
     hangs = ("sleep", "600.0731")
     script = f"""case "$LOKO_QUIRKS" in *long-seconds*|'"spec"') ;; *) {" ".join(hangs)};; esac"""
     limits = ("--openflow", "1.3", "--check-timeout-s", 1)
     ended = loko(*WORDS, *limits, "--", "sh", "-c", script)
-    assert ended.status == 1
-    assert ended.out.startswith("long-seconds breaks the check")
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("long-seconds breaks the check")
     assert not [it.pid for it in psutil.process_iter(["cmdline"]) if it.info["cmdline"] == list(hangs)]
 
 
@@ -165,7 +150,7 @@ sys.exit(hello[0] == 4 and hello[3] == 8)  # the newest version, and no list of 
 
 
 def test_boards_connect_to_a_controller_while_the_check_runs(
-    loko, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "controller.py"
     program.write_text(CONTROLLER)
@@ -176,7 +161,7 @@ def test_boards_connect_to_a_controller_while_the_check_runs(
         *("--", sys.executable, program, held.number),
     )
     held.release()
-    assert json.loads(ended.out)["alone"] == ["newest-hello"], ended.err
+    assert json.loads(ended.stdout)["alone"] == ["newest-hello"], ended.stderr
 
 
 @pytest.mark.parametrize(

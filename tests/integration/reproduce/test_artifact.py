@@ -11,15 +11,16 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from forged import files_in, programs_in, write_forged
+from in_process import loko
+from no_rendering import rendering_once
 from session_file import session_file
-from small_source import git, make_small_source, small_source
+from small_source import git, is_checkout, make_small_source, small_source
 
-from loko_testbed.cli import main as cli
 from loko_testbed.reproduce.bundle import packing, verification
 from loko_testbed.reproduce.bundle.archive import MANIFEST, ROOT
 from loko_testbed.tasks import provenance
@@ -28,37 +29,21 @@ from loko_testbed.tasks.provenance import sha256_of
 NAMES = ["fig17a", "table2"]
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The outcome of a command."""
-
-    status: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def loko(capsys, monkeypatch):
-    """Run the command in this process, which also draws: another would have to load the renderer first."""
+@pytest.fixture(autouse=True)
+def _in_this_process_once(monkeypatch) -> Iterator[None]:
+    """Have commands draw in this process, where the renderer is loaded once and equal pictures drawn once."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
-
-    def run(*words) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["loko", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), said.out, said.err)
-
-    return run
+    with rendering_once():
+        yield
 
 
-def refused(ended: Ended, *parts: str) -> bool:
+def refused(ended: CompletedProcess[str], *parts: str) -> bool:
     """Check that a command ended with status 2 and one line that contains all `parts`."""
-    assert ended.status == 2, ended
-    assert ended.err.startswith("error: ")
-    assert ended.err.count("\n") == 1, ended.err
+    assert ended.returncode == 2, ended
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1, ended.stderr
     for part in parts:
-        assert part in ended.err
+        assert part in ended.stderr
     return True
 
 
@@ -74,7 +59,7 @@ def results(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def whole(results: Path, tmp_path_factory) -> Path:
     """The archive as users create it."""
-    if provenance.tracked_files() is None:
+    if not is_checkout():
         pytest.skip("this is no git checkout, from which alone an archive is made")
     made = session_file(
         tmp_path_factory, "archive", lambda folder: packing.pack(results, folder / "results.zip")
@@ -85,20 +70,20 @@ def whole(results: Path, tmp_path_factory) -> Path:
 @pytest.fixture
 def small(tmp_path_factory) -> Iterator[Path]:
     """A program that runs from the commit of a few files."""
-    if provenance.tracked_files() is None:
+    if not is_checkout():
         pytest.skip("this is no git checkout, from which alone an archive is made")
     with small_source(session_file(tmp_path_factory, "small source", make_small_source)) as source:
         yield source
 
 
 @pytest.fixture
-def archive(loko, small, tmp_path_factory) -> Path:
+def archive(small, tmp_path_factory) -> Path:
     """A small archive with part of the source, fast to read and copy, if the contents do not matter."""
 
     def make(folder: Path) -> None:
         out = ("--out", folder / "results")
-        assert loko("evaluate", *NAMES, "--quick", "--jobs", 1, *out).status == 0
-        assert loko("bundle", folder / "results", "--out", folder / "results.zip").status == 0
+        assert loko("evaluate", *NAMES, "--quick", "--jobs", 1, *out).returncode == 0
+        assert loko("bundle", folder / "results", "--out", folder / "results.zip").returncode == 0
 
     return session_file(tmp_path_factory, "small archive", make) / "results.zip"
 
@@ -131,13 +116,13 @@ def with_values(archive: Path, target: Path, name: str, change) -> Path:
     return changed(archive, target, lambda info, old: [(info, new.get(info.filename, old))])
 
 
-def test_the_same_folder_gives_the_same_archive(loko, results, whole, tmp_path) -> None:
+def test_the_same_folder_gives_the_same_archive(results, whole, tmp_path) -> None:
     for path in results.rglob("*"):
         os.utime(path, (1, 1))
     done = loko("bundle", results, "--out", tmp_path / "again.zip")
-    assert done.status == 0, done.err
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "again.zip").read_bytes() == whole.read_bytes()
-    assert sha256_of(whole) in done.out
+    assert sha256_of(whole) in done.stdout
 
 
 def test_it_has_results_report_source_locks_profiles_citation_and_manifest(results, whole) -> None:
@@ -165,18 +150,18 @@ def test_it_has_results_report_source_locks_profiles_citation_and_manifest(resul
     }
 
 
-def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole, monkeypatch) -> None:
+def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(whole, monkeypatch) -> None:
     monkeypatch.setattr(verification, "SMALL_PART_S", math.inf)  # whatever they took on a busy machine
     done = loko("verify", whole)
-    assert done.status == 0, done
-    assert f"{len(names_in(whole)) - 1} files are as the manifest says" in done.out
-    assert "replayed: loko/fig17a: the same bytes" in done.out
-    assert "replayed: loko/table2: the same bytes" in done.out
-    assert "differs: " not in done.out
+    assert done.returncode == 0, done
+    assert f"{len(names_in(whole)) - 1} files are as the manifest says" in done.stdout
+    assert "replayed: loko/fig17a: the same bytes" in done.stdout
+    assert "replayed: loko/table2: the same bytes" in done.stdout
+    assert "differs: " not in done.stdout
 
 
 @pytest.mark.usefixtures("small")
-def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(loko, tmp_path) -> None:
+def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(tmp_path) -> None:
     """A claim of figure 17b compares it with figure 17a, which is not there yet."""
     apart, together = tmp_path / "apart", tmp_path / "together"
     scale = ("--runs", 1, "--seconds", 0.2, "--sender", "simple", "--jobs", 1)
@@ -185,7 +170,7 @@ def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(lo
         ("fig17a", "--out", apart),
         ("fig17a", "fig17b", "--out", together),
     ):
-        assert loko("evaluate", *command, *scale).status == 0
+        assert loko("evaluate", *command, *scale).returncode == 0
     names = ("fig17a.json", "fig17b.json", "fig17b.svg", "report.html")
     assert [name for name in names[:3] if (apart / name).read_bytes() != (together / name).read_bytes()] == []
     (compared,) = (
@@ -194,53 +179,51 @@ def test_figures_that_came_one_after_another_are_as_if_they_had_come_together(lo
         if claim["fact"] == "fig17b/loss-below-fig17a"
     )
     assert "nothing" not in compared["here"]
-    assert loko("bundle", apart, "--out", tmp_path / "apart.zip").status == 0
+    assert loko("bundle", apart, "--out", tmp_path / "apart.zip").returncode == 0
     verified = loko("verify", tmp_path / "apart.zip", "--all")
-    assert verified.status == 0, verified
-    assert verified.out.endswith("verified: nothing differs; 2 of 2 figures were replayed\n")
+    assert verified.returncode == 0, verified
+    assert verified.stdout.endswith("verified: nothing differs; 2 of 2 figures were replayed\n")
     named = loko("verify", tmp_path / "apart.zip", "fig17b")
-    assert "replayed: loko/fig17a: the same bytes" in named.out
+    assert "replayed: loko/fig17a: the same bytes" in named.stdout
     (apart / "fig17a.json").unlink()
-    assert loko("evaluate", "fig17b", "--out", apart, *scale).status == 0
-    assert loko("bundle", apart, "--out", tmp_path / "alone.zip").status == 0
+    assert loko("evaluate", "fig17b", "--out", apart, *scale).returncode == 0
+    assert loko("bundle", apart, "--out", tmp_path / "alone.zip").returncode == 0
     alone = loko("verify", tmp_path / "alone.zip")
-    assert alone.status == 0, alone
+    assert alone.returncode == 0, alone
     reason = "which was not replayed: it is not in the archive"
-    assert f"loko/fig17b: depends on loko/fig17a, {reason}\n" in alone.out
+    assert f"loko/fig17b: depends on loko/fig17a, {reason}\n" in alone.stdout
 
 
-def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
+def test_chosen_figures_alone_are_replayed(archive, monkeypatch) -> None:
     asked = []
     replay = verification.replay_undrawn
     monkeypatch.setattr(
         verification, "replay_undrawn", lambda figures, *rest: asked.extend(figures) or replay(figures, *rest)
     )
-    assert "not replayed: loko/table2: it was not chosen" in loko("verify", archive, "fig17a").out
+    assert "not replayed: loko/table2: it was not chosen" in loko("verify", archive, "fig17a").stdout
     assert [figure.name for figure in asked] == ["loko/fig17a"]
     asked.clear()
     monkeypatch.setattr(verification, "SMALL_PART_S", -1.0)
-    assert loko("verify", archive).out.count("\nreplayed: ") == 1
-    assert loko("verify", archive, "--all").out.count("\nreplayed: ") == 2
+    assert loko("verify", archive).stdout.count("\nreplayed: ") == 1
+    assert loko("verify", archive, "--all").stdout.count("\nreplayed: ") == 2
     asked.clear()
-    assert "nothing was replayed" in loko("verify", archive, "--checksums").out
+    assert "nothing was replayed" in loko("verify", archive, "--checksums").stdout
     assert asked == []
     assert refused(
         loko("verify", archive, "fig99"), "'loko/fig99': the archive has no virtual result", "loko/fig17a"
     )
 
 
-def test_a_forged_number_is_found_by_the_replay_and_each_difference_has_a_line(
-    loko, archive, tmp_path
-) -> None:
+def test_a_forged_number_is_found_by_the_replay_and_each_difference_has_a_line(archive, tmp_path) -> None:
     def forge(values):
         values["series"][0]["points"][0]["lost"] = 17
         values["claims"][0]["here"] = "better"
 
     forged = with_values(archive, tmp_path / "forged.zip", "results/fig17a.json", forge)
-    assert loko("verify", forged, "--checksums").status == 0
+    assert loko("verify", forged, "--checksums").returncode == 0
     done = loko("verify", forged, "fig17a")
-    assert done.status == 1, done
-    lines = [line for line in done.out.splitlines() if line.startswith("differs: ")]
+    assert done.returncode == 1, done
+    lines = [line for line in done.stdout.splitlines() if line.startswith("differs: ")]
     assert len(lines) == 2, lines
     assert 'fig17a.json: claims[0].here: "' in lines[0]
     assert '"better" in the archive' in lines[0]
@@ -248,7 +231,7 @@ def test_a_forged_number_is_found_by_the_replay_and_each_difference_has_a_line(
     assert "17 in the archive" in lines[1]
 
 
-def test_records_that_are_others_are_told(loko, archive, tmp_path) -> None:
+def test_records_that_are_others_are_told(archive, tmp_path) -> None:
     name = "results/fig17a.parquet"
     with zipfile.ZipFile(archive) as opened:
         data = opened.read(f"{ROOT}/{name}") + b"more"
@@ -258,16 +241,17 @@ def test_records_that_are_others_are_told(loko, archive, tmp_path) -> None:
     new = {f"{ROOT}/{name}": data, f"{ROOT}/{MANIFEST}": json.dumps(manifest).encode()}
     other = changed(archive, tmp_path / "other.zip", lambda info, old: [(info, new.get(info.filename, old))])
     done = loko("verify", other, "fig17a")
-    assert done.status == 1
+    assert done.returncode == 1
     assert (
-        f"differs: fig17a.parquet: other bytes: {len(data) - 4} here, {len(data)} in the archive" in done.out
+        f"differs: fig17a.parquet: other bytes: {len(data) - 4} here, {len(data)} in the archive"
+        in done.stdout
     )
 
 
 @pytest.mark.parametrize(
     "name", ["results/fig17a.json", "source/testbed/loko_testbed/cli/main.py", "CITATION.cff"]
 )
-def test_an_edited_file_is_refused(loko, archive, tmp_path, name) -> None:
+def test_an_edited_file_is_refused(archive, tmp_path, name) -> None:
     def edit(info, data):
         return [(info, data.replace(b"a", b"b", 1) if info.filename == f"{ROOT}/{name}" else data)]
 
@@ -276,20 +260,20 @@ def test_an_edited_file_is_refused(loko, archive, tmp_path, name) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.7, 0.99, 0.99999])
-def test_a_truncated_archive_is_refused(loko, archive, tmp_path, share) -> None:
+def test_a_truncated_archive_is_refused(archive, tmp_path, share) -> None:
     data = archive.read_bytes()
     (tmp_path / "part.zip").write_bytes(data[: int(len(data) * share)])
     assert refused(loko("verify", tmp_path / "part.zip"), "part.zip")
 
 
-def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing_that_is_used(loko, archive, tmp_path) -> None:
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing_that_is_used(archive, tmp_path) -> None:
     data = archive.read_bytes()
     for place in range(0, len(data), len(data) // 12):
         flipped = bytearray(data)
         flipped[place] ^= 0x10
         (tmp_path / "flipped.zip").write_bytes(flipped)
         ended = loko("verify", tmp_path / "flipped.zip", "--checksums")
-        assert ended.status == 0 or refused(ended, "flipped.zip")
+        assert ended.returncode == 0 or refused(ended, "flipped.zip")
 
 
 HOSTILE = [
@@ -310,7 +294,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_would_leave_the_folder_is_refused_and_nothing_is_written(loko, archive, tmp_path, name) -> None:
+def test_what_would_leave_the_folder_is_refused_and_nothing_is_written(archive, tmp_path, name) -> None:
     shutil.copy(archive, tmp_path / "hostile.zip")
     info = zipfile.ZipInfo("x")
     info.filename = name
@@ -322,7 +306,7 @@ def test_what_would_leave_the_folder_is_refused_and_nothing_is_written(loko, arc
     assert not Path("/tmp/evil").exists()
 
 
-def test_links_doubles_strays_and_gaps_are_refused(loko, archive, tmp_path) -> None:
+def test_links_doubles_strays_and_gaps_are_refused(archive, tmp_path) -> None:
     def trial(*words: str, add=(), leave_out="") -> bool:
         path = changed(
             archive,
@@ -344,7 +328,7 @@ def test_links_doubles_strays_and_gaps_are_refused(loko, archive, tmp_path) -> N
     assert trial(f"has no {MANIFEST}", leave_out=MANIFEST)
 
 
-def test_a_manifest_of_another_format_is_refused(loko, archive, tmp_path) -> None:
+def test_a_manifest_of_another_format_is_refused(archive, tmp_path) -> None:
     for text in (b"[]", b"{", b'{"format": "loko-artifact-9", "commit": "x", "files": {}}'):
         path = changed(
             archive,
@@ -354,13 +338,13 @@ def test_a_manifest_of_another_format_is_refused(loko, archive, tmp_path) -> Non
         assert refused(loko("verify", path), MANIFEST)
 
 
-def test_a_file_that_is_no_archive_and_one_that_is_not_there_are_told(loko, tmp_path) -> None:
+def test_a_file_that_is_no_archive_and_one_that_is_not_there_are_told(tmp_path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     assert refused(loko("verify", tmp_path / "text.zip"), "no archive, or a damaged one")
     assert refused(loko("verify", tmp_path / "none.zip"), "no such file")
 
 
-def test_options_that_name_programs_or_files_are_refused(loko, archive, tmp_path) -> None:
+def test_options_that_name_programs_or_files_are_refused(archive, tmp_path) -> None:
     for number, option in enumerate(
         ({"framework_python": "/bin/evil"}, {"out": "/"}, {"cabling": "x"}, {"new": 1})
     ):
@@ -375,43 +359,39 @@ def test_options_that_name_programs_or_files_are_refused(loko, archive, tmp_path
         )
 
 
-def test_a_program_of_another_commit_replays_nothing_but_checks_sums_and_source(
-    loko, archive, monkeypatch
-) -> None:
+def test_a_program_of_another_commit_replays_nothing_but_checks_sums_and_source(archive, monkeypatch) -> None:
     monkeypatch.setattr(verification, "commit", lambda: "0123456789ab")
     assert refused(loko("verify", archive), "the archive is of commit", "this program of 0123456789ab")
     done = loko("verify", archive, "--checksums")
-    assert done.status == 0
-    assert done.out.endswith("verified in part: checksums and source alone; nothing was replayed\n")
+    assert done.returncode == 0
+    assert done.stdout.endswith("verified in part: checksums and source alone; nothing was replayed\n")
 
 
-def test_the_source_is_that_of_a_commit_with_or_without_a_repository(loko, archive, small, tmp_path) -> None:
+def test_the_source_is_that_of_a_commit_with_or_without_a_repository(archive, small, tmp_path) -> None:
     whole_id = git(small, "rev-parse", "HEAD").strip()
     here = loko("verify", archive, "--checksums")
-    assert f"source: is that of commit {whole_id}, which the checkout {small} has" in here.out
+    assert f"source: is that of commit {whole_id}, which the checkout {small} has" in here.stdout
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)  # we made this archive, so it is safe
     with small_source(tmp_path / ROOT / "source"):  # has no repository
         there = loko("verify", archive, "table2")
-    assert there.status == 0, there
-    assert f"source: is that of commit {whole_id}, which no checkout here has" in there.out
+    assert there.returncode == 0, there
+    assert f"source: is that of commit {whole_id}, which no checkout here has" in there.stdout
 
 
-def test_an_archive_that_does_not_know_its_commit_is_not_compared_with_it(loko, archive, tmp_path) -> None:
+def test_an_archive_that_does_not_know_its_commit_is_not_compared_with_it(archive, tmp_path) -> None:
     files = {name: data for name, data in files_in(archive).items() if not name.startswith("git/")}
     old = write_forged(tmp_path / "old.zip", files, commit=provenance.commit(), programs=programs_in(archive))
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)  # we made this archive, so it is safe
     with small_source(tmp_path / ROOT / "source"):
         done = loko("verify", old, "--checksums")
-    assert done.status == 3, done
-    assert "not comparable: source: git/commit or git/tree is missing" in done.out
-    assert "verified in part: nothing differs, but 1 could not be compared" in done.out
+    assert done.returncode == 3, done
+    assert "not comparable: source: git/commit or git/tree is missing" in done.stdout
+    assert "verified in part: nothing differs, but 1 could not be compared" in done.stdout
 
 
-def test_changes_that_are_in_no_commit_pass_only_beside_the_same_changes(
-    loko, archive, small, tmp_path
-) -> None:
+def test_changes_that_are_in_no_commit_pass_only_beside_the_same_changes(archive, small, tmp_path) -> None:
     changed = tmp_path / "changed"
     shutil.copytree(small, changed)
     (changed / "LICENSE").write_text("all rights given away")
@@ -419,50 +399,48 @@ def test_changes_that_are_in_no_commit_pass_only_beside_the_same_changes(
     with small_source(changed):
         assert "+" in provenance.commit()
         out = ("--out", tmp_path / "results")
-        assert loko("evaluate", "table2", "--jobs", 1, *out).status == 0
-        assert loko("bundle", tmp_path / "results", "--out", tmp_path / "changed.zip").status == 0
+        assert loko("evaluate", "table2", "--jobs", 1, *out).returncode == 0
+        assert loko("bundle", tmp_path / "results", "--out", tmp_path / "changed.zip").returncode == 0
         mine = loko("verify", tmp_path / "changed.zip")
-    assert mine.status == 0, mine
-    assert "; changed since, and so here: source/LICENSE, source/Makefile\n" in mine.out
+    assert mine.returncode == 0, mine
+    assert "; changed since, and so here: source/LICENSE, source/Makefile\n" in mine.stdout
     theirs = loko("verify", tmp_path / "changed.zip", "--checksums")
-    assert theirs.status == 1, theirs
-    assert "differs: source/LICENSE: is not that of commit" in theirs.out
-    assert "differs: source/Makefile: is not that of commit" in theirs.out
+    assert theirs.returncode == 1, theirs
+    assert "differs: source/LICENSE: is not that of commit" in theirs.stdout
+    assert "differs: source/Makefile: is not that of commit" in theirs.stdout
 
 
-def test_what_other_versions_of_the_renderer_drew_is_not_comparable(loko, archive, tmp_path) -> None:
+def test_what_other_versions_of_the_renderer_drew_is_not_comparable(archive, tmp_path) -> None:
     files, name = files_in(archive), "results/fig17a.json"
     here = f'"vl-convert-python": "{provenance.versions()["vl-convert-python"]}"'.encode()
     files[name] = files[name].replace(here, b'"vl-convert-python": "1.0"')
     files["results/fig17a.png"] += b"more"
     old = write_forged(tmp_path / "old.zip", files, commit=provenance.commit(), programs=programs_in(archive))
     done = loko("verify", old, "table2")
-    assert done.status == 3, done
-    assert "not comparable: fig17a.png: other versions drew it: " in done.out
-    assert "not comparable: report.html: other versions drew it: " in done.out
-    assert "differs: " not in done.out
+    assert done.returncode == 3, done
+    assert "not comparable: fig17a.png: other versions drew it: " in done.stdout
+    assert "not comparable: report.html: other versions drew it: " in done.stdout
+    assert "differs: " not in done.stdout
     replayed = loko("verify", old, "fig17a")
-    assert replayed.status == 3, replayed
-    assert "not comparable: fig17a.json: provenance.versions.vl-convert-python: " in replayed.out
+    assert replayed.returncode == 3, replayed
+    assert "not comparable: fig17a.json: provenance.versions.vl-convert-python: " in replayed.stdout
 
 
-def test_results_of_another_commit_than_the_source_are_not_packed(
-    loko, results, tmp_path, monkeypatch
-) -> None:
+def test_results_of_another_commit_than_the_source_are_not_packed(results, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(packing, "commit", lambda: "0123456789ab")
     ended = loko("bundle", results, "--out", tmp_path / "a.zip")
     assert refused(ended, "was made by commit", "but the source here is 0123456789ab")
     assert not (tmp_path / "a.zip").exists()
 
 
-def test_without_a_checkout_nothing_is_packed(loko, results, tmp_path, monkeypatch) -> None:
+def test_without_a_checkout_nothing_is_packed(results, tmp_path, monkeypatch) -> None:
     here = provenance.commit()
     monkeypatch.setattr(packing, "commit", lambda: here)
     monkeypatch.setattr(provenance, "_CHECKOUT", tmp_path)
     assert refused(loko("bundle", results, "--out", tmp_path / "a.zip"), "is no git checkout")
 
 
-def test_a_folder_without_results_is_told(loko, tmp_path) -> None:
+def test_a_folder_without_results_is_told(tmp_path) -> None:
     assert refused(loko("bundle", tmp_path), "holds no results")
     assert refused(loko("bundle", tmp_path / "none"), "no such folder")
 
