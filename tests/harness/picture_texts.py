@@ -6,7 +6,6 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,8 @@ def text_boxes(svg: bytes) -> list[TextBox]:
 
 def overlapping(svg: bytes) -> list[tuple[str, str]]:
     """Return all pairs of texts that overlap."""
-    pairs = combinations(text_boxes(svg), 2)
+    boxes = text_boxes(svg)
+    pairs = ((boxes[one], boxes[two]) for one, two in _near([box.corners for box in boxes]))
     return [(one.text, two.text) for one, two in pairs if not _are_apart(one.corners, two.corners)]
 
 
@@ -115,6 +115,16 @@ def _transform(text: str) -> NDArray[np.float64]:
             part[:2, :2] = [[cosine, -sine], [sine, cosine]]
         whole = whole @ part
     return whole
+
+
+def _near(boxes: list[NDArray[np.float64]]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of boxes, by number, which no horizontal or vertical line separates: there are few."""
+    lowest, highest = (
+        np.array([end(box, axis=0) for box in boxes]).reshape(-1, 2) for end in (np.min, np.max)
+    )
+    reaches = (lowest[:, None] < highest).all(axis=-1)
+    for one, two in np.argwhere(np.triu(reaches & reaches.T, 1)):
+        yield int(one), int(two)
 
 
 def _are_apart(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
