@@ -116,8 +116,8 @@ def _is_violation(limits: Sequence[int], state: NetworkState[RuleState]) -> bool
     return any(map(int.__gt__, map(len, state.queues), limits))
 
 
-class _Choice(NamedTuple, Generic[RuleState]):
-    """What may be done with a flow, whatever is in the queues."""
+class _FlowStep(NamedTuple, Generic[RuleState]):
+    """A step of a flow, possible whatever is in the queues."""
 
     label: str
     sent: tuple[int, ...]
@@ -139,7 +139,7 @@ class _Steps(Generic[RuleState]):
         self.known = cache(KnownRuleState[RuleState])
         self._admit, self._release = cache(self._rule_admits), cache(self._rule_releases)
         self._tick_rule, self._tick_buckets = cache(self._rule_ticks), cache(self._buckets_after_tick)
-        self._choices = cache(self._choices_with)
+        self._flow_steps = cache(self._flow_steps_with)
 
     def __call__(self, state: NetworkState[RuleState]) -> Iterator[tuple[str, NetworkState[RuleState]]]:
         queues, arriving, buckets, rule = state
@@ -150,15 +150,15 @@ class _Steps(Generic[RuleState]):
                 if frames:
                     received = _appended(queues, server, frames), _with(arriving, server, ())
                     yield f"{server} receives", NetworkState(*received, buckets, rule)
-        for label, sent, server, buckets_after, rule_after in self._choices(buckets, rule):
+        for label, sent, server, buckets_after, rule_after in self._flow_steps(buckets, rule):
             filled = _appended(queues, server, sent) if sent else queues
             yield label, NetworkState(filled, arriving, buckets_after, rule_after)
 
-    def _choices_with(
+    def _flow_steps_with(
         self, buckets: _Buckets, rule: KnownRuleState[RuleState]
-    ) -> tuple[_Choice[RuleState], ...]:
-        """Return what may be done with the flows, in their order."""
-        choices = []
+    ) -> tuple[_FlowStep[RuleState], ...]:
+        """Return the steps of the flows, in their order."""
+        steps = []
         for number, (flow, bucket) in enumerate(zip(self._flows, buckets, strict=True)):
             server = flow.path[0]
             if bucket is None:
@@ -167,17 +167,17 @@ class _Steps(Generic[RuleState]):
                 if admitted is not None:
                     sent = (number,) * flow.burst if flow.at_once else ()
                     after = _with(buckets, number, ModelBucket(flow.burst - len(sent)))
-                    choices.append(_Choice(f"{flow.name} is admitted", sent, server, after, admitted))
+                    steps.append(_FlowStep(f"{flow.name} is admitted", sent, server, after, admitted))
                 continue
             if bucket.tokens:
                 sent = (number,) * bucket.tokens
                 after = _with(buckets, number, ModelBucket(0, bucket.waited))
-                choices.append(_Choice(f"{flow.name} sends", sent, server, after, rule))
+                steps.append(_FlowStep(f"{flow.name} sends", sent, server, after, rule))
             if flow.leaves:
                 after = _with(buckets, number, None)
                 released = self._release(rule, number)
-                choices.append(_Choice(f"{flow.name} is released", (), server, after, released))
-        return tuple(choices)
+                steps.append(_FlowStep(f"{flow.name} is released", (), server, after, released))
+        return tuple(steps)
 
     def _rule_admits(self, state: KnownRuleState[RuleState], number: int) -> KnownRuleState[RuleState] | None:
         admitted = self._rule.admit(state.held, number)
