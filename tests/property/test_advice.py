@@ -106,7 +106,7 @@ def asked_for(lab: Lab, admission: Admission, request: Request, path: Sequence[H
     return admit(lab, admission, *request, path)
 
 
-@examples(150)
+@examples(70)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(sorted(VARIANTS)),
@@ -151,7 +151,7 @@ def test_advice_that_is_followed_is_granted(
         assert isinstance(granted, Admitted), (suggestion, str(granted))
 
 
-@examples(150)
+@examples(70)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(sorted(VARIANTS)),
@@ -384,7 +384,7 @@ def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
     return CliRunner().invoke(app, ["plan", words[0], str(file), *words[1:]])
 
 
-@examples(32)
+@examples(16)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(("loko", "packets", "silo", "qjump")),

@@ -16,7 +16,7 @@ from loko_testbed.simulation.worst_case.port_changes import ENTRIES, LongLine, p
 from loko_testbed.simulation.worst_case.port_trial import port_trial
 
 
-@examples(25)
+@examples(12)
 @given(seed=st.integers(0, 10**9), classes=st.integers(2, 4))
 def test_no_frame_of_any_class_is_late(seed: int, classes: int) -> None:
     trial = port_trial(seed, packets=1500, classes=classes)
@@ -25,7 +25,7 @@ def test_no_frame_of_any_class_is_late(seed: int, classes: int) -> None:
     assert not trial.verdict.events
 
 
-@examples(12)
+@examples(6)
 @given(seed=st.integers(0, 10**9), classes=st.integers(2, 3))
 def test_no_change_makes_a_frame_of_any_class_late(seed: int, classes: int) -> None:
     """Flows of all classes come and go on long lines, as theorem 2 allows with longer busy periods."""

@@ -13,9 +13,9 @@ from served_boards import HOSTS, LAB, KilledError, ServedBoards, ServedSlots, fl
 from loko.service.outcome import Disposition, FlowState, Granted, Interrupted, Released
 from loko.switch_model.scenario import OpenFlow
 
-RUNS, KILLS_A_RUN = 12, 20
-"""Each mix of safe and unsafe entries, with and without padding, twice."""
-SLOT_RUNS = 4
+RUNS, KILLS_A_RUN = 6, 20
+"""Each mix of safe and unsafe entries, with and without padding."""
+SLOT_RUNS = 2
 
 
 class Customer:

@@ -198,7 +198,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     return network.run(duration_ns=RUN_NS)
 
 
-@examples(150)
+@examples(75)
 @given(case=drawn())
 def test_nothing_is_lost_and_nothing_is_late(case: Drawn) -> None:
     admitted = admitted_flows(case)

@@ -80,7 +80,7 @@ def told(planned: Plan) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("scheme", "allocation"), CHOICES)
-@examples(15)
+@examples(8)
 @given(seed=st.integers(0, 2**32), shape=st.sampled_from(SHAPES))
 def test_a_plan_promises_interfaces_what_it_promises_hosts(
     scheme: str, allocation: str | None, seed: int, shape: str
@@ -111,7 +111,7 @@ def test_the_worst_senders_break_no_guarantee_of_interfaces_and_fare_as_hosts_do
     scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = set()
-    for seed in (0, 1, 3, 4, 5, 8):  # of 2 and 6, joint allocations take seconds
+    for seed in (0, 1, 3, 4):  # of 2, joint allocations take seconds
         of_interfaces = carried(seed, scheme, monkeypatch, is_grouped=True)
         assert any(host.interface for host in of_interfaces.drawn.case.lab.hosts.values())
         assert not of_interfaces.failed, (seed, of_interfaces.verdict)

@@ -115,7 +115,7 @@ def drawn_case(seed: int, scheme: str, where: str, entries: int, most: int):
     return lab, admission, flows, deadlines_ns
 
 
-@examples(120)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),
@@ -152,7 +152,7 @@ def test_with_classes_it_is_what_trying_everything_finds(seed: int) -> None:
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, {})
 
 
-@examples(60)
+@examples(30)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),
@@ -179,7 +179,7 @@ def fresh(admission: Admission) -> Admission:
     return admission
 
 
-@examples(100)
+@examples(50)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where: str) -> None:
     """The rows of the integer program rely on this, in every scheme that claims it."""
@@ -202,7 +202,7 @@ def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where
     assert fits(admission, less, {})
 
 
-@examples(60)
+@examples(30)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_what_is_granted_demands_no_more_than_there_is(seed: int, scheme: str, where: str) -> None:
     """As `Admission.demands` says. Otherwise the program would exclude sets that fit."""

@@ -108,7 +108,7 @@ def requests_after(
     return requests
 
 
-@examples(40)
+@examples(20)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(SCHEMES),

@@ -39,7 +39,7 @@ DRAWN = st.integers(0, 10**9).map(lambda seed: LongLine.drawn(Random(seed), PROF
 """Most of these are like lines on which the wrong rules are known to make the newcomer late."""
 
 
-@examples(20)
+@examples(10)
 @given(line=st.one_of(DRAWN, LINES), seed=st.integers(0, 10**9))
 def test_no_change_makes_a_frame_late(line: LongLine, seed: int) -> None:
     lab = line.lab()
@@ -55,7 +55,7 @@ def test_no_change_makes_a_frame_late(line: LongLine, seed: int) -> None:
     assert not verdict.events
 
 
-@examples(25)
+@examples(12)
 @given(line=LINES, seed=st.integers(0, 10**9))
 def test_the_advice_to_wait_is_true(line: LongLine, seed: int) -> None:
     """Whatever was admitted and released before, a flow fits after the time that its refusal gives."""

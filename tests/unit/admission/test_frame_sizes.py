@@ -108,7 +108,7 @@ def planned(
 # Which sizes reach which switch.
 
 
-@examples(60)
+@examples(30)
 @given(st.integers(0, 10**6), st.sampled_from(SHAPES))
 def test_crossable_switches_are_those_of_all_paths_without_a_loop(seed: int, shape: str) -> None:
     """Compared with every such path, one by one. Cables of one direction only leave out some."""
@@ -301,7 +301,7 @@ def drawn(seed: int, scheme: str, profile: str) -> tuple[Lab, Plan, Admission]:
     return lab, *planned(lab, scheme, flows)
 
 
-@examples(30)
+@examples(15)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(GUARANTEED))
 def test_nothing_is_lost_or_late_on_boards_where_sizes_mix(seed: int, scheme: str) -> None:
     try:
@@ -314,7 +314,7 @@ def test_nothing_is_lost_or_late_on_boards_where_sizes_mix(seed: int, scheme: st
     assert carried(case, seed) == ()
 
 
-@examples(15)
+@examples(8)
 @given(seed=st.integers(0, 10**6))
 def test_nothing_is_lost_or_late_on_ports_where_sizes_mix(seed: int) -> None:
     lab, result, admission = drawn(seed, "ports", "ideal-1g")

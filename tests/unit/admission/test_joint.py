@@ -97,7 +97,7 @@ ASKED = st.lists(
 )
 
 
-@examples(8)
+@examples(6)
 @given(ASKED, st.randoms())
 def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) -> None:
     flows = numbered(asked)
@@ -139,7 +139,7 @@ def test_more_flows_fit_together() -> None:
     assert counts[1] > counts[0]
 
 
-@examples(12)
+@examples(8)
 @given(ASKED, st.integers(0, 249_999_999), st.integers(0, 999), st.randoms())
 def test_no_frame_is_lost_or_late(asked, phase_ns, seed, random) -> None:
     admission = JointAdmission(RING, EVALUATION)

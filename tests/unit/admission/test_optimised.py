@@ -77,7 +77,7 @@ def worth(lab: Lab, mix: Mix, schemes) -> float:
     return total
 
 
-@examples(25)
+@examples(12)
 @given(LABS_TRIED, mixes)
 def test_never_worse_than_the_fixed_allocations(lab, mix) -> None:
     fixed = [worth(lab, mix, scheme) for scheme in ALLOCATION_RULES.values()]
@@ -95,7 +95,7 @@ def test_better_than_both_where_rate_and_burst_run_out_together() -> None:
     assert chosen > 1.1 * max(worth(RING, mix, scheme) for scheme in ALLOCATION_RULES.values())
 
 
-@examples(15)
+@examples(8)
 @given(LABS_TRIED, mixes, st.sampled_from([None, {}, {MessageType.ECHO: MessageRate(per_s=10)}]))
 def test_feasible_by_the_checks_of_the_fixed_ones(lab, mix, traffic) -> None:
     scenario = scenario_of(mix)
@@ -120,7 +120,7 @@ def test_feasible_by_the_checks_of_the_fixed_ones(lab, mix, traffic) -> None:
         assert math.isclose(allocation.delay_ns, limits.delay_ns(allocation.max_burst_bytes))
 
 
-@examples(15)
+@examples(8)
 @given(mixes, st.randoms())
 def test_the_order_and_the_names_of_the_kinds_do_not_matter(mix, random) -> None:
     shuffled = [kind.model_copy(update={"name": str(number)}) for number, kind in enumerate(mix.kinds)]
@@ -165,7 +165,7 @@ def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
     assert math.isclose(sum(flows), min(by_buffer, limits.max_rate_bps / rate_bps), abs_tol=0.07)
 
 
-@examples(20)
+@examples(10)
 @given(st.floats(5e4, 3e6), st.floats(0.2, 5), st.lists(st.floats(0, 1), min_size=2, max_size=2))
 def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, parts) -> None:
     """Flows go both ways, so each switch's delay makes the other's bursts grow."""
