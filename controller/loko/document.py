@@ -138,20 +138,20 @@ def decoded(data: bytes, name: str, *, is_file: bool = True) -> str:
 
 def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None = None) -> _Model:
     """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file, after `edit`. Raises `InputError`."""
+    if path.suffix != ".toml":
+        parsed = parse_file(path, edit=edit)
+        return check(path, model, parsed.data, parsed.tree)
+    try:
+        return check(path, model, tomllib.loads(_edited(path, edit)))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+
+
+def _edited(path: Path, edit: Callable[[str], str] | None) -> str:
     text = read_text(path)
-    if edit is not None:
-        text = edit(text)
-    if path.suffix == ".toml":
-        try:
-            return check(path, model, tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{path}: not valid TOML: {error}") from None
-        except RecursionError:
-            raise InputError(f"{path}: nested too deeply") from None
-    parsed = parse(path, text)
-    if parsed.data is None:
-        raise InputError(f"{path}: is empty, or has only comments; write its content")
-    return check(path, model, parsed.data, parsed.tree)
+    return text if edit is None else edit(text)
 
 
 class ParsedDocument(NamedTuple):
@@ -164,6 +164,14 @@ class ParsedDocument(NamedTuple):
     def line(self, location: Sequence[int | str]) -> int | None:
         """Return the line, from 1, of the deepest part of the location that exists."""
         return _line_of(self.tree, location)
+
+
+def parse_file(path: Path, *, edit: Callable[[str], str] | None = None) -> ParsedDocument:
+    """Parse a `.json`, `.yml` or `.yaml` file, after `edit`. Raises `InputError`, also if it is empty."""
+    parsed = parse(path, _edited(path, edit))
+    if parsed.data is None:
+        raise InputError(f"{path}: is empty, or has only comments; write its content")
+    return parsed
 
 
 def parse(path: Path, text: str) -> ParsedDocument:

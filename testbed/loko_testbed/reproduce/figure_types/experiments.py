@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
-from loko.document import LABS, InputError, error_at, read
+from loko.document import LABS, InputError, ParsedDocument, check, error_at, parse_file, read
 from loko.plug_in import folder_of, plug_ins
 from loko_testbed.reproduce.claims import check_reference
 from loko_testbed.reproduce.facts import fact
@@ -83,7 +83,8 @@ class MissingFigure(BaseModel):
 
 def load_experiment(path: Path) -> Figure:
     """Read and check an experiment's file. Raises `InputError`."""
-    experiment: Figure = read(path, _document(path))
+    parsed = parse_file(path)
+    experiment: Figure = check(path, _document(path, parsed), parsed.data, parsed.tree)
     if experiment.figure != path.stem:
         raise error_at(path, ("figure",), f"'{experiment.figure}' is not the file's name; call both the same")
     try:
@@ -96,9 +97,9 @@ def load_experiment(path: Path) -> Figure:
     return experiment
 
 
-def _document(path: Path) -> type[Figure]:
+def _document(path: Path, parsed: ParsedDocument) -> type[Figure]:
     """Return the schema of an experiment's file. Raises `InputError`."""
-    told = read(path, _TypeOfDocument)
+    told = check(path, _TypeOfDocument, parsed.data, parsed.tree)
     if told.kind in FORMER_TYPES:
         raise error_at(path, ("kind",), f"'{told.kind}' is called {FORMER_TYPES[told.kind]}")
     _refuse_unknown(path, "kind", told.kind, figure_type_names())
