@@ -10,6 +10,7 @@ import pytest
 from no_rendering import no_rendering
 from picture_texts import beyond_the_edges, colours_of, overlapping
 from pydantic import JsonValue
+from session_file import session_file
 
 from loko_testbed.reproduce import plots as pictures
 from loko_testbed.reproduce.chart import FindingPlace, HeatPanel, TimelinePanel
@@ -17,7 +18,7 @@ from loko_testbed.reproduce.evaluate import evaluate
 from loko_testbed.reproduce.figure_types.experiments import experiments, select
 from loko_testbed.reproduce.plots.theme import PAPER
 from loko_testbed.reproduce.reasons import with_values
-from loko_testbed.reproduce.result import FigureResult
+from loko_testbed.reproduce.result import FigureResult, read_results
 from loko_testbed.simulation.options import Options
 from loko_testbed.tasks.progress import NoProgress
 
@@ -50,13 +51,15 @@ MARKED = {
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FigureResult]:
-    out = tmp_path_factory.mktemp("pictures")
-    options = Options(mode="virtual", seed=1, out=Path(out), quick=True)
-    figures = {figure.name: figure for figure in select(FIGURES, experiments())}
-    figures |= {name: with_values(figures[name], values) for name, values in SMALLER.items()}
-    with no_rendering():
-        results = evaluate(list(figures.values()), options, NoProgress())
-    return {result.name: result for result in results}
+    def replay(out: Path) -> None:
+        figures = {figure.name: figure for figure in select(FIGURES, experiments())}
+        figures |= {name: with_values(figures[name], values) for name, values in SMALLER.items()}
+        options = Options(mode="virtual", seed=1, out=out, quick=True)
+        with no_rendering():
+            evaluate(list(figures.values()), options, NoProgress())
+
+    out = session_file(tmp_path_factory, "small replays", replay)
+    return {result.name: result for result in read_results(out)}
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
@@ -14,6 +16,8 @@ from urllib.parse import unquote
 import pytest
 from live_harness import needs_namespaces
 from markupsafe import escape
+from no_rendering import rendering_once
+from session_file import session_file
 from typer.testing import CliRunner
 
 from loko.document import InputError
@@ -33,11 +37,21 @@ def loko(*words):
     return CliRunner().invoke(cli.app, [*map(str, words)])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _drawn_once() -> Iterator[None]:
+    with rendering_once():
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("results")
-    assert loko("evaluate", *NAMES, "--quick", "--out", out).exit_code == 0
-    return out
+    """Results that are this worker's own."""
+
+    def evaluate(out: Path) -> None:
+        assert loko("evaluate", *NAMES, "--quick", "--out", out / "results").exit_code == 0
+
+    made = session_file(tmp_path_factory, "results of a report", evaluate)
+    return shutil.copytree(made / "results", tmp_path_factory.mktemp("report") / "results")
 
 
 def test_what_was_not_replayed_and_how_to(folder: Path) -> None:
