@@ -21,6 +21,7 @@ from loko.switch_model.split import echo_traffic, split
 from loko.topology.lab import load_lab
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, shortest_path
+from loko_testbed.simulation.traffic import flow_of
 
 LAB = load_lab("two-switch").as_printed()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
@@ -30,15 +31,8 @@ LIMITS = {
 
 
 def flow(number=0, pair=PAIRS[0], rate_bps=100e3, burst_bytes=306.0, frame_bytes=306) -> Flow:
-    return Flow(
-        id=f"f{number}",
-        source=pair[0],
-        destination=pair[1],
-        udp_source=1000 + number,
-        udp_destination=5000,
-        rate_bps=rate_bps,
-        burst_bytes=burst_bytes,
-        frame_bytes=frame_bytes,
+    return flow_of(
+        number, *pair, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes, called="f"
     )
 
 

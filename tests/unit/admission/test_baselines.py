@@ -24,6 +24,7 @@ from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import EVALUATION
 from loko.switch_model.service_curve import service_curve
 from loko.topology.lab import load_lab
+from loko_testbed.simulation.traffic import flow_of
 
 ZODIAC = load_lab("two-switch").as_printed()
 BANANA = load_lab("two-switch-banana-pi").as_printed()
@@ -33,16 +34,7 @@ MBPS = 1e6
 
 
 def flow(number=0, pair=PAIRS[0], rate_bps=45 * MBPS, burst_bytes=306.0) -> Flow:
-    return Flow(
-        id=f"f{number}",
-        source=pair[0],
-        destination=pair[1],
-        udp_source=1000 + number,
-        udp_destination=5000,
-        rate_bps=rate_bps,
-        burst_bytes=burst_bytes,
-        frame_bytes=FRAME,
-    )
+    return flow_of(number, *pair, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=FRAME, called="f")
 
 
 def silo(lab, rate_bps) -> SiloAdmission:

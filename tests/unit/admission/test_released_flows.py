@@ -22,6 +22,7 @@ from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Lab, ring_lab
 from loko.topology.ring import Ring
 from loko_testbed.reproduce.studies.attacks import star
+from loko_testbed.simulation.traffic import flow_of
 from loko_testbed.simulation.worst_case.changes import ignore_released
 
 STAR = star()
@@ -46,15 +47,8 @@ def flow(
     rate_bps: float = 1e3,
     burst_bytes: float = 306,
 ) -> Flow:
-    return Flow(
-        id=f"f{number}",
-        source=source,
-        destination=destination,
-        udp_source=2000 + number,
-        udp_destination=7000,
-        rate_bps=rate_bps,
-        burst_bytes=burst_bytes,
-        frame_bytes=306,
+    return flow_of(
+        number, source, destination, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=306, called="f"
     )
 
 

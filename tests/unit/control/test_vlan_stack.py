@@ -34,6 +34,7 @@ from loko.topology.lab import Lab, load_lab
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, longest_path, shortest_path
 from loko_testbed.cli.main import app
+from loko_testbed.simulation.traffic import flow_of
 from loko_testbed.simulation.virtual import lab_network
 
 LAB = load_lab("two-switch")
@@ -47,14 +48,7 @@ BEGIN_NS = 3 * S
 
 def flow(number: int = 0, source: str = "H1", destination: str = "H3", **values: float) -> Flow:
     fields = {"rate_bps": 1e5, "burst_bytes": 306.0, "frame_bytes": 306, **values}
-    return Flow(
-        id=f"f{number}",
-        source=source,
-        destination=destination,
-        udp_source=5000 + number,
-        udp_destination=6000,
-        **fields,  # type: ignore[arg-type]
-    )
+    return flow_of(number, source, destination, called="f", **fields)  # type: ignore[arg-type]
 
 
 def admission(lab: Lab, flows: Sequence[Flow], scheme: str = "fifth-rate") -> StackAdmission:

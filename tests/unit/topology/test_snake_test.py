@@ -25,6 +25,7 @@ from loko.topology.lab import lab_of as lab_of_values
 from loko.topology.lab_allocation import allocations_of
 from loko.topology.network import Hop, RoutedFlow, visits
 from loko.topology.snake_test import snake_path, snake_test_lab
+from loko_testbed.simulation.traffic import flow_of
 from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
 
 PORTS = {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
@@ -34,14 +35,8 @@ BOARD = snake_test_lab("zodiac-fx", 4, PORTS)
 
 def flow(number: int = 0, source: str = "H1", **values: float) -> Flow:
     fields = {"rate_bps": 1e5, "burst_bytes": 306.0, "frame_bytes": 306, **values}
-    return Flow(
-        id=f"f{number}",
-        source=source,
-        destination="H2" if source == "H1" else "H1",
-        udp_source=5000 + number,
-        udp_destination=6000,
-        **fields,  # type: ignore[arg-type]
-    )
+    destination = "H2" if source == "H1" else "H1"
+    return flow_of(number, source, destination, called="f", **fields)  # type: ignore[arg-type]
 
 
 def scenario(
