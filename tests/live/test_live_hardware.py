@@ -59,7 +59,7 @@ def test_the_playbook_replays_a_figure_with_a_real_board_and_keeps_it(tmp_path):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text(yaml.safe_dump(inventory))
     out = tmp_path / "results"
-    short = {"points": "admitted", "runs": 1, "seconds": 4}
+    short = {"points": "admitted", "runs": 1, "seconds": 2}
     chosen = {"mode": "hardware", "figures": "fig17a", "out": str(out), **short}
     words = ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
     with board(tmp_path):
