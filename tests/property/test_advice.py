@@ -384,7 +384,7 @@ def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
     return CliRunner().invoke(app, ["plan", words[0], str(file), *words[1:]])
 
 
-@examples(16)
+@examples(32)
 @given(
     seed=st.integers(0, 10**6),
     scheme=st.sampled_from(("loko", "packets", "silo", "qjump")),
