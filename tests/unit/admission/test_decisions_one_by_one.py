@@ -160,9 +160,7 @@ def differ(control: LokoAdmission | PacketAdmission, lab: Lab, requests: list[Fl
             if isinstance(answer, Refusal):
                 assert (*answer[1:3], *map(pytest.approx, answer[3:6])) == expected
             else:
-                assert tuple(answer) == (*expected, None, 1, None), (
-                    "no bound of a whole path, one class, no VLAN"
-                )
+                assert tuple(answer) == (*expected, None, None), "no bound of a whole path, no VLAN"
         refused += isinstance(answer, Refusal)
         if isinstance(answer, Admitted):
             flows[flow.id] = flow, path
