@@ -16,6 +16,7 @@ from loko.admission import Admission, Terms
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import ProtectedAdmission, Protection, failures_of
 from loko.admission.schemes import (
+    SchemeName,
     SchemeVariant,
     admission_of,
     conditions_of,
@@ -429,6 +430,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     classes = max([1, *class_targets_ns]) if given.classes is None else given.classes
     if classes > 1 or class_targets_ns:
         refuse_one_class(lab, choice, f"{classes} traffic classes")
+    if 1 in class_targets_ns and given.target_ms is not None and scheme == SchemeName.PORTS:
+        raise InputError("--class-target-ms 1=…: --target-ms says the target of class 1; leave one out")
     if class_targets_ns and max(class_targets_ns) > classes:
         raise InputError(
             f"--class-target-ms {max(class_targets_ns)}=…: there is no such class; give --classes"
@@ -500,16 +503,17 @@ def _class_targets_ns(texts: Sequence[str]) -> dict[int, float]:
     """Read the delay targets of traffic classes, each as `class=milliseconds`. Raises `InputError`."""
     targets_ns: dict[int, float] = {}
     for text in texts:
-        words = re.fullmatch(r"([1-7])=(\d+(?:\.\d+)?)", text)
+        words = re.fullmatch(r"([1-7])=([0-9]{1,6}(?:\.[0-9]+)?)", text)
         if words is None or int(words[1]) in targets_ns:
-            why = "is no class with a target" if words is None else "names a class again"
+            why = "is no class with a target below 1000000" if words is None else "names a class again"
             raise InputError(f"--class-target-ms {text}: {why}; give each class once, such as 2=20")
         targets_ns[int(words[1])] = float(words[2]) * NS_PER_MS
     return targets_ns
 
 
 def _in_words(targets_ns: Mapping[int, float]) -> str:
-    return ",".join(f"{each}={target_ns / NS_PER_MS:g}" for each, target_ns in sorted(targets_ns.items()))
+    """Return the targets so that two services with the same words promise the same."""
+    return ",".join(f"{each}={target_ns / NS_PER_MS:.15g}" for each, target_ns in sorted(targets_ns.items()))
 
 
 def _refuse_baseline(choice: SchemeVariant, *, is_wanted: bool) -> None:

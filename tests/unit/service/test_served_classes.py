@@ -149,6 +149,11 @@ def test_targets_of_classes_are_promised_and_stored_flows_need_the_same(tmp_path
     assert 0.2e6 * len(high.path) < high.guarantee_ns < 0.25e6 * len(high.path)
     assert 3e6 * len(low.path) < low.guarantee_ns < 3.1e6 * len(low.path)
     assert not {"classes", "class-target-ms"} & granted(lab).options.keys()
+    words = [
+        granted(lab, class_target_ms=[text]).options["class-target-ms"]
+        for text in ("2=3.333333", "2=3.333334", "2=123456.7", "2=123456.8")
+    ]
+    assert words == ["2=3.333333", "2=3.333334", "2=123456.7", "2=123456.8"]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +175,12 @@ def test_targets_of_classes_are_promised_and_stored_flows_need_the_same(tmp_path
             "--scheme silo knows one class only",
         ),
         ("chip-ring", {"class_target_ms": ["2"]}, "--class-target-ms 2: is no class with a target"),
+        ("chip-ring", {"class_target_ms": ["2=1000000"]}, "2=1000000: is no class with a target below"),
+        (
+            "chip-ring",
+            {"target_ms": 3, "class_target_ms": ["1=5"]},
+            "--class-target-ms 1=…: --target-ms says the target of class 1; leave one out",
+        ),
         ("chip-ring", {"class_target_ms": ["2=1", "2=3"]}, "--class-target-ms 2=3: names a class again"),
         ("chip-ring", {"class_target_ms": ["3=1"], "classes": 2}, "there is no such class; give --classes 3"),
     ],
