@@ -156,6 +156,18 @@ def test_targets_of_classes_are_promised_and_stored_flows_need_the_same(tmp_path
     assert words == ["2=3.333333", "2=3.333334", "2=123456.7", "2=123456.8"]
 
 
+@pytest.mark.parametrize("chips", [3, 2])
+def test_a_switch_states_a_bound_for_flows_of_every_class(chips: int, tmp_path: Path) -> None:
+    admitter = admitter_of(triangle(tmp_path, chips=chips), target_ms=5, class_target_ms=["2=20", "3=7"])
+    assert admitter.usage("s1").delay_ns >= 20e6
+    for traffic_class in (1, 2, 3):
+        sent = VIDEO._replace(id=f"c{traffic_class}", udp_source=traffic_class, traffic_class=traffic_class)
+        granted_flow = admitter.decision(sent)()
+        assert not isinstance(granted_flow, Refusal)
+        for hop, delay_ns in list(zip(granted_flow.path, granted_flow.delays_ns, strict=True))[1:]:
+            assert delay_ns <= admitter.usage(hop.switch).delay_ns
+
+
 @pytest.mark.parametrize(
     ("lab", "options", "error"),
     [

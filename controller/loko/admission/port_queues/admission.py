@@ -621,7 +621,11 @@ class PortAdmission:
                     ),
                 ]
         entries = ResourceShare("entries", self._entries[switch], self._most_entries[switch], "entries")
-        targets_ns = (self._delay_ns(switch, port) for port, _ in self._lab.neighbours(switch))
+        targets_ns = (
+            self._delay_ns(switch, port, traffic_class)
+            for port, _ in self._lab.neighbours(switch)
+            for traffic_class in self._every_class
+        )
         return Usage(shares=(*shares, entries), delay_ns=max(targets_ns, default=0.0))
 
     def demands(self, admitted: Admitted) -> Iterator[ResourceDemand]:
