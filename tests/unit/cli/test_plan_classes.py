@@ -68,17 +68,28 @@ def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
     assert [row["traffic_class"] for row in csv.DictReader(result.stdout.splitlines())] == ["1", "2"]
 
 
-def test_the_service_promises_as_planned_with_the_targets_that_the_plan_prints(board_and_chips: Path) -> None:
+@pytest.mark.parametrize(("deadline", "with_target"), [("40 ms", ["1", "2"]), ("", ["1"])])
+def test_the_service_promises_as_planned_with_the_options_that_the_plan_prints(
+    deadline: str, with_target: list[str], board_and_chips: Path
+) -> None:
+    (board_and_chips / "flows.csv").write_text(BESIDE_BOARDS.replace("40 ms", deadline))
     words = [str(board_and_chips), str(board_and_chips / "flows.csv"), "--changes-per-s", "20"]
     result = CliRunner().invoke(app, ["plan", *words])
     targets = re.findall(r"--class-target-ms (\S+)", result.output)
-    assert [target.partition("=")[0] for target in targets] == ["1", "2"]
+    assert [target.partition("=")[0] for target in targets] == with_target
+    classes = re.findall(r"--classes (\d)", result.output)
+    assert len(classes) == 2 - len(with_target)
     lab = load_lab(board_and_chips)
-    given = {"class_target_ms": targets, "changes_per_s": 20.0}
+    given = {
+        "class_target_ms": targets,
+        "classes": int(classes[0]) if classes else None,
+        "changes_per_s": 20.0,
+    }
     options = _AdmissionOptions(**dict.fromkeys(_AdmissionOptions._fields) | given)
     admitter = _by_admission(lab, options, OpenFlow.V1_0).admitter
     assert isinstance(admitter, SchemeAdmitter)
     served = [admitter.decision(request.flow)() for request in load_requests(words[1], lab)]
+    assert len(served) == 2
     promised = [flow["guarantee_ns"] for flow in planned(board_and_chips, *words[2:])["accepted"]]
     assert [answer.guarantee_ns for answer in served if isinstance(answer, Admitted)] == pytest.approx(
         promised
