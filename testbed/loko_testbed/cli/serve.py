@@ -429,7 +429,8 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     class_targets_ns = _class_targets_ns(given.class_target_ms or ())
     classes = max([1, *class_targets_ns]) if given.classes is None else given.classes
     if classes > 1 or class_targets_ns:
-        refuse_one_class(lab, choice, f"{classes} traffic classes")
+        asked = "--class-target-ms" if class_targets_ns else f"{classes} traffic classes"
+        refuse_one_class(lab, choice, asked)
     if 1 in class_targets_ns and given.target_ms is not None and scheme == SchemeName.PORTS:
         raise InputError("--class-target-ms 1=…: --target-ms says the target of class 1; leave one out")
     if class_targets_ns and max(class_targets_ns) > classes:

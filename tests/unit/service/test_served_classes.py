@@ -177,6 +177,11 @@ def test_a_switch_states_a_bound_for_flows_of_every_class(chips: int, tmp_path: 
             "2 traffic classes: --scheme loko knows one class only; leave it out, or replace s1",
         ),
         (
+            "two-switch",
+            {"class_target_ms": ["1=3"]},
+            "--class-target-ms: --scheme loko knows one class only; leave it out, or replace s1",
+        ),
+        (
             "chip-ring",
             {"classes": 2},
             "s1: dell-s3048-on: .* so lower classes have no bound; leave --classes",
