@@ -788,9 +788,9 @@ def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
             f"--class-target-ms {each}={_in_digits(target_ns / NS_PER_MS)}"
             for each, target_ns in sorted(answer.class_targets_ns.items())
         ]
-        lowest = max(
-            answered.flow.traffic_class for answered in (*answer.plan.accepted, *answer.plan.refused)
-        )
+        flows = [admitted.flow for admitted in answer.plan.accepted]
+        flows += [refusal.flow for refusal in answer.plan.refused]
+        lowest = max(flow.traffic_class for flow in flows)
         if lowest not in answer.class_targets_ns:  # its target is that of a full queue
             words.insert(0, f"--classes {lowest}")
         tell(f"{said}targets of ports follow the deadlines, class by class: {' '.join(words)}")
