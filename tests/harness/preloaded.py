@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import get_native_id
 from typing import Final, NamedTuple
 
-from private_machine import enter_namespace
+from private_machine import enter_namespaces
 
 from loko_testbed.cli.main import main as loko_main
 
@@ -106,11 +107,15 @@ class _Place(NamedTuple):
     namespaces: Path
 
     def enter(self) -> None:
-        for kind in ("net", "mnt"):
-            namespace = self.namespaces / kind
-            if namespace.readlink() != Path("/proc/self/ns", kind).readlink():
-                with namespace.open() as file:
-                    enter_namespace(file.fileno())
+        here = Path("/proc/thread-self/ns")
+        kinds = [
+            kind for kind in ("net", "mnt") if (self.namespaces / kind).readlink() != (here / kind).readlink()
+        ]
+        if kinds:
+            with ExitStack() as files:
+                enter_namespaces(
+                    [files.enter_context((self.namespaces / kind).open()).fileno() for kind in kinds]
+                )
         os.chdir(self.folder)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,9 +42,7 @@ def private_machine() -> Iterator[None]:
             subprocess.run(["sh", "-ec", _BUILD, "build", str(LIMIT)], check=True)
             yield
         finally:
-            _call(_LIBC.unshare(_CLONE_FS))  # threads started in the meantime share this thread's file system
-            for namespace in before:
-                enter_namespace(namespace)
+            enter_namespaces(before)
             os.fchdir(root)  # it may differ from the root of the namespace
             os.chroot(".")
             os.chdir(folder)
@@ -53,9 +51,11 @@ def private_machine() -> Iterator[None]:
             os.close(descriptor)
 
 
-def enter_namespace(descriptor: int) -> None:
-    """Move this thread to a namespace that is open as a file."""
-    _call(_LIBC.setns(descriptor, 0))
+def enter_namespaces(descriptors: Iterable[int]) -> None:
+    """Move this thread to namespaces that are open as files."""
+    _call(_LIBC.unshare(_CLONE_FS))  # other threads share this thread's file system, which holds it back
+    for descriptor in descriptors:
+        _call(_LIBC.setns(descriptor, 0))
 
 
 def _call(result: int) -> None:
