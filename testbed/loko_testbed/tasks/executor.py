@@ -174,7 +174,7 @@ class _Processes:
         At the end, tasks that have not begun are dropped, and those that have are awaited.
         """
         shared = _SHARED.get()
-        with shared.opened() if shared is not None and jobs <= shared.jobs else _new_pool(jobs) as pool:
+        with shared.opened() if shared is not None and jobs <= shared.jobs else _own_pool(jobs) as pool:
             tasks = cls(pool)
             try:
                 yield tasks
@@ -200,6 +200,19 @@ class _Processes:
 
 def _new_pool(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
+
+
+@contextmanager
+def _own_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool and close it at the end.
+
+    Python 3.11 waits for ever for what was cancelled before, unless it shall also cancel the rest itself.
+    """
+    pool = _new_pool(jobs)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _SharedPool:

@@ -118,11 +118,14 @@ def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path)
     assert samples(tmp_path / "whole") == after
 
 
+@pytest.mark.timeout(60)
 def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no frame of part 30"):
-        measure(tmp_path / "failing", jobs=2, make=failing_parts)
-    store = SampleStore(tmp_path / "failing", {"seed": 1})
-    assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
+    for number in range(8):  # whether pools wait for ever for cancelled tasks depends on chance
+        path = tmp_path / f"failing {number}"
+        with pytest.raises(RunError, match="no frame of part 30"):
+            measure(path, jobs=2, make=failing_parts)
+        store = SampleStore(path, {"seed": 1})
+        assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
 
 
 def failing_parts() -> list[MeasurementPart]:
