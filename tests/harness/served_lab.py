@@ -128,10 +128,12 @@ class ServedLab:
         wait_for(is_noted, f"'{name} {text}' on disk", self.log)
 
     def kill(self) -> None:
-        """Send SIGKILL to the service."""
+        """Send SIGKILL to the service, and wait until its own processes have left their ports, too."""
         assert self.process is not None
+        children = psutil.Process(self.process.pid).children(recursive=True)
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        psutil.wait_procs(children, timeout=10)
 
     def application(self) -> psutil.Process:
         """Return the process of the service's OpenFlow application."""
