@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -80,7 +80,7 @@ def shared_processes(jobs: int) -> Iterator[None]:
     Each process imports a figure's code once, not once a call. The pool is opened by the first call that
     needs it; a call for more processes opens its own.
     """
-    pool = _SharedPool(jobs)
+    pool = _PoolOfProcesses(jobs)
     token = _SHARED.set(pool)
     try:
         yield
@@ -174,12 +174,12 @@ class _Processes:
         At the end, tasks that have not begun are dropped, and those that have are awaited.
         """
         shared = _SHARED.get()
-        with shared.opened() if shared is not None and jobs <= shared.jobs else _own_pool(jobs) as pool:
-            tasks = cls(pool)
-            try:
-                yield tasks
-            finally:
-                tasks.drop()
+        with ExitStack() as stack:
+            if shared is None or jobs > shared.jobs:
+                shared = stack.enter_context(closing(_PoolOfProcesses(jobs)))
+            tasks = cls(stack.enter_context(shared.opened()))
+            stack.callback(tasks.drop)
+            yield tasks
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
         """See `_Pool.submit`."""
@@ -198,25 +198,8 @@ class _Processes:
         wait([future for future in self._waiting if not future.cancel()])
 
 
-def _new_pool(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
-
-
-@contextmanager
-def _own_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool and close it at the end.
-
-    Python 3.11 waits for ever for what was cancelled before, unless it shall also cancel the rest itself.
-    """
-    pool = _new_pool(jobs)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-class _SharedPool:
-    """A pool of processes that outlives the calls that use it."""
+class _PoolOfProcesses:
+    """A pool of processes for one call, or for several that share it."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -226,7 +209,8 @@ class _SharedPool:
     def opened(self) -> Iterator[ProcessPoolExecutor]:
         """Lend the pool, and open it if need be. If a process was killed, the next call gets a new pool."""
         if self._pool is None:
-            self._pool = _new_pool(self.jobs)
+            context = get_context("forkserver")
+            self._pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=_serve)
         try:
             yield self._pool
         except BrokenProcessPool:
@@ -234,13 +218,16 @@ class _SharedPool:
             raise
 
     def close(self) -> None:
-        """End the processes."""
+        """End the processes.
+
+        Python 3.11 waits for ever for tasks that were cancelled before, unless it also cancels the others.
+        """
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
 
-_SHARED: Final[ContextVar[_SharedPool | None]] = ContextVar("shared", default=None)
+_SHARED: Final[ContextVar[_PoolOfProcesses | None]] = ContextVar("shared", default=None)
 
 
 def _by_processes(
