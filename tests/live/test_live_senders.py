@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from live_harness import needs_namespaces
 
 from loko.document import LABS
+from loko.switch_model.flow import Flow
 from loko.topology.lab import load_lab
 from loko_testbed.live.runner import LiveRunner
-from loko_testbed.simulation.runner import LOST
+from loko_testbed.simulation.runner import LOST, RunRecords
 from loko_testbed.simulation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
@@ -84,17 +87,21 @@ def server():
         yield live, flows
 
 
+def records_of_arrived(live: LiveRunner, flows: Sequence[Flow], *, rate_bps: int) -> RunRecords:
+    """Send the flows greedily at this rate, and return the records, in which nearly all frames arrive."""
+    sends = Greedy(bucket=Bucket(rate_bps=rate_bps, burst_bytes=306))
+    records = live.run([Sender.of(n, flow, sends) for n, flow in enumerate(flows)], seconds=SECONDS, seed=1)
+    for number, flow in enumerate(flows):
+        mine = records.flow == number
+        assert mine.sum() > 0.8 * rate_bps / 8 * SECONDS / 306, flow
+        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow
+    return records
+
+
 class TestServerOfTwoInterfaces:
     def test_each_flow_of_a_host_leaves_by_its_interface_and_arrives_at_the_one_it_names(self, server):
         live, flows = server
-        sends = Greedy(bucket=Bucket(rate_bps=244_800, burst_bytes=306))
-        records = live.run(
-            [Sender.of(n, flow, sends) for n, flow in enumerate(flows)], seconds=SECONDS, seed=1
-        )
-        for number, flow in enumerate(flows):
-            mine = records.flow == number
-            assert mine.sum() > 0.8 * 244_800 / 8 * SECONDS / 306, flow
-            assert (records.received_ns[mine] != LOST).mean() > 0.95, flow
+        records = records_of_arrived(live, flows, rate_bps=244_800)
         assert records.boards["s1"]["received"] < records.boards["s2"]["received"], (
             "eth2 to H3 never comes by s1"
         )
@@ -135,12 +142,5 @@ def test_flows_arrive_whatever_ports_and_networks_the_interfaces_share(tmp_path,
         )
         for number, (*pair, udp_source, udp_destination) in enumerate(ends)
     ]
-    sends = Greedy(bucket=Bucket(rate_bps=200_000, burst_bytes=306))
     with LiveRunner(load_lab(tmp_path), flows) as live:
-        records = live.run(
-            [Sender.of(number, flow, sends) for number, flow in enumerate(flows)], seconds=SECONDS, seed=1
-        )
-    for number, flow in enumerate(flows):
-        mine = records.flow == number
-        assert mine.sum() > 0.8 * 200_000 / 8 * SECONDS / 306, flow
-        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow
+        records_of_arrived(live, flows, rate_bps=200_000)
