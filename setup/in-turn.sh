@@ -36,9 +36,9 @@ begun() {
     step_of[$!]=$1
 }
 
-# What has passed is not repeated while files are the same: a test in Python while all are (passed_before.py), a check
-# that depends on few while these are (unchanged.sh). All is repeated with `make test SKIP_UNCHANGED=`; whatever is
-# called by its own name is, too.
+# A test or check that has passed is not repeated while files are the same: a test in Python while all of them are
+# (passed_before.py), a check that depends on few while these are (unchanged.sh). `make test SKIP_UNCHANGED=` repeats
+# all; whatever is called by its own name runs in any case.
 export SKIP_UNCHANGED=${SKIP_UNCHANGED-1}
 
 began=$(now)

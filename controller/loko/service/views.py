@@ -233,7 +233,7 @@ def would_values(would: DryRun) -> dict[str, Any]:
     switches = []
     for name, after in would.after.items():
         used = {share.quantity: share.used for share in would.before[name].shares}
-        # What no flow uses yet is not among the shares.
+        # Shares name only what a flow uses.
         use = [
             {**_share(then._replace(used=used.get(then.quantity, 0.0))), "would_use": then.used}
             for then in after.shares

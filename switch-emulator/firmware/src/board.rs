@@ -372,7 +372,7 @@ impl Board {
         self.out.poll()
     }
 
-    /// Returns whether a port carries the connection to the controller, or would if that were on the network.
+    /// Returns whether a port is for the connection to the controller, which need not be on the network.
     #[must_use]
     pub const fn carries_control(&self, port: PortNumber) -> bool {
         self.native_ports.contains(port)
@@ -406,7 +406,7 @@ impl Board {
     /// Returns whether frames of this port are for the board's own IP stack.
     #[inline]
     const fn is_native(&self, port: PortNumber) -> bool {
-        self.native_ports.contains(port) && self.agent.is_on_network()
+        self.carries_control(port) && self.agent.is_on_network()
     }
 
     /// Returns whether the TCP connection to the controller is established.

@@ -139,7 +139,7 @@ def _picture(result: FigureResult, drawn: pictures.RenderedPictures | None) -> M
 
 
 def _specification(result: FigureResult, drawn: pictures.RenderedPictures | None) -> Spec:
-    """Return the specification that brings the picture to life."""
+    """Return the specification of the interactive picture."""
     return drawn.specification if drawn else pictures.specification(result, captioned=False)
 
 

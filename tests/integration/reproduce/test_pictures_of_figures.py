@@ -36,7 +36,7 @@ FIGURES = [
     "tssdn/table2",
 ]
 SMALLER: dict[str, dict[str, JsonValue]] = {"predictability/fig8": {"measures.most_entries": 1_000}}
-"""What is replaced in a document whose replay takes seconds, by the path to it."""
+"""Replacements in a document whose replay takes seconds, by the path to each."""
 MARKED = {
     "loko/fig14a",
     "loko/fig14b",

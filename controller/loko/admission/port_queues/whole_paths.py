@@ -52,13 +52,7 @@ class WholePathAdmission(PortAdmission):
 
         Raises `InputError` as `PortAdmission` does.
         """
-        super().__init__(
-            lab,
-            scenario,
-            target_ns=target_ns,
-            padding=padding,
-            classes=classes,
-        )
+        super().__init__(lab, scenario, target_ns=target_ns, padding=padding, classes=classes)
         self._deadlines_ns = deadlines_ns
         self._terms_ns = self._targets
         """By port: its term in the guarantee of a flow without a deadline."""

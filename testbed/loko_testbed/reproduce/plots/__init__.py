@@ -25,7 +25,7 @@ class RenderedPictures:
     uncaptioned_svg: bytes
     """Without title and claims, for a page that has them itself."""
     specification: Spec
-    """That of the uncaptioned picture, for a page that brings it to life."""
+    """That of the uncaptioned picture, for a page on which it is interactive."""
 
 
 def draw(result: FigureResult) -> RenderedPictures:

@@ -27,8 +27,8 @@ from loko_testbed.measure.bench.part import (
 )
 from loko_testbed.measure.bench.procedures.dp_time import lone_frames
 
-_SURER: Final = 20
-"""Frames of each length as a multiple of the samples: an emulated chip's times vary by half of their mean."""
+_FRAMES_PER_SAMPLE: Final = 20
+"""An emulated chip's times vary by half of their mean, so that one frame tells little."""
 PASSES: Final = 2
 """A frame passes the integrated switch on its way to the CPU and on its way back."""
 FOOTNOTE_BYTES: Final = 48
@@ -97,7 +97,7 @@ def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
         alone = device.without_cpu()
         if alone is None:
             return {NoFrameLength.VALUES: NOTHING}
-        samples = measure(alone, samples=_SURER * extent.samples, seed=seed)
+        samples = measure(alone, samples=_FRAMES_PER_SAMPLE * extent.samples, seed=seed)
         return {**samples, NoFrameLength.CONTEXT: counts(alone.lateness_ns)}
 
     yield MeasurementPart(ALONE, measured)
