@@ -38,6 +38,8 @@ class LearningSwitch(OSKenApp):
         header = packet.Packet(message.data).get_protocol(ethernet.ethernet)
         self.places[path.id, header.src] = arrived
         known = self.places.get((path.id, header.dst))
+        if known == arrived:  # another switch has flooded: sent back, it would teach that a wrong place
+            return
         if known is not None:
             kind = "eth" if is_13 else "dl"
             match = parser.OFPMatch(
