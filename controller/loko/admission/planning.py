@@ -107,6 +107,7 @@ class Plan:
         return {
             "flow": refusal.flow.id,
             "accepted": False,
+            "traffic_class": refusal.flow.traffic_class,
             "deadline_ns": self.deadlines_ns.get(refusal.flow.id),
             "switch": refusal.switch,
             "quantity": refusal.quantity,

@@ -68,6 +68,15 @@ def test_the_class_of_each_flow_is_shown(ring: Path) -> None:
     assert [row["traffic_class"] for row in csv.DictReader(result.stdout.splitlines())] == ["1", "2"]
 
 
+def test_refused_flows_have_the_class_they_asked_for(ring: Path) -> None:
+    path = ring / "flows.csv"
+    path.write_text(FLOWS.replace("20 ms,2", "1 ns,2"))
+    result = CliRunner().invoke(app, ["plan", str(ring), str(path), "--csv"])
+    assert result.exit_code == 1, result.output
+    rows = {row["flow"]: row for row in csv.DictReader(result.stdout.splitlines())}
+    assert (rows["video"]["accepted"], rows["video"]["traffic_class"]) == ("no", "2")
+
+
 @pytest.mark.parametrize(("deadline", "with_target"), [("40 ms", ["1", "2"]), ("", ["1"])])
 def test_the_service_promises_as_planned_with_the_options_that_the_plan_prints(
     deadline: str, with_target: list[str], board_and_chips: Path
