@@ -253,8 +253,11 @@ def check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None = N
 
 
 def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
-    """Return an error about one place of a YAML document, such as `("links", 1, "b")`."""
-    tree = _composed(path.read_text(encoding="utf-8"))
+    """Return an error about one place of a YAML document, such as `("links", 1, "b")`.
+
+    Without the line if there is no such file, as for a lab made of values.
+    """
+    tree = _composed(path.read_text(encoding="utf-8")) if path.is_file() else None
     return InputError(located_message(path, _line_of(tree, location), _name(location), message))
 
 

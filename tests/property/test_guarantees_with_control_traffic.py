@@ -38,7 +38,6 @@ from loko.switch_model.scenario import loko_scenario
 from loko.topology.frame import frame_of
 from loko.topology.lab import Lab, load_lab
 from loko.topology.lab_allocation import allocations_of
-from loko_testbed.simulation.virtual import control_settings
 
 SESSION = load_lab("two-switch")
 NETWORK = replace(SESSION, controller=IPv4Interface("10.0.1.8/24"))
@@ -170,7 +169,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
         line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'
         path.write_text(re.sub(r"(?m)^delete_miss_ps = .*$", line, (PROFILES / "zodiac-fx.toml").read_text()))
         for name, switch in lab.switches.items():
-            config = {**switch.config, **control_settings(lab)}
+            config = {**switch.config, **lab.control_settings}
             network.add_board(name, profile=str(path), config=config)
     for name in lab.hosts:
         network.add_host(name)

@@ -8,6 +8,7 @@ model and emulator agree on every key, default and rule; the classes here are vi
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from functools import cache, lru_cache
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import Field
-from switch_emulator import read_profile
+from switch_emulator import Network, read_profile
 
 from loko.document import PROFILES, InputError, check, find, read_text
 from loko.plug_in import DEVICES, folder_of, plug_ins, refuse_ours, told_of_both, unusable, version_of
@@ -142,6 +143,33 @@ def deterministic(device: Device) -> Profile:
         " forwarding at any time, and Loko needs deterministic processing (section 7);"
         " choose a device such as zodiac-fx"
     )
+
+
+def settings_problem(profile: str, settings: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return why no emulated device of this profile has these settings, None if one can.
+
+    The values are the key, empty if it takes several to be wrong, and the reason with what is allowed.
+    """
+    reason = _emulator_refusal(profile, settings)
+    if reason is None:
+        return None
+    for key, value in settings.items():
+        if _emulator_refusal(profile, {key: value}) == reason:
+            return key, re.sub(
+                r"^(\w+Error|unexpected type):",
+                f"{value!r} is no such setting:",
+                reason.removeprefix(f"{key}: "),
+            )
+    return "", reason
+
+
+def _emulator_refusal(profile: str, settings: Mapping[str, object]) -> str | None:
+    """Return why the emulator refuses settings, None if it takes them."""
+    try:
+        Network(seed=0).add_board("switch", profile=profile, config=settings)
+    except (TypeError, ValueError) as error:
+        return re.sub(r'^(board "switch": )?(config[:,] )?', "", str(error))
+    return None
 
 
 def has_shared_server(device: Device) -> bool:

@@ -360,7 +360,7 @@ def lab_network(
     network = switch_emulator.Network(seed=seed)
     for name, switch in lab.switches.items():
         version = {} if openflow is OpenFlow.V1_0 else {"openflow_version": _WIRE_VERSION_1_3}
-        config = {**switch.config, **control_settings(lab), **settings.get(name, {}), **version}
+        config = {**switch.config, **lab.control_settings, **settings.get(name, {}), **version}
         network.add_board(name, profile=profile_of.get(name, switch.emulated_as), config=config)
     for name in lab.hosts:
         network.add_host(name)
@@ -375,17 +375,6 @@ def lab_network(
     for name, entries in tables.items():
         _install(network, name, entries, openflow, is_board=isinstance(lab.switches[name].profile, Profile))
     return network
-
-
-def control_settings(lab: Lab) -> dict[str, object]:
-    """Return the settings of a board that reaches the controller through its control port; else none."""
-    if lab.controller is None:
-        return {}
-    return {
-        "control": "network",
-        "netmask": str(lab.controller.netmask),
-        "controller_address": str(lab.controller.ip),
-    }
 
 
 def profile_with_capacity(name: str, capacity_factor: float) -> str:

@@ -140,7 +140,8 @@ def test_no_cable_is_faster_than_its_ports(tmp_path: Path) -> None:
 def test_a_device_that_is_known_at_one_speed_runs_at_no_other(tmp_path: Path) -> None:
     path = tmp_path / "lab.yml"
     head, last = SOURCE.split("  s2:")
-    path.write_text(f"{head}  s2:{last.replace('profile: zodiac-fx', 'profile: banana-pi-r1', 1)}")
+    last = last.replace("profile: zodiac-fx", "profile: banana-pi-r1").replace(", ip_address: 10.0.1.100", "")
+    path.write_text(f"{head}  s2:{last.replace(', ofchecks: false', '')}")
     with pytest.raises(InputError) as error:
         load_lab(path)
     assert str(error.value) == (
@@ -235,6 +236,13 @@ def test_boards_may_connect_by_themselves(tmp_path: Path) -> None:
         ("10.0.1.100", "10.0.2.100", "10.0.2.100 is not in the controller's network 10.0.1.0/24"),
         ("10.0.1.100", "ten", "'ten' is not an address such as"),
         ("control: network", "control: frames", "control: "),
+        ("ofchecks", "native_ports: [], ofchecks", "switches.s1.config: native_ports: control ="),
+        ("ofchecks", "gateway: 224.0.0.1, ofchecks", "switches.s1.config: gateway: 224.0.0.1 is no address"),
+        (
+            "profile: zodiac-fx",
+            "profile: ideal-1g",
+            "an emulated ideal-1g has no control port; write control:",
+        ),
     ],
 )
 def test_mistake_about_the_control_network_is_one_line(tmp_path: Path, old, new, says) -> None:
@@ -244,6 +252,42 @@ def test_mistake_about_the_control_network_is_one_line(tmp_path: Path, old, new,
     with pytest.raises(InputError) as error:
         load_lab(path)
     assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "says"),
+    [
+        ("ideal-1g", {"ofchecks": False}, "config.ofchecks: unknown field `ofchecks`, expected one of `mac`"),
+        ("banana-pi-r1", {"quirks": "spec"}, "config.quirks: unknown field `quirks`, expected one of `mac`"),
+        ("ideal-1g", {"link_rate_bps": 0}, "config.link_rate_bps: its profile says 1 Gbit/s; give its links"),
+        ("ideal-1g", {"link_rate_bps": 10**7}, "config.link_rate_bps: its profile says 1 Gbit/s; give its"),
+        ("zodiac-fx", {"ofcheck": False}, "config.ofcheck: unknown field `ofcheck`, expected one of `name`"),
+        ("zodiac-fx", {"name": "a name of many letters"}, "config.name: `a name of many letters` has 22"),
+        ("zodiac-fx", {"controller_port": 70_000}, "config.controller_port: 70000 is no such setting: "),
+        ("zodiac-fx", {"netmask": 24}, "config.netmask: 24 is no such setting: "),
+        ("zodiac-fx", {"quirks": {"only": ["x"]}}, "config.quirks: no quirk is called `x`; "),
+        (
+            "zodiac-fx",
+            {"openflow_ports": [1, 2, 3, 4], "native_ports": [], "controller_port": 70_000},
+            "config.controller_port: 70000 is no such setting: ",
+        ),
+        (
+            "zodiac-fx",
+            {"openflow_ports": [1, 2], "native_ports": [2, 3]},
+            "config.native_ports: port 2 is also an OpenFlow port",
+        ),
+    ],
+)
+def test_settings_that_no_emulated_device_can_have_are_one_line(profile, settings, says) -> None:
+    s1 = CHIP_LAB["switches"]["s1"]
+    values = {
+        **CHIP_LAB,
+        "switches": {**CHIP_LAB["switches"], "s1": {**s1, "profile": profile, "config": settings}},
+    }
+    with pytest.raises(InputError) as error:
+        lab_of(values)
+    assert f"chips: switches.s1.{says}" in str(error.value)
     assert "\n" not in str(error.value)
 
 

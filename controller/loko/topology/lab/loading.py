@@ -11,7 +11,13 @@ from types import MappingProxyType
 
 from loko.document import LABS, InputError, error_at, find, read
 from loko.lazy_mapping import LazyMapping
-from loko.switch_model.device import Profile, has_lower_speeds, load_device, profile_file
+from loko.switch_model.device import (
+    Profile,
+    has_lower_speeds,
+    load_device,
+    profile_file,
+    settings_problem,
+)
 from loko.topology.cabling import disagreement, load_cabling
 from loko.topology.lab.file import HostFile, LabFile, MultihomedHostFile
 from loko.topology.lab.structure import OF_MACHINE, Backend, Endpoint, Host, Lab, Link, Switch
@@ -132,6 +138,7 @@ class _Checker:
         )
         self._refuse_unreachable(lab)
         self._refuse_miscabled(lab)
+        self._refuse_settings(lab)
         self._refuse_speeds(lab)
         return lab
 
@@ -208,6 +215,11 @@ class _Checker:
         owners = {controller.ip: "the controller"}
         for name, switch in switches.items():
             where = ("switches", name, "config")
+            if switch.backend is not Backend.HARDWARE and not isinstance(switch.profile, Profile):
+                raise self._error(
+                    ("switches", name, "profile"),
+                    f"an emulated {switch.profile.name} has no control port; write control: session",
+                )
             if "ip_address" not in switch.config:
                 raise self._error(where, "control: network needs the board's ip_address")
             try:
@@ -303,6 +315,22 @@ class _Checker:
                         f"its ports negotiate {rate_text(rate_bps)}, but {switch.profile.name} is known at"
                         f" {rate_text(own_bps)} only; use a faster port",
                     )
+
+    def _refuse_settings(self, lab: Lab) -> None:
+        """Refuse settings that an emulated device cannot have. The emulator, which takes them, decides."""
+        for name, switch in lab.switches.items():
+            if switch.backend is Backend.HARDWARE and not isinstance(switch.profile, Profile):
+                continue  # no emulator gets its settings
+            own_bps = switch.profile.ports.link_rate_bps.value
+            if switch.config.get("link_rate_bps", own_bps) != own_bps:
+                raise self._error(
+                    ("switches", name, "config", "link_rate_bps"),
+                    f"its profile says {rate_text(own_bps)}; give its links a lower speed, or it another one",
+                )
+            problem = settings_problem(switch.emulated_as, {**switch.config, **lab.control_settings})
+            if problem is not None:
+                key, reason = problem
+                raise self._error(("switches", name, "config", *([key] if key else [])), reason)
 
     def _refuse_unreachable(self, lab: Lab) -> None:
         start = next(iter(lab.hosts))

@@ -181,6 +181,17 @@ class Lab:
         counts = ((len(self.switches), "switches"), (len(self.machines), "hosts"), (len(self.links), "links"))
         return f"Lab({self.name!r}: {', '.join(f'{count} {what}' for count, what in counts)})"
 
+    @property
+    def control_settings(self) -> dict[str, str]:
+        """Settings of a board that reaches the controller through its control port; else none."""
+        if self.controller is None:
+            return {}
+        return {
+            "control": "network",
+            "netmask": str(self.controller.netmask),
+            "controller_address": str(self.controller.ip),
+        }
+
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch but real boards; as it is without any.
 
