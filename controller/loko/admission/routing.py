@@ -326,9 +326,7 @@ class _FullSwitches(Container[str]):
     """The switches without room for any flow. Each is checked when the search reaches it."""
 
     def __init__(self, admission: Admission) -> None:
-        self._known: LazyMapping[str, bool] = LazyMapping(
-            lambda name: any(share.used >= share.allowed for share in admission.usage(name).shares)
-        )
+        self._known: LazyMapping[str, bool] = LazyMapping(lambda name: admission.usage(name).is_full)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._known[name]

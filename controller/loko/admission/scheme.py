@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
 from loko.switch_model.control_traffic import ControlTraffic
@@ -31,12 +31,25 @@ class ResourceShare(NamedTuple):
         return self.used / self.allowed if self.allowed else 0.0
 
 
+_OF_EVERY_FLOW: Final = frozenset({"rate", "burst", "entries"})
+"""Quantities of a whole switch. Those of a port have its number in their name."""
+
+
 class Usage(NamedTuple):
     """Resources of one switch that admitted flows and control traffic use."""
 
     shares: tuple[ResourceShare, ...]
     delay_ns: float
     """The bound on the delay that the switch guarantees to every flow, now and later."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no flow can cross the switch: each takes some of a quantity that is used up.
+
+        A full port or class is no reason, as flows may leave by another; nor is a delay at its limit, as it
+        need not grow with every flow.
+        """
+        return any(share.used >= share.allowed for share in self.shares if share.quantity in _OF_EVERY_FLOW)
 
     def share(self, quantity: str) -> ResourceShare:
         """Return the share of a quantity. Raises `KeyError`."""

@@ -13,8 +13,10 @@ import pytest
 
 from loko.admission import Admitted, LokoAdmission, Refusal
 from loko.admission.routing import MOST_PATHS, path_through, paths, route
+from loko.admission.schemes import SchemeName, SchemeVariant, admission_of
 from loko.document import InputError
 from loko.switch_model.allocation import scheme_named
+from loko.switch_model.device import load_device
 from loko.switch_model.flow import Flow
 from loko.switch_model.scenario import loko_scenario
 from loko.topology.lab import Endpoint, Lab, Link, load_lab
@@ -188,3 +190,72 @@ def test_path_by_names() -> None:
     for wrong in (list("ac"), list("bc"), ["a", "z"], []):
         with pytest.raises(InputError, match="path: "):
             path_through(RING, "X", "Y", wrong)
+
+
+SCENARIO = loko_scenario(entries=100, packet_sizes_bytes=(306,))
+
+
+def chips(cables: list[tuple[str, str]], hosts: dict[str, str]) -> Lab:
+    """Return a lab of ideal switches, which have a queue at each port: see `lab_of`."""
+    profile = load_device("ideal-1g")
+    made = lab_of(cables, hosts)
+    switches = {
+        name: replace(switch, name=name, profile=profile, datapath_id=number)
+        for number, (name, switch) in enumerate(made.switches.items(), 1)
+    }
+    return replace(made, switches=switches, control_port=0)
+
+
+def fills_a_port(lab: Lab, source: str, destination: str) -> Flow:
+    """Return a flow that takes exactly the rate of the ports that it leaves by."""
+    admission = admission_of(lab, SchemeVariant(scheme=SchemeName.PORTS), SCENARIO)
+    tried = flow(1, source, destination)
+    admission.request(tried)
+    rates = [
+        share
+        for share in admission.usage(lab.peer(Endpoint(node=source, port=1)).node).shares
+        if share.quantity.startswith("rate")
+    ]
+    return tried._replace(rate_bps=tried.rate_bps * rates[0].allowed / rates[0].used)
+
+
+def test_a_flow_leaves_a_switch_beside_a_full_port() -> None:
+    lab = chips([("a", "b"), ("a", "c"), ("c", "b")], {"X": "a", "Y": "b", "V": "a", "W": "b"})
+    admission = admission_of(lab, SchemeVariant(scheme=SchemeName.PORTS), SCENARIO)
+    full = fills_a_port(lab, "X", "Y")
+    assert isinstance(admission.request(full), Admitted)
+    share = admission.usage("a").shares[0]
+    assert (share.quantity, share.used) == ("rate of port 1", share.allowed)
+    answer = route(lab, admission, flow(2, "V", "W"))
+    assert isinstance(answer, Admitted)
+    assert [hop.switch for hop in answer.path] == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_flow_is_refused_that_some_path_admits(seed: int) -> None:
+    """Flows that take whole ports, or halves, on small networks; every path without a loop is tried."""
+    choose = random.Random(seed)
+    names = "abcd"
+    cables = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), choose.choice([("a", "c"), ("b", "d")])]
+    hosts = {f"{name}{number}": name for name in names for number in range(3)}
+    lab = chips(cables, hosts)
+    admission = admission_of(lab, SchemeVariant(scheme=SchemeName.PORTS), SCENARIO)
+    refused = fitted = 0
+    for number in range(2, 40):
+        source, destination = choose.sample(list(hosts), 2)
+        if hosts[source] == hosts[destination]:
+            continue
+        whole = fills_a_port(lab, source, destination)
+        asked = whole._replace(
+            id=str(number), udp_source=number, rate_bps=whole.rate_bps / choose.choice((1, 1, 2))
+        )
+        fits = any(
+            isinstance(admission.check(asked, path), Admitted) for path in paths(lab, source, destination)
+        )
+        answer = route(lab, admission, asked)
+        assert isinstance(answer, Admitted) == fits
+        if isinstance(answer, Admitted):
+            admission.request(asked, answer.path)
+        refused, fitted = refused + (not fits), fitted + fits
+    assert refused
+    assert fitted
