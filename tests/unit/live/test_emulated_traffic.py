@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import switch_emulator
@@ -20,8 +21,9 @@ from loko.topology.lab import load_lab
 from loko.topology.network import shortest_path
 from loko_testbed.live.emulation.boards import check_switches, power_up
 from loko_testbed.live.emulation.cabled import CabledLab, cabled_network
-from loko_testbed.live.sidecars.senders import ConformingSender, FlowsInPlace
+from loko_testbed.live.sidecars.senders import UDP_SOURCE_OFFSET, ConformingSender, FlowsInPlace
 from loko_testbed.live.sidecars.taps import LOST_AFTER_NS, Taps
+from loko_testbed.simulation.senders import slot_ns
 
 MS = 1_000_000
 OFFSET = 50
@@ -235,6 +237,43 @@ def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
     result = network.run(duration_ns=20_000 * MS)
     there = result.received_ns - result.sent_ns
     assert abs(min(here) - int(there.min())) < 3000, "both within the phase of two main loops"
+
+
+class SentFrames:
+    """A network that notes when hosts begin to send frames, by their source port."""
+
+    def __init__(self, network: switch_emulator.Network) -> None:
+        self._network = network
+        self.began_ns: dict[int, list[int]] = {}
+
+    def send(self, host: str, frame: bytes, at_ns: int) -> int:
+        udp_source = int.from_bytes(frame[UDP_SOURCE_OFFSET : UDP_SOURCE_OFFSET + 2], "big")
+        self.began_ns.setdefault(udp_source, []).append(at_ns)
+        return self._network.send(host, frame, at_ns)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._network, name)
+
+
+def test_second_copies_keep_their_instants_while_first_copies_are_left_out() -> None:
+    """Else one comes a frame time closer to the one before it, which their token bucket does not allow."""
+    flow, second_port = a_flow(burst_bytes=3060.0), 4_000
+    both, second = (flow.udp_source, second_port), (second_port,)
+    sent = []
+    for ports in ([both, both, both], [both, second, both]):
+        lab = load_lab("two-switch")
+        network = SentFrames(cabled_network(lab, free_control=False))
+        cabled = CabledLab(lab, network)  # type: ignore[arg-type]
+        for now_s, copies in enumerate(ports, 1):
+            cabled.set_flows(FlowsInPlace([flow], {}, {flow.id: copies}))
+            cabled.advance(now_s * 1_000 * MS)
+        sent.append(network.began_ns)
+    always, at_times = sent
+    assert always[second_port] == at_times[second_port]
+    frame_ns = slot_ns(flow.frame_bytes, 100_000_000)
+    firsts = {at_ns + frame_ns for at_ns in at_times[flow.udp_source]}
+    assert firsts < set(at_times[second_port]), "some are left out"
+    assert [at_ns + frame_ns for at_ns in always[flow.udp_source]] == always[second_port]
 
 
 def test_flow_without_an_entry_is_lost() -> None:

@@ -30,6 +30,7 @@ from loko_testbed.live.sidecars.senders import (
     with_source_port,
 )
 from loko_testbed.live.sidecars.taps import Taps
+from loko_testbed.simulation.senders import slot_ns
 from loko_testbed.simulation.virtual import SEQUENCE_OFFSET, lab_network
 
 _KEPT_FRAMES: Final = 1_000
@@ -47,6 +48,7 @@ class CabledLab:
         self._senders: dict[str, FlowSender] = {}
         self._in_place = FlowsInPlace([])
         self._hosts: dict[str, list[FlowSender]] = {name: [] for name in lab.hosts}
+        self._line_bps = {name: lab.port_rate_bps(name, 1) for name in lab.hosts}
         self._line_free_ns = dict.fromkeys(lab.hosts, 0)
         self._turns: dict[str, int] = {}
         """When the next frame of any flow may begin on a host's line, for each host with flows."""
@@ -188,9 +190,10 @@ class CabledLab:
         flow, (sequence, frame) = sender.flow, sender.begin(at_ns)
         for udp_source in self._in_place.source_ports(flow):
             is_second = udp_source != flow.udp_source
-            self._taps.sent(flow.id, (sender.number, sequence), at_ns, is_second=is_second)
-            self._occupy(host, with_source_port(frame, udp_source), at_ns)
-            at_ns = self._line_free_ns[host]
+            # Also where the first is left out: else this copy would be too close to the one before it.
+            begin_ns = at_ns + slot_ns(flow.frame_bytes, self._line_bps[host]) if is_second else at_ns
+            self._taps.sent(flow.id, (sender.number, sequence), begin_ns, is_second=is_second)
+            self._occupy(host, with_source_port(frame, udp_source), begin_ns)
 
     def _occupy(self, host: str, frame: bytes, at_ns: int) -> None:
         self._line_free_ns[host] = self._network.send(host, frame, at_ns)
