@@ -46,6 +46,11 @@ def with_class_targets(
     return ready(requests, _targets_ns(requests, even_ns, admission.least_target_ns, is_given=is_given))
 
 
+def class_targets_of(admission: Admission) -> Mapping[int, float]:
+    """Return the delay targets of traffic classes, in ns, that `with_class_targets` has found; else none."""
+    return admission.class_targets_ns if isinstance(admission, PortAdmission) else {}
+
+
 def in_classes(
     lab: Lab,
     requests: Sequence[Request],

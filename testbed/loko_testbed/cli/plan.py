@@ -14,12 +14,13 @@ from rich.console import Console
 
 from loko.admission import Admission, StatedCondition, Terms
 from loko.admission.baselines import Epsilon
+from loko.admission.class_targets import class_targets_of
 from loko.admission.headroom import Headroom
 from loko.admission.headroom import headroom as headroom_of
 from loko.admission.plan_options import PlanOptions
 from loko.admission.planning import Plan
 from loko.admission.planning import plan as make_plan
-from loko.admission.port_queues import PortAdmission, most_classes
+from loko.admission.port_queues import most_classes
 from loko.admission.port_queues.device import planned_entries
 from loko.admission.protection import Protection, Survival
 from loko.admission.schemes import (
@@ -350,6 +351,7 @@ def _tell_protected(
         typer.echo(protected.as_csv(), nl=False)
     elif not quiet:
         protected.show(Console())
+        _print_class_targets(protected.class_targets_ns, protected.chosen.plan)
         tell(f"reserved of each switch: {terms.reserved}")
         tell(f"holds on condition: {', '.join(condition.id for condition in conditions)}")
     if protected.chosen.refused:
@@ -499,7 +501,7 @@ class _PlanRequest:
             plan=result,
             choice=choice,
             terms=self.terms(choice),
-            class_targets_ns=admission.class_targets_ns if isinstance(admission, PortAdmission) else {},
+            class_targets_ns=class_targets_of(admission),
             falls=_falls_of(admission, result),
             largest=found,
             headroom=self._headroom(admission),
@@ -775,6 +777,22 @@ def _in_digits(target_ms: float) -> str:
     return f"{target_ms:.6f}".rstrip("0").rstrip(".")
 
 
+def _print_class_targets(class_targets_ns: Mapping[int, float], plan: Plan, said: str = "") -> None:
+    """Print the targets of traffic classes that follow the deadlines, as options of a service."""
+    if not class_targets_ns:
+        return
+    words = [
+        f"--class-target-ms {each}={_in_digits(target_ns / NS_PER_MS)}"
+        for each, target_ns in sorted(class_targets_ns.items())
+    ]
+    flows = [admitted.flow for admitted in plan.accepted]
+    flows += [refusal.flow for refusal in plan.refused]
+    lowest = max(flow.traffic_class for flow in flows)
+    if lowest not in class_targets_ns:  # its target is that of a full queue
+        words.insert(0, f"--classes {lowest}")
+    tell(f"{said}targets of ports follow the deadlines, class by class: {' '.join(words)}")
+
+
 def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
     """Print on which terms a plan holds; of conditions their ids, which `--json` and `--sheet` explain."""
     lab = answer.plan.lab
@@ -783,17 +801,7 @@ def _print_terms(answer: _SchemePlan, said: str, asked: _PlanRequest) -> None:
     if answer.plan.target_ns is not None and asked.target_ms is None:
         target_ms = _in_digits(answer.plan.target_ns / NS_PER_MS)
         tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
-    if answer.class_targets_ns:
-        words = [
-            f"--class-target-ms {each}={_in_digits(target_ns / NS_PER_MS)}"
-            for each, target_ns in sorted(answer.class_targets_ns.items())
-        ]
-        flows = [admitted.flow for admitted in answer.plan.accepted]
-        flows += [refusal.flow for refusal in answer.plan.refused]
-        lowest = max(flow.traffic_class for flow in flows)
-        if lowest not in answer.class_targets_ns:  # its target is that of a full queue
-            words.insert(0, f"--classes {lowest}")
-        tell(f"{said}targets of ports follow the deadlines, class by class: {' '.join(words)}")
+    _print_class_targets(answer.class_targets_ns, answer.plan, said)
     if (bounds := bounds_by_switch(lab, answer.choice)) is not None:
         for alike in by_switches(lab, lambda switch: bounds[switch.name]):
             tell(f"{said}bounded by what it is: {alike}")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admission
+from loko.admission.class_targets import class_targets_of
 from loko.admission.planning import COLUMNS, Plan
 from loko.admission.protection import (
     HelpfulCable,
@@ -94,6 +95,8 @@ class ProtectedAnswer:
     """In a what-if, what differs from the chosen protection of the flows as they are."""
     proofs: Mapping[Protection, LargestSet]
     """By protection what is proven of the largest sets; empty if flows are requested in their order."""
+    class_targets_ns: Mapping[int, float]
+    """Delay targets of traffic classes at ports in the chosen plan, where these follow the deadlines."""
 
     @classmethod
     def find(
@@ -168,6 +171,7 @@ class ProtectedAnswer:
             with_cable=with_cable,
             changes=None if earlier is None else changes(earlier, chosen),
             proofs=proofs,
+            class_targets_ns=class_targets_of(admissions_of(lab, requests, survival)()),
         )
 
     def as_values(self) -> dict[str, Any]:
@@ -183,6 +187,8 @@ class ProtectedAnswer:
             }
             for title, plan, worst_ns, lost in self._comparison()
         ]
+        if self.class_targets_ns:
+            values["class_targets_ns"] = self.class_targets_ns
         if self.proofs:
             values["largest"] = {kind.value: proof.as_values() for kind, proof in self.proofs.items()}
         if self.changes is not None:

@@ -127,6 +127,20 @@ def test_flows_of_every_class_survive_a_cable(ring: Path) -> None:
     assert "2 of 2 survive, by 1+1" in result.output
 
 
+def test_the_targets_of_classes_that_survive_are_printed(ring: Path) -> None:
+    survive = ["--survive", "cables=1"]
+    result = CliRunner().invoke(app, ["plan", str(ring), str(ring / "flows.csv"), *survive])
+    assert result.exit_code == 0, result.output
+    targets = dict(re.findall(r"--class-target-ms (\d)=(\S+)", result.output))
+    found = planned(ring, *survive)["class_targets_ns"]
+    assert {each: float(target) * 1e6 for each, target in targets.items()} == pytest.approx(found)
+    # They leave time for the longer ways, so they are no longer than for the shortest paths alone.
+    alone = planned(ring)["class_targets_ns"]
+    assert found.keys() == alone.keys() == {"1", "2"}
+    assert found["1"] < alone["1"]
+    assert found["2"] <= alone["2"]
+
+
 def test_classes_are_chosen_so_that_most_flows_survive(tmp_path: Path) -> None:
     """Control is in time only if it does not wait in a queue as full as that of video may be."""
     ring_of_managed(tmp_path, managed_switch(OWN_BUFFERS, queues=4), hosts_each=2)
