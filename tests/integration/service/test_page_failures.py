@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from browser import Page, browser
@@ -43,6 +44,9 @@ def test_the_page_causes_failures_and_shows_what_survives(tmp_path: Path) -> Non
         page.one(f"{page.flow(both)} .pick").click()
         page.wait(lambda: f"On one path: cable {DIRECT} has no link" in page.text("#detail"), "the fault")
         assert "second copies from UDP port 65535 by s1 › s3 › s2" in page.text("#detail")
+        assert f"{both}: H1 › s1 › s2 › H2 and H1 › s1 › s3 › s2 › H2, at most" in page.text("#chosen")
+        assert switches_under_lines(page) == [["s1", "s2"], ["s1", "s3", "s2"]]
+        assert len(page.all("#topology .switch.passed")) == 3
         assert page.run(WIDER_THAN_THEIR_ROOM) == []
         assert page.run(SMALLEST_TEXT) > 10
         assert page.run(CONTRASTS) == []
@@ -59,3 +63,13 @@ def test_the_page_causes_failures_and_shows_what_survives(tmp_path: Path) -> Non
         page.wait(lambda: "away" in page.text("#health"), "the reboot")
         page.wait(lambda: page.text("#health") == "every switch as it should be", "the switch")
         assert page.complaints() == []
+
+
+def switches_under_lines(page: Page) -> list[list[str]]:
+    """Return the switches over which each line of the chosen flow's paths runs, in order."""
+    at = {}
+    for one in page.all("#topology .switch"):
+        x, y = re.findall(r"[\d.]+", str(one.get_attribute("transform")))
+        at[f"{x},{y}"] = str(one.get_attribute("data-name"))
+    lines = [str(line.get_attribute("points")).split() for line in page.all("#topology polyline.path")]
+    return [[at[point] for point in dict.fromkeys(points) if point in at] for points in lines]

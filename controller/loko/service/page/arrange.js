@@ -1,6 +1,6 @@
 // Which rows the list of flows has, in which order: searched, filtered, sorted, grouped. Pure.
 
-import { nodesOf } from "./units.js";
+import { switchesOf } from "./units.js";
 
 const measured = (name, without) => (flow, delays) => {
   const known = delays[flow.id];
@@ -28,7 +28,7 @@ const ORDERS = {
 /** The groups of a flow. By switch it is in the group of each that it passes. */
 const GROUPS = {
   none: null,
-  switch: (flow) => [...new Set(flow.path.map((hop) => hop.switch))],
+  switch: switchesOf,
   source: (flow) => [flow.source],
   destination: (flow) => [flow.destination],
   state: (flow) => [flow.broken.length ? "broken" : flow.state],
@@ -39,7 +39,7 @@ function finder(query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return () => true;
   return (flow) => {
-    const text = [flow.id, ...nodesOf(flow), flow.udp_source, flow.udp_destination, GROUPS.state(flow)].join(" ").toLowerCase();
+    const text = [flow.id, flow.source, ...switchesOf(flow), flow.destination, flow.udp_source, flow.udp_destination, GROUPS.state(flow)].join(" ").toLowerCase();
     return words.every((word) => text.includes(word));
   };
 }
@@ -48,7 +48,7 @@ function finder(query) {
 export function chosenFlows(flows, { query, through, order, delays }) {
   const finds = finder(query);
   const kept = flows.filter(
-    (flow) => finds(flow) && (through === null || flow.path.some((hop) => hop.switch === through)),
+    (flow) => finds(flow) && (through === null || switchesOf(flow).includes(through)),
   );
   const { value, compare, down } = ORDERS[order];
   if (!value) return kept;

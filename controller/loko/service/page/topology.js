@@ -2,7 +2,7 @@
 
 import { byId, say, set, svg } from "./dom.js";
 import { folds, HALO, hostsAt, layout, PILL } from "./layout.js";
-import { milliseconds, nodesOf, percent } from "./units.js";
+import { milliseconds, nodesOf, pathsOf, percent, switchesOf } from "./units.js";
 
 const PARALLEL = 5;
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
@@ -48,7 +48,7 @@ export class Picture {
     this.room = this.place.clientWidth;
     const plan = layout(this.topology, { room: this.room, unfolded: this.unfolded, measure: this.measure });
     this.plan = plan;
-    this.path = svg("polyline", { class: "path", points: "" });
+    this.paths = [0, 1].map(() => svg("polyline", { class: "path", points: "" }));
     const hosts = svg("g", { class: "hosts" });
     for (const { name, ip } of this.topology.hosts) if (plan.hosts.has(name)) hosts.append(this.host(name, ip));
     const switches = svg("g", { class: "switches" });
@@ -58,7 +58,7 @@ export class Picture {
     }
     this.drawing = svg(
       "svg", { viewBox: `0 0 ${plan.width} ${plan.height}`, width: plan.width, height: plan.height },
-      this.cablesDrawn(), this.path, hosts, switches,
+      this.cablesDrawn(), ...this.paths, hosts, switches,
     );
     this.place.replaceChildren(this.drawing);
     this.enter(this.current);
@@ -191,15 +191,15 @@ export class Picture {
     if (next) this.switches.get(next).node.focus();
   }
 
-  /** The points of a flow's path, from host to host. */
-  points(flow) {
+  /** The points of a path, given by its nodes from host to host. */
+  points(nodes) {
     const hostWay = (host, at) => (this.plan.hosts.get(host) ?? this.plan.pills.get(at))?.way ?? [];
-    const switches = flow.path.map((hop) => hop.switch);
+    const switches = nodes.slice(1, -1);
     if (!switches.length) return [];
     return [
-      ...[...hostWay(flow.source, switches[0])].reverse(),
+      ...[...hostWay(nodes[0], switches[0])].reverse(),
       ...switches.map((name) => this.plan.switches.get(name)).filter(Boolean),
-      ...hostWay(flow.destination, switches.at(-1)),
+      ...hostWay(nodes.at(-1), switches.at(-1)),
     ];
   }
 
@@ -211,10 +211,12 @@ export class Picture {
     this.counted = state.flows;
     const flow = state.chosen?.kind === "flow" && state.flows.find(({ id }) => id === state.chosen.name);
     const followed = state.tried ?? flow;
-    const nodes = followed ? nodesOf(followed) : [];
-    this.path.classList.toggle("tried", Boolean(state.tried));
-    set(this.path, { points: followed ? asText(this.points(followed)) : "" });
-    const passing = new Set(nodes);
+    const paths = followed ? pathsOf(followed) : [];
+    this.paths.forEach((line, index) => {
+      line.classList.toggle("tried", Boolean(state.tried));
+      set(line, { points: asText(this.points(paths[index] ?? [])) });
+    });
+    const passing = new Set(paths.flat());
     for (const [name, { node }] of this.switches) node.classList.toggle("passed", passing.has(name));
     for (const [at, node] of this.pills) node.classList.toggle("passed", this.hosts.get(at).some((host) => passing.has(host)));
     this.caption(flow, state);
@@ -242,11 +244,8 @@ export class Picture {
   updateCables(flows) {
     const passing = new Map();
     for (const flow of flows) {
-      const nodes = nodesOf(flow);
-      nodes.slice(1).forEach((name, index) => {
-        const key = pair(nodes[index], name);
-        passing.set(key, (passing.get(key) ?? 0) + 1);
-      });
+      const keys = pathsOf(flow).flatMap((nodes) => nodes.slice(1).map((name, index) => pair(nodes[index], name)));
+      for (const key of new Set(keys)) passing.set(key, (passing.get(key) ?? 0) + 1);
     }
     for (const [key, lines] of this.cables) {
       const number = passing.get(key) ?? 0;
@@ -262,9 +261,9 @@ export class Picture {
     const { flows, chosen } = state;
     let text = "Choose a flow or a switch to follow it.";
     if (state.tried) text = `${state.tried.id}, if it were asked for: ${nodesOf(state.tried).join(" › ")}`;
-    else if (flow) text = `${flow.id}: ${nodesOf(flow).join(" › ")}, at most ${milliseconds(flow.guarantee_ns)}`;
+    else if (flow) text = `${flow.id}: ${pathsOf(flow).map((nodes) => nodes.join(" › ")).join(" and ")}, at most ${milliseconds(flow.guarantee_ns)}`;
     else if (chosen?.kind === "switch") {
-      const number = flows.filter(({ path }) => path.some((hop) => hop.switch === chosen.name)).length;
+      const number = flows.filter((flow) => switchesOf(flow).includes(chosen.name)).length;
       text = `${chosen.name}: ${number === 1 ? "1 flow passes" : `${number} flows pass`}`;
     }
     say(byId("chosen"), text);

@@ -62,8 +62,17 @@ export function share(used, allowed, unit) {
 
 export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
 
-/** All nodes that a flow passes, hosts included. */
+/** All nodes on the path of a flow, hosts included. */
 export const nodesOf = (flow) => [flow.source, ...flow.path.map((hop) => hop.switch), flow.destination];
+
+/** The nodes of each path that a flow's frames take: of two paths if they are sent twice. */
+export const pathsOf = (flow) => {
+  const second = flow.reserved?.second_copies;
+  return second ? [nodesOf(flow), [flow.source, ...second.path, flow.destination]] : [nodesOf(flow)];
+};
+
+/** The switches that a flow's frames pass. */
+export const switchesOf = (flow) => [...new Set(pathsOf(flow).flatMap((nodes) => nodes.slice(1, -1)))];
 
 /** A cable's name, as the service has it. */
 export const cableName = ({ a, b }) => `${a.node}:${a.port}-${b.node}:${b.port}`;
