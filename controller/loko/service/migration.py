@@ -20,7 +20,7 @@ from loko.service.breaks import StoredViolation, ViolationCause
 from loko.service.outcome import Delete, FlowState, Rewrite, StoredFlow, Write
 from loko.service.promises import Grounds, describe_raised, is_kept, is_sufficient
 from loko.service.protected_admitter import ProtectedAdmitter
-from loko.service.source_ports import stored_ports
+from loko.service.source_ports import SourcePort, free_port, stored_ports
 from loko.service.store_document import StoreDocument
 from loko.topology.network import Hop
 from loko.units import in_ms
@@ -181,6 +181,7 @@ class _FlowMigrator:
             self._admitter.keep_ports(stored_ports(stored))
         fates: dict[int, MigratedFlow] = {}
         waiting: list[StoredFlow] = []
+        removing = {flow.flow[1:5]: flow for flow in stored if flow.state is FlowState.REMOVING}
         for flow in stored:
             if flow.state in {FlowState.ACCEPTED, FlowState.REMOVING}:
                 fates[flow.number] = MigratedFlow(
@@ -188,16 +189,40 @@ class _FlowMigrator:
                 )
             else:
                 waiting.append(flow)
+        ports = stored_ports(stored)
         for step in (self._on_its_path, self._on_another_path, self._in_any_way):
-            left = []
+            undecided = []
             for flow in waiting:
                 found = step(flow)
                 if found is None:
-                    left.append(flow)
-                else:
-                    fates[flow.number] = found
-            waiting = left
+                    undecided.append(flow)
+                    continue
+                fates[flow.number] = found
+                if (former := removing.get(flow.flow[1:5])) is not None:
+                    fates[former.number] = self._former_path(former, found, ports) or fates[former.number]
+            waiting = undecided
         return [fates[flow.number] for flow in stored]
+
+    def _former_path(
+        self, former: StoredFlow, found: MigratedFlow, ports: set[SourcePort]
+    ) -> MigratedFlow | None:
+        """Return what becomes of the path that a flow was leaving: it counts until the change is confirmed.
+
+        None if it does not count on: the flow gets another path, or both have no room.
+        """
+        if not isinstance(self._admitter, ProtectedAdmitter) or found.path != found.before.path:
+            return None
+        beside = former.flow._replace(udp_source=free_port(former.flow, ports))
+        ports.add(beside[1:4])
+        try:
+            answer = self._admitter.grant_second_path(found.before.flow.id, beside, former.path)
+        except InputError:  # a cable of it is gone
+            return None
+        if isinstance(answer, Refusal):
+            return None
+        self.granted.append(beside.id)
+        text = f"the former path of {found.before.flow.id}, until it is known that no frame takes it"
+        return MigratedFlow(former, MigrationResult.KEPT, text, former, answer.guarantee_ns)
 
     def _on_its_path(self, flow: StoredFlow) -> MigratedFlow | None:
         return self._promising(flow, self._asked(flow, None, moved=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from loko.control.wire import AddEntry, BarrierRequest, DeleteEntry, TableStatsR
 from loko.document import InputError
 from loko.service.breaks import ViolationCause
 from loko.service.flow_manager import SWITCH_FAILED_NS, WAIT_TO_RESTORE_NS
+from loko.service.migration import MigrationResult
 from loko.service.outcome import (
     Conflict,
     DryRun,
@@ -576,6 +578,61 @@ def test_a_move_between_reserved_paths_survives_a_kill_at_each_of_its_steps(
             assert fuse >= 4, "a transaction, and each flow's segment to the switch where the paths part"
             return
     raise AssertionError("a move has fewer steps")
+
+
+@pytest.mark.parametrize(("returning", "away"), [(False, "s3"), (True, "s1")])
+def test_a_migration_during_a_move_keeps_the_former_path_until_the_change_is_confirmed(
+    tmp_path: Path, *, returning: bool, away: str
+) -> None:
+    survive = ["cables=1", "switches=1"]
+    served = ServedBoards(
+        tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL, safe=True
+    )
+    served.settle()
+    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    if returning:
+        set_link(served, is_up=False)
+        until_kept(served, "f1")
+        served.run(200)
+        set_link(served, is_up=True)
+    before = served.tables()["s1"]
+    served.fuse = 1  # the transaction is written, and the exchange not sent
+    begin = partial(set_link, served, is_up=False)
+    if returning:
+        assert served.manager.return_flows(served.now_ns) == ("f1",)
+        begin = served.carry
+    with pytest.raises(KilledError):
+        begin()
+    served.kill()
+    served.migration = migrated(served, slower(two_ways(), percent=1))
+    assert served.admission.admitted == {}
+    served.unplug(away)
+    served.start()
+    served.run(2 * SWITCH_FAILED_NS // MS)
+    assert served.tables()["s1"] == before, "so frames take the former path"
+    (former,) = (name for name in served.admission.admitted if name.startswith("f1:"))
+    paths = {tuple(hop.switch for hop in served.admission.admitted[name].path) for name in ("f1", former)}
+    assert paths == {("s1", "s2"), ("s1", "s3", "s2")}, "both paths count"
+    served.unplug(away, plugged=True)
+    served.run(4_000)
+    served.settle()
+    assert state(served, "f1")[2] == (["s1", "s2"] if returning else ["s1", "s3", "s2"])
+    assert former not in served.admission.admitted
+    assert served.tables() == served.promised()
+
+
+def test_a_migration_during_a_move_ends_a_former_path_that_is_gone(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", safe=True)
+    served.fuse = 1
+    with pytest.raises(KilledError):
+        set_link(served, is_up=False)
+    served.kill()
+    served.migration = migrated(served, without(two_ways(), "s1:2-s2:3"))
+    fates = {fate.before.flow.id: fate.result for fate in served.migration.flows}
+    assert fates.keys() == {"f1", "f2", "f1:3", "f2:4"}
+    assert fates["f1:3"] is fates["f2:4"] is MigrationResult.ENDED
+    assert served.admission.admitted == {}
+    assert not served.admitter._second_paths  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("is_released", [False, True])
