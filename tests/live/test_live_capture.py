@@ -20,6 +20,7 @@ from loko.switch_model.flow import dump_flows
 from loko.topology.lab import load_lab
 from loko.topology.requests import load_flows
 from loko_testbed.cli.lab import lab_app
+from loko_testbed.live import background
 from loko_testbed.live.background import BackgroundLab
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
@@ -101,8 +102,9 @@ def test_a_lab_is_captured_at_each_port_and_session_while_it_runs(relaxed: objec
 
 
 def test_what_was_captured_is_whole_after_a_kill_and_up_to_the_end_after_down(
-    relaxed: object, tmp_path: Path
+    relaxed: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(background, "_CAPTURE_TIMEOUT_S", 10_000)  # longer than a test may take
     for ending in ("kill", "down"):
         folder = tmp_path / ending
         try:

@@ -10,6 +10,8 @@ import contextlib
 import itertools
 import json
 import os
+import select
+import signal
 import socket
 import struct
 from collections.abc import Iterator
@@ -211,11 +213,10 @@ class BackgroundLab:
 
     def _end_capture(self) -> None:
         """Have everything written that has been captured."""
-        capturing = [psutil.Process(line.pid) for line in self.processes() if line.what == CAPTURE_PROGRAM]
-        for process in capturing:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.terminate()
-        psutil.wait_procs(capturing, timeout=scaled_timeout(_CAPTURE_TIMEOUT_S))
+        for line in self.processes():
+            if line.what == CAPTURE_PROGRAM:
+                with contextlib.suppress(ProcessLookupError):
+                    _terminate(line.pid, scaled_timeout(_CAPTURE_TIMEOUT_S))
 
     def note(self) -> None:
         """Write the description by which the lab is found, atomically. Raises `InputError`."""
@@ -284,6 +285,17 @@ def _up(lab: Lab, request: BuildRequest, builder: Builder) -> BackgroundLab:
         raise
     tree.release()
     return running
+
+
+def _terminate(pid: int, timeout_s: float) -> None:
+    """Have a process end, and wait until it has. Raises `ProcessLookupError` if there is none."""
+    process = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        # psutil would also wait until the parent has asked for the status, and the lab may never do that.
+        select.select([process], [], [], timeout_s)
+    finally:
+        os.close(process)
 
 
 def _describe(process: psutil.Process) -> str:
