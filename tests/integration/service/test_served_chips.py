@@ -50,7 +50,7 @@ def test_flows_of_both_classes_survive_kills_and_send_in_time(chips: int, tmp_pa
     with ServedLab(tmp_path, *options, lab=str(tmp_path), has_boards=False) as lab:
         promised = {}
         for number in (1, 2, 3, 4):
-            answer = lab.post(number, traffic_class=1 + number % 2)
+            answer = lab.post(number, traffic_class=1 + number % 2, rate_bps=100_000)
             assert answer.status_code == httpx.codes.CREATED, answer.text
             promised[f"f{number}"] = answer.json()["guarantee_ns"]
         assert promised["f1"] > promised["f2"]
