@@ -24,7 +24,7 @@ def emulated(tmp_path: Path) -> Iterator[ServedLab]:
 
 
 def to_h2(number: int = 1) -> dict[str, object]:
-    return {"destination": "H2", "udp_source": number}
+    return {"destination": "H2", "udp_source": number, "rate_bps": 100_000}
 
 
 def reserved(served: ServedLab, name: str = "f1") -> dict[str, Any]:
