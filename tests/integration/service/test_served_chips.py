@@ -24,7 +24,7 @@ def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 def test_granted_flows_send_and_no_packet_is_late(chips: ServedLab) -> None:
     pairs = [("H1", "H2"), ("H2", "H1"), ("H3", "H2"), ("H1", "H3")]
     for number, (source, destination) in enumerate(pairs, 1):
-        sizes = {"burst_bytes": 4554, "frame_bytes": 1518} if number % 2 else {"burst_bytes": 3060}
+        sizes = {"burst_bytes": 15_180, "frame_bytes": 1518} if number % 2 else {"burst_bytes": 3060}
         answer = chips.post(number, source=source, destination=destination, rate_bps=4e6, **sizes)
         assert answer.status_code == httpx.codes.CREATED, answer.text
     chips.wait_received({"f1", "f2", "f3", "f4"}, 1_000)
