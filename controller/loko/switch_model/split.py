@@ -6,6 +6,7 @@ bursts grown by r D. Together with the control traffic, they use up exactly what
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,8 +24,8 @@ def echo_traffic(echoes_per_s: float) -> TokenBucket:
     This is known to be too low: it charges 44.6 us per message at R = 11.8 Mbit/s, and a BarrierRequest takes
     92 us.
     """
-    if echoes_per_s < 0:
-        raise InputError(f"echo requests per second: {echoes_per_s} is negative")
+    if not 0 <= echoes_per_s < math.inf:
+        raise InputError(f"echo requests per second: {echoes_per_s} is no rate; give 0 or more")
     if echoes_per_s == 0:
         return NOTHING
     return TokenBucket(rate_bps=ECHO_BYTES * 8 * echoes_per_s, burst_bytes=ECHO_BYTES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,7 +187,12 @@ def test_schemes_by_name() -> None:
         AllocationRule(name="double", rate_fraction=2)
 
 
-@pytest.mark.parametrize("call", [lambda: echo_traffic(-1), lambda: split(FULL, ratio=-1)])
-def test_negative_input_is_refused(call) -> None:
+@pytest.mark.parametrize("echoes_per_s", [-1, math.nan, math.inf])
+def test_echo_requests_have_a_rate(echoes_per_s: float) -> None:
+    with pytest.raises(InputError, match=f"{echoes_per_s} is no rate; give 0 or more"):
+        echo_traffic(echoes_per_s)
+
+
+def test_negative_ratio_is_refused() -> None:
     with pytest.raises(InputError, match="negative"):
-        call()
+        split(FULL, ratio=-1)
