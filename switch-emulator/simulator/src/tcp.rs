@@ -186,7 +186,13 @@ impl TcpConnection {
     }
 
     /// Does the work that is due at `side`. Returns the frame that leaves, if there is one and the line `is_free`.
-    pub(crate) fn work(&mut self, side: Side, now_ns: u64, is_free: bool) -> Option<Vec<u8>> {
+    pub(crate) fn work(
+        &mut self,
+        side: Side,
+        now_ns: u64,
+        is_free: bool,
+        buffer_pool: &mut Vec<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
         let inbox = &mut self.inboxes[side as usize];
         while inbox.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
             match inbox.pop_front() {
@@ -216,12 +222,14 @@ impl TcpConnection {
                 if again {
                     self.result.retransmitted_ns.push(at_ns);
                 }
-                Some(self.packets.data(index, number, now_ns))
+                let buffer = buffer_pool.pop().unwrap_or_default();
+                Some(self.packets.data(index, number, now_ns, buffer))
             }
             Side::Receiver => {
                 self.receiver.expire(now_ns);
                 let ack = if is_free { self.receiver.take() } else { None }?;
-                Some(self.packets.ack(&ack, now_ns))
+                let buffer = buffer_pool.pop().unwrap_or_default();
+                Some(self.packets.ack(&ack, now_ns, buffer))
             }
         }
     }

@@ -19,7 +19,7 @@ impl Run<'_> {
     pub(super) fn transfer(&mut self, index: usize, side: Side, now_ns: u64) {
         let line = self.transfer_line(index, side);
         let is_free = self.net.links[line].busy_until_ns() <= now_ns;
-        let frame = self.net.connections[index].work(side, now_ns, is_free);
+        let frame = self.net.connections[index].work(side, now_ns, is_free, &mut self.buffer_pool);
         if let Some(data) = frame {
             self.net.links[line].occupy(now_ns, size_on_wire(data.len()));
             let frame = InFlightFrame::of_bytes(data, &mut self.net.arena);

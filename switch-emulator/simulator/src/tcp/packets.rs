@@ -89,8 +89,14 @@ impl Packets {
         }
     }
 
-    /// Returns the frame of a segment.
-    pub(super) fn data(&mut self, index: u64, number: u32, now_ns: u64) -> Vec<u8> {
+    /// Returns the frame of a segment, in a buffer whose content does not matter.
+    pub(super) fn data(
+        &mut self,
+        index: u64,
+        number: u32,
+        now_ns: u64,
+        buffer: Vec<u8>,
+    ) -> Vec<u8> {
         self.payload[..NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
         let header = self.header(true, now_ns);
         let repr = TcpRepr {
@@ -98,17 +104,17 @@ impl Packets {
             payload: &self.payload,
             ..header
         };
-        self.frame(true, &repr)
+        self.frame(true, &repr, buffer)
     }
 
-    /// Returns the frame of an acknowledgement.
-    pub(super) fn ack(&self, ack: &Ack, now_ns: u64) -> Vec<u8> {
+    /// Returns the frame of an acknowledgement, in a buffer whose content does not matter.
+    pub(super) fn ack(&self, ack: &Ack, now_ns: u64, buffer: Vec<u8>) -> Vec<u8> {
         let mut header = self.header(false, now_ns);
         header.ack_number = Some(self.place(ack.next));
         for (range, block) in header.sack_ranges.iter_mut().zip(&ack.blocks) {
             *range = Some((self.wrapped(block.0), self.wrapped(block.1)));
         }
-        self.frame(false, &header)
+        self.frame(false, &header, buffer)
     }
 
     /// Parses a frame; `near` is a segment's index close to those in the frame. Returns `None` if it is no frame of the
@@ -168,7 +174,7 @@ impl Packets {
         }
     }
 
-    fn frame(&self, data: bool, repr: &TcpRepr<'_>) -> Vec<u8> {
+    fn frame(&self, data: bool, repr: &TcpRepr<'_>, mut frame: Vec<u8>) -> Vec<u8> {
         let (source, destination) = if data {
             self.addresses
         } else {
@@ -181,7 +187,8 @@ impl Packets {
             payload_len: repr.buffer_len(),
             hop_limit: HOP_LIMIT,
         };
-        let mut frame = vec![0; 14 + 20 + repr.buffer_len()];
+        frame.clear();
+        frame.resize(14 + 20 + repr.buffer_len(), 0);
         let mut ethernet = EthernetFrame::new_unchecked(&mut frame[..]);
         self.direction(data).emit(&mut ethernet);
         let mut packet = Ipv4Packet::new_unchecked(ethernet.payload_mut());

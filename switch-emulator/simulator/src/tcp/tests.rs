@@ -130,7 +130,7 @@ fn carried_within(
         };
         now_ns = at_ns;
         let is_free = busy_until_ns[place] <= now_ns;
-        let Some(frame) = connection.work(sides[place], now_ns, is_free) else {
+        let Some(frame) = connection.work(sides[place], now_ns, is_free, &mut Vec::new()) else {
             continue;
         };
         let wire_ns = size_on_wire(frame.len()) * NS_PER_BYTE;
