@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 
 from loko.control.access import AccessList, Network, SwitchAccess
-from loko.document import InputError
 from loko.topology.lab import Backend, Lab, Switch
 
 
@@ -15,7 +14,7 @@ def access_list(lab: Lab, *, listen: str | None) -> AccessList:
     That is what the lab's file says (`addresses`). Without it, a real board may connect from its `ip_address`
     only; any other switch also from this machine, where it is emulated; and if it has no `ip_address` either,
     from anywhere. If `listen` is None, the network is a live lab's own, in which are only its switches: then
-    all that are not real may connect from anywhere. Raises `InputError`.
+    all that are not real may connect from anywhere.
     """
     return AccessList(
         {
@@ -38,10 +37,7 @@ def _networks(switch: Switch, listen: str | None) -> tuple[Network, ...] | None:
         return None
     if own is None:
         return () if listen is not None and is_loopback(listen) else None
-    try:
-        return (ip_network(str(own)),)
-    except ValueError:
-        raise InputError(f"{switch.name}: ip_address '{own}' is not an address such as 10.0.1.99") from None
+    return (ip_network(str(own)),)
 
 
 def is_loopback(host: str) -> bool:

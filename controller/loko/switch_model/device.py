@@ -155,12 +155,15 @@ def settings_problem(profile: str, settings: Mapping[str, object]) -> tuple[str,
         return None
     for key, value in settings.items():
         if _emulator_refusal(profile, {key: value}) == reason:
-            return key, re.sub(
-                r"^(\w+Error|unexpected type):",
-                f"{value!r} is no such setting:",
-                reason.removeprefix(f"{key}: "),
-            )
+            told = reason.removeprefix(f"{key}: ")
+            if names_neither := _NAMES_NEITHER.match(told):
+                told = f"{value!r} is no such setting: {told[names_neither.end() :]}"
+            return key, told
     return "", reason
+
+
+_NAMES_NEITHER: Final = re.compile(r"(\w+Error|unexpected type): |(?=invalid |expected )")
+"""How the emulator's reasons begin that name neither key nor value."""
 
 
 def _emulator_refusal(profile: str, settings: Mapping[str, object]) -> str | None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import in_process
@@ -66,7 +67,7 @@ class Controller:
         arguments += ["--listen", f"127.0.0.1:{self.address[1]}", *extra]
         self.process = PreloadedProgram(main, "loko.control", *arguments, out=self.log)
 
-    def board(self, datapath_id: int, **options: int) -> ScriptedBoard:
+    def board(self, datapath_id: int, **options: Any) -> ScriptedBoard:
         def connected() -> bool:
             nonlocal board
             try:

@@ -266,6 +266,8 @@ def test_mistake_about_the_control_network_is_one_line(tmp_path: Path, old, new,
         ("zodiac-fx", {"name": "a name of many letters"}, "config.name: `a name of many letters` has 22"),
         ("zodiac-fx", {"controller_port": 70_000}, "config.controller_port: 70000 is no such setting: "),
         ("zodiac-fx", {"netmask": 24}, "config.netmask: 24 is no such setting: "),
+        ("zodiac-fx", {"netmask": "\\x"}, "config.netmask: '\\\\x' is no such setting: invalid IPv4 address"),
+        ("zodiac-fx", {"quirks": 3}, "config.quirks: 3 is no such setting: expected either"),
         ("zodiac-fx", {"quirks": {"only": ["x"]}}, "config.quirks: no quirk is called `x`; "),
         (
             "zodiac-fx",

@@ -327,7 +327,8 @@ class _Checker:
                     ("switches", name, "config", "link_rate_bps"),
                     f"its profile says {rate_text(own_bps)}; give its links a lower speed, or it another one",
                 )
-            problem = settings_problem(switch.emulated_as, {**switch.config, **lab.control_settings})
+            by_control_port = {} if switch.backend is Backend.HARDWARE else lab.control_settings
+            problem = settings_problem(switch.emulated_as, {**switch.config, **by_control_port})
             if problem is not None:
                 key, reason = problem
                 raise self._error(("switches", name, "config", *([key] if key else [])), reason)
