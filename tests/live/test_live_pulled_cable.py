@@ -12,9 +12,10 @@ from served_lab import ServedLab, wait_for
 from test_live_serve import _lab, loko, served  # noqa: F401 (pytest finds the fixture by its name)
 from triangle import DIRECT, triangle
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
 
+@pytest.mark.waits
 @pytest.mark.usefixtures("_lab")
 def test_a_live_host_goes_on_sending_when_its_cable_is_back(tmp_path: Path) -> None:
     with served(tmp_path, "--traffic") as lab:
@@ -28,6 +29,7 @@ def test_a_live_host_goes_on_sending_when_its_cable_is_back(tmp_path: Path) -> N
         assert "Traceback" not in lab.log()
 
 
+@pytest.mark.waits
 @pytest.mark.usefixtures("_lab")
 def test_the_lab_pulls_a_cable_and_reboots_a_board(tmp_path: Path) -> None:
     with served(tmp_path, "--compare-s", "1") as lab:
@@ -49,6 +51,7 @@ def test_the_lab_pulls_a_cable_and_reboots_a_board(tmp_path: Path) -> None:
 
 
 def test_frames_that_are_sent_twice_survive_each_pulled_cable(tmp_path: Path) -> None:
+    """None is lost, so boards must not be kept from their frames: the test has the cores for itself."""
     path = str(triangle(tmp_path).path)
     options = ("--live", "--traffic", "--survive", "cables=1", "--compare-s", "1")
     with private_machine():
