@@ -94,9 +94,8 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit $(ARGS)
 
-# Over twice as many workers as cores, because most tests wait, and do so first (tests/harness/waits_first.py): for
-# programs that they have started, or in real time for consoles, controllers, labs and timers. The latter judge no
-# delays, and each has labs of its own.
+# Over twice as many workers as cores, because most tests wait: for programs that they have started, or in real time for
+# consoles, controllers, labs and timers. The latter judge no delays, and each has labs of its own.
 python: setup clients browser ## Tests in Python, also in real time if they judge no delays; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
 	    -m '(not live and not namespaces) or waits' $(ARGS)

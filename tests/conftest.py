@@ -22,7 +22,7 @@ from loko_testbed.live.exclusion import claim
 # inherit that. Tests that press Ctrl-C need SIGINT to be delivered wherever they run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["stalls", "leaked_processes", "passed_before", "waits_first"]
+pytest_plugins = ["stalls", "leaked_processes", "passed_before"]
 
 # Use the same examples in every run, so that whether a commit passes does not depend on earlier runs or on
 # the machine. No deadline per example: its duration means nothing on a machine with other work, and pytest
