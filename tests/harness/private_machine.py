@@ -12,6 +12,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 
 from loko_testbed.live.realtime_limit import LIMIT
@@ -37,11 +38,13 @@ def private_machine() -> Iterator[None]:
     folder, root = Path.cwd(), os.open("/", os.O_RDONLY)
     before = [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
     try:
+        _end_forkserver()
         _call(_LIBC.unshare(_CLONE_NEWNET | _CLONE_NEWNS))
         try:
             subprocess.run(["sh", "-ec", _BUILD, "build", str(LIMIT)], check=True)
             yield
         finally:
+            _end_forkserver()
             enter_namespaces(before)
             os.fchdir(root)  # it may differ from the root of the namespace
             os.chroot(".")
@@ -49,6 +52,14 @@ def private_machine() -> Iterator[None]:
     finally:
         for descriptor in (root, *before):
             os.close(descriptor)
+
+
+def _end_forkserver() -> None:
+    """End the server that forks processes for pools: it would stay on the machine of its start.
+
+    Processes of later pools would then look for their semaphores in another `/dev/shm`.
+    """
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 def enter_namespaces(descriptors: Iterable[int]) -> None:

@@ -14,6 +14,7 @@ from loko_testbed.live.exclusion import claim
 from loko_testbed.live.realtime_limit import LIMIT
 from loko_testbed.live.state import LABS
 from loko_testbed.simulation.runner import RunError
+from loko_testbed.tasks.executor import each_done
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
@@ -43,6 +44,16 @@ def test_nothing_is_seen_outside_though_a_thread_that_began_inside_goes_on(apart
     assert "near" in there.interfaces
     assert "left" in there.named_namespaces
     assert (there.shared_memory, there.state_files, there.realtime_limit) == (("left",), ("left.json",), "-1")
+
+
+def test_tasks_are_computed_before_there_and_afterwards() -> None:
+    def computed() -> list[tuple[int, int]]:
+        return sorted(each_done(abs, (-5, -7), jobs=2))
+
+    before = computed()
+    with private_machine():
+        there = computed()
+    assert before == there == computed() == [(0, 5), (1, 7)]
 
 
 def test_only_relaxed_labs_are_let_on_it(relaxed: object, monkeypatch: pytest.MonkeyPatch) -> None:
