@@ -220,8 +220,6 @@ class _PoolOfProcesses:
         try:
             yield self._pool
         except BrokenProcessPool:
-            # Python 3.11 waits for ever for a task that fills the pipe which no process reads any more.
-            self._pool._call_queue._reader.close()  # type: ignore[attr-defined]
             self.close()
             raise
 
