@@ -2,30 +2,17 @@ use super::{CongestionControl, Side, TcpConfig, TcpConnection, TcpResult};
 use crate::link::size_on_wire;
 use crate::{Network, RunResult};
 
+mod full_segment;
 mod switched;
 
-const FRAME_BYTES: usize = 1514;
-const SECOND_NS: u64 = 1_000_000_000;
+use full_segment::full_segment;
 
-/// Returns a full segment from 10.0.0.1:5000 to 10.0.0.2:6000, without payload of its own.
-fn frame() -> Vec<u8> {
-    let mut frame = vec![0; FRAME_BYTES];
-    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
-    frame[12..14].copy_from_slice(&[8, 0]);
-    frame[14] = 0x45;
-    frame[16..18].copy_from_slice(&1500u16.to_be_bytes());
-    frame[22..24].copy_from_slice(&[64, 6]);
-    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-    frame[34..36].copy_from_slice(&5000u16.to_be_bytes());
-    frame[36..38].copy_from_slice(&6000u16.to_be_bytes());
-    frame[46] = 5 << 4;
-    frame
-}
+const SECOND_NS: u64 = 1_000_000_000;
 
 fn config(control: CongestionControl) -> TcpConfig {
     TcpConfig {
         flow: 7,
-        frame: frame(),
+        frame: full_segment(),
         control,
         window_bytes: 3 << 20,
         start_ns: 0,
