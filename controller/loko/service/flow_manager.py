@@ -58,7 +58,7 @@ from loko.service.outcome import (
 )
 from loko.service.promises import Grounds, NotAdmitted, RestoredFlow, is_kept, limit_ns, restore
 from loko.service.protected_admitter import ProtectedAdmitter
-from loko.service.source_ports import SourcePort, free_port, stored_ports
+from loko.service.source_ports import SourcePort, free_port, from_free_port, stored_ports
 from loko.switch_model.flow import DuplicateFlowError, FiveTuple, Flow
 from loko.switch_model.scenario import OpenFlow
 from loko.topology.lab import Lab
@@ -1827,8 +1827,7 @@ def _beside(stored: Sequence[StoredFlow], own: Mapping[FiveTuple, int]) -> dict[
     for known in stored:
         flow, number = known.flow, known.number
         if own.get(flow[1:5], number) != number:
-            beside[number] = flow._replace(udp_source=free_port(flow, ports))
-            ports.add(beside[number][1:4])
+            beside[number] = from_free_port(flow, ports)
     return beside
 
 

@@ -20,7 +20,7 @@ from loko.service.breaks import StoredViolation, ViolationCause
 from loko.service.outcome import Delete, FlowState, Rewrite, StoredFlow, Write
 from loko.service.promises import Grounds, describe_raised, is_kept, is_sufficient
 from loko.service.protected_admitter import ProtectedAdmitter
-from loko.service.source_ports import SourcePort, free_port, stored_ports
+from loko.service.source_ports import SourcePort, from_free_port, stored_ports
 from loko.service.store_document import StoreDocument
 from loko.topology.network import Hop
 from loko.units import in_ms
@@ -177,8 +177,9 @@ class _FlowMigrator:
 
     def fates(self, stored: Sequence[StoredFlow]) -> list[MigratedFlow]:
         """Return what becomes of each flow, in their order."""
+        ports = stored_ports(stored)
         if isinstance(self._admitter, ProtectedAdmitter):
-            self._admitter.keep_ports(stored_ports(stored))
+            self._admitter.keep_ports(ports)
         fates: dict[int, MigratedFlow] = {}
         waiting: list[StoredFlow] = []
         removing = {flow.flow[1:5]: flow for flow in stored if flow.state is FlowState.REMOVING}
@@ -189,7 +190,6 @@ class _FlowMigrator:
                 )
             else:
                 waiting.append(flow)
-        ports = stored_ports(stored)
         for step in (self._on_its_path, self._on_another_path, self._in_any_way):
             undecided = []
             for flow in waiting:
@@ -212,8 +212,7 @@ class _FlowMigrator:
         """
         if not isinstance(self._admitter, ProtectedAdmitter) or found.path != found.before.path:
             return None
-        beside = former.flow._replace(udp_source=free_port(former.flow, ports))
-        ports.add(beside[1:4])
+        beside = from_free_port(former.flow, ports)
         try:
             answer = self._admitter.grant_second_path(found.before.flow.id, beside, former.path)
         except InputError:  # a cable of it is gone

@@ -16,6 +16,13 @@ def free_port(flow: Flow, taken: Container[SourcePort]) -> int:
     return next(port for port in range(65535, 0, -1) if (flow.source, flow.destination, port) not in taken)
 
 
+def from_free_port(flow: Flow, taken: set[SourcePort]) -> Flow:
+    """Return the flow from a source port that is not taken, which then is."""
+    beside = flow._replace(udp_source=free_port(flow, taken))
+    taken.add(beside[1:4])
+    return beside
+
+
 def stored_ports(stored: Iterable[StoredFlow]) -> set[SourcePort]:
     """Return the ports of stored flows and of their second copies."""
     return {sent[1:4] for flow in stored for sent in flow.sent}
