@@ -40,11 +40,11 @@ RETURNED_MS = WAIT_TO_RESTORE_NS // MS + 1_000
 """Milliseconds after which flows have returned."""
 
 
-def begun(path: Path, **options: Any) -> ServedBoards:
-    """Return boards in a triangle that survive the failure of a cable, with two flows from a to b."""
+def begun(path: Path, *, flows: int = 2, **options: Any) -> ServedBoards:
+    """Return boards in a triangle that survive the failure of a cable, with flows from a to b."""
     served = ServedBoards(path, **{"lab": two_ways(), "survive": ["cables=1"], **options})
     served.settle()
-    for number in (1, 2):
+    for number in range(1, flows + 1):
         assert isinstance(served.request(flow(number, "a", "b")), Granted)
     return served
 
@@ -409,9 +409,7 @@ def test_flows_move_at_once_if_their_cable_dies_while_or_just_after_they_return(
 
 def test_a_switch_without_a_session_counts_as_failed_after_some_time(tmp_path: Path) -> None:
     survive = ["cables=1", "switches=1"]
-    served = ServedBoards(tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL)
-    served.settle()
-    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    served = begun(tmp_path / "s", flows=1, survive=survive, returns=ReturnMode.BY_CALL)
     set_link(served, is_up=False)
     until_kept(served, "f1")
     set_link(served, is_up=True)
@@ -585,11 +583,7 @@ def test_a_migration_during_a_move_keeps_the_former_path_until_the_change_is_con
     tmp_path: Path, *, returning: bool, away: str
 ) -> None:
     survive = ["cables=1", "switches=1"]
-    served = ServedBoards(
-        tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL, safe=True
-    )
-    served.settle()
-    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    served = begun(tmp_path / "s", flows=1, survive=survive, returns=ReturnMode.BY_CALL, safe=True)
     if returning:
         set_link(served, is_up=False)
         until_kept(served, "f1")
@@ -640,11 +634,7 @@ def test_after_a_kill_during_a_move_a_flow_keeps_its_former_path_until_all_other
     tmp_path: Path, *, is_released: bool
 ) -> None:
     survive = ["cables=1", "switches=1"]
-    served = ServedBoards(
-        tmp_path / "s", lab=two_ways(), survive=survive, returns=ReturnMode.BY_CALL, safe=True
-    )
-    served.settle()
-    assert isinstance(served.request(flow(1, "a", "b")), Granted)
+    served = begun(tmp_path / "s", flows=1, survive=survive, returns=ReturnMode.BY_CALL, safe=True)
     on_working = served.tables()["s1"]
     served.fuse = 1  # the transaction is written, and the exchange not sent
     with pytest.raises(KilledError):
