@@ -108,7 +108,7 @@ def test_a_newcomer_from_the_same_address_replaces_a_session_that_answers_no_mor
 def test_a_switch_that_may_not_connect_from_there_gets_no_session(tmp_path: Path) -> None:
     lab = lab_with(tmp_path, f"    addresses: [{BOARD}]\n")
     with started(tmp_path, "--lab", str(lab)) as controller:
-        controller.board(DATAPATHS[1], source="127.0.0.10")
+        controller.board(DATAPATHS[1])
         impostor = ScriptedBoard(controller.address, DATAPATHS[0], source=ELSEWHERE)
         assert impostor.closed.wait(TIMEOUT_S)
         assert impostor.table == []
